@@ -1,0 +1,58 @@
+/** What a new embedded database is given, so that the first request has an answer: sample data and a demo key. */
+import { Effect, FileSystem, Option, Path, Redacted, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { hasher } from "./account/Key.ts"
+import * as Keys from "./account/Keys.ts"
+import { load } from "./load/Load.ts"
+
+const samples = new URL("../samples/", import.meta.url)
+
+/** In this order: real facts first, made-up ones added to them. */
+const files = [
+  { dataset: "ticker_changes", file: "real/ticker_changes.csv", append: false },
+  { dataset: "ticker_changes", file: "made-up/ticker_changes.csv", append: true },
+  { dataset: "historical_tickers", file: "made-up/historical_tickers.csv", append: false },
+  { dataset: "intraday_runners", file: "made-up/intraday_runners.csv", append: false }
+]
+
+const loadSamples = Effect.gen(function*() {
+  const path = yield* Path.Path
+  const folder = yield* path.fromFileUrl(samples)
+  const progress = yield* Ref.make(0)
+  for (const { append, dataset, file } of files) {
+    const { rows, table } = yield* load({ append, dataset, file: path.join(folder, file) }, progress)
+    const made = file.startsWith("made-up") ? "made-up sample rows of fictional companies" : "real sample rows"
+    yield* Effect.logInfo(`Loaded ${rows} ${made} into ${table}.`)
+  }
+})
+
+const demo: Keys.Wanted = { account: "demo", tier: "ultimate", email: null, expires: null }
+
+/** A key that somebody revoked stays so; a new one takes its place. */
+const isGood = Effect.fnUntraced(function*(key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const hash = yield* hasher
+  const digest = yield* hash(Redacted.make(key))
+  const found = yield* sql`select 1 from api_keys where key_hash = decode(${digest}, 'hex') and disabled_at is null`
+  return found.length > 0
+})
+
+/** Kept in the home in clear, readable by its owner only: it opens sample data on this machine. */
+const demoKey = Effect.fnUntraced(function*(home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const file = path.join(home, "demo-key")
+  const kept = yield* Effect.option(fs.readFileString(file))
+  if (Option.isSome(kept) && (yield* isGood(kept.value.trim()))) return kept.value.trim()
+  const key = yield* Keys.create(demo)
+  yield* fs.writeFileString(file, `${key}\n`, { mode: 0o600 })
+  return key
+})
+
+/** The demo key; sample data are loaded once, into a database that has no account yet. */
+export const prepare = Effect.fnUntraced(function*(home: string) {
+  const sql = yield* SqlClient.SqlClient
+  const accounts = yield* sql`select 1 from accounts limit 1`
+  if (accounts.length === 0) yield* loadSamples
+  return yield* demoKey(home)
+})

@@ -1,0 +1,83 @@
+/** `serve`: the database made ready, the socket opened, and a first request to try. */
+import { NodeHttpServer } from "@effect/platform-node"
+import { Config, Console, Effect, Layer, Option } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { createServer, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+import { Home } from "./db/Connection.ts"
+import * as Migrations from "./db/Migrations.ts"
+import { BaseUrl } from "./Edge.ts"
+import * as FirstStart from "./FirstStart.ts"
+import { documentation } from "./policy/Lifecycle.ts"
+import * as Server from "./Server.ts"
+
+const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
+const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
+
+/** Where clients reach the service, without a slash at the end. */
+const Base = Effect.gen(function*() {
+  const configured = yield* Config.option(Config.URL("BASE_URL"))
+  const [host, port] = [yield* Host, yield* Port]
+  const local = `http://${host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host}:${port}`
+  return Option.match(configured, { onNone: () => local, onSome: (url) => url.href.replace(/\/$/, "") })
+})
+
+/** What never becomes a request still gets the headers and the body of an error (D14). */
+const refuseMalformed = (error: NodeJS.ErrnoException, socket: Duplex) => {
+  if (error.code === "ECONNRESET" || !socket.writable) return socket.destroy()
+  const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400
+  const request_id = SecureRandom.uuidV7Unsafe()
+  const message = "This is not an HTTP request that can be read."
+  const body = JSON.stringify({ error: { code: "bad_request", message }, request_id })
+  return socket.end([
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    "Connection: close",
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "X-API-Version: v1",
+    `X-Request-Id: ${request_id}`,
+    "",
+    body
+  ].join("\r\n"))
+}
+
+const Socket = Layer.unwrap(Effect.gen(function*() {
+  return NodeHttpServer.layer(() => createServer().on("clientError", refuseMalformed), {
+    host: yield* Host,
+    port: yield* Port
+  })
+}))
+
+const welcome = (base: string, key: string) =>
+  [
+    `Tickerline answers at ${base}`,
+    `Documentation: ${base}${documentation}`,
+    "Try it:",
+    `  curl -H "Authorization: Bearer ${key}" "${base}/v1/ticker-changes?ticker=BYON"`
+  ].join("\n")
+
+const prepare = Effect.gen(function*() {
+  yield* Migrations.run
+  const { folder } = yield* Home
+  return yield* Option.match(folder, {
+    onNone: () => Effect.succeed("<key>"),
+    onSome: FirstStart.prepare
+  })
+})
+
+/** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
+export const serve = Effect.gen(function*() {
+  const base = yield* Base
+  const key = yield* prepare
+  yield* Layer.build(
+    Server.layer.pipe(
+      Layer.provide(Socket),
+      Layer.provide(Layer.succeed(BaseUrl, base))
+    )
+  )
+  yield* Console.log(welcome(base, key))
+  if (key === "<key>") {
+    yield* Console.log("Make a key with: npm run tickerline -- keys create --account NAME --tier basic")
+  }
+  return yield* Effect.never
+}).pipe(Effect.scoped)

@@ -1,0 +1,59 @@
+/** §2.5, D25: every endpoint there is, read from the one declaration that also serves it. */
+import { Context, Option } from "effect"
+import { HttpApi, OpenApi } from "effect/http-api"
+import { Authentication } from "../account/Authentication.ts"
+import { Api } from "../Api.ts"
+import { RequiredTier } from "../policy/Access.ts"
+import * as Lifecycle from "../policy/Lifecycle.ts"
+import type { EndpointRow } from "./Api.ts"
+
+export interface Endpoint {
+  readonly row: typeof EndpointRow.Type
+  readonly life: Option.Option<Lifecycle.Deprecation>
+}
+
+/** A page for people; it is not part of the contract that clients are generated from. */
+const documentationPage: Endpoint = {
+  row: {
+    path: Lifecycle.documentation,
+    label: "Documentation",
+    description: "The API reference, a page for people that can try requests.",
+    tier: null,
+    deprecated: false,
+    sunset: null,
+    successor: null
+  },
+  life: Option.none()
+}
+
+const declared = (): ReadonlyArray<Endpoint> => {
+  const found: Array<Endpoint> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
+      const life = Lifecycle.of(endpoint.annotations)
+      const summary = Context.getOrUndefined(mergedAnnotations, OpenApi.Summary) ?? endpoint.identifier
+      found.push({
+        row: {
+          path: endpoint.path,
+          label: Option.isSome(life) ? `DEPRECATED ${summary}` : summary,
+          description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description) ?? "",
+          tier: Array.from(middleware).some(({ key }) => key === Authentication.key) ? Context.get(mergedAnnotations, RequiredTier) : null,
+          deprecated: Option.isSome(life),
+          sunset: Option.getOrNull(Option.flatMapNullishOr(life, ({ sunset }) => sunset)),
+          successor: Option.getOrNull(Option.map(life, ({ successor }) => successor))
+        },
+        life
+      })
+    }
+  })
+  return found
+}
+
+export const endpoints: ReadonlyArray<Endpoint> = [...declared(), documentationPage]
+
+/** The endpoint at a path, whatever the method. */
+export const at = (path: string): Option.Option<Endpoint> => {
+  const sought = path.length > 1 ? path.replace(/\/$/, "") : path
+  return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === sought))
+}

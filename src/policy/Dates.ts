@@ -1,0 +1,41 @@
+/** D7: days as clients write them, and what day it is. */
+import { DateTime, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+
+const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
+const chicago = DateTime.zoneMakeNamedUnsafe("America/Chicago")
+
+const today = (zone: DateTime.TimeZone) =>
+  Effect.map(DateTime.now, (now) => DateTime.formatIsoDate(DateTime.setZone(now, zone)))
+
+/** The date on the calendar of New York: what "future" is measured against (D7). */
+export const todayInNewYork = today(newYork)
+
+/** The date on the calendar of Chicago: a ticker change takes effect when it has come (§2.2, D19). */
+export const todayInChicago = today(chicago)
+
+const exists = (text: string) => {
+  const [year, month, day] = text.split("-").map(Number)
+  if (year === undefined || month === undefined || day === undefined || year === 0) return false
+  const date = DateTime.make({ year, month, day })
+  return date._tag === "Some" && DateTime.formatIsoDate(date.value) === text
+}
+
+/** A date that exists in the calendar, `YYYY-MM-DD`. */
+export const Day = Schema.String.check(
+  Schema.makeFilter((text: string) => /^\d{4}-\d{2}-\d{2}$/.test(text) && exists(text), {
+    message: "must be a date that exists in the calendar, written YYYY-MM-DD"
+  })
+).annotate({ format: "date" })
+
+/** A filter on a date that lies in the past by nature: today in New York at the latest. */
+export const PastDay = Day.pipe(
+  Schema.decode({
+    decode: SchemaGetter.checkEffect((text: string) =>
+      Effect.map(todayInNewYork, (limit) =>
+        text <= limit
+          ? undefined
+          : new SchemaIssue.InvalidValue({ message: `must be in the past: ${text} is after today, ${limit}, in New York` }))
+    ),
+    encode: SchemaGetter.passthrough()
+  })
+)

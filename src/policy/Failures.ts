@@ -1,0 +1,84 @@
+/** §7.2: what no endpoint declares. A request that does not decode is a 422 that names its fields; a defect is a 500. */
+import { Array, Cause, Effect, ErrorReporter, Layer, Order, SchemaAST, SchemaIssue } from "effect"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { HttpApiMiddleware } from "effect/http-api"
+import { InternalError, ValidationError } from "./Errors.ts"
+import { unknownParameter } from "./Filters.ts"
+
+interface Field {
+  readonly field: string
+  readonly reason: string
+}
+
+const describe = SchemaIssue.makeFormatterStandardSchemaV1({
+  leafHook: (issue) => {
+    if (issue._tag === "MissingKey") return "is required"
+    if (issue._tag === "UnexpectedKey") return unknownParameter
+    // Every parameter is text until it is given twice (D4).
+    if (issue._tag === "InvalidType") return "was given more than once; give it once"
+    return SchemaIssue.defaultLeafHook(issue).replace(/^Expected /, "must be ")
+  }
+})
+
+/** Letters to insert, remove or change to get from one word to the other. */
+const distance = (left: string, right: string) => {
+  let row: ReadonlyArray<number> = Array.range(0, right.length)
+  for (const [i, letter] of [...left].entries()) {
+    const next = [i + 1]
+    for (const [j, other] of [...right].entries()) {
+      next.push(Math.min((row[j] ?? 0) + (letter === other ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[right.length] ?? 0
+}
+
+const nearest = (sent: string, names: ReadonlyArray<string>) =>
+  Array.head(Array.sort(
+    names.map((name) => ({ name, far: distance(sent.slice(0, 64).toLowerCase(), name) })).filter(({ far, name }) => far <= name.length / 3),
+    Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)
+  ))
+
+const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
+  const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
+  return ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
+}
+
+/** A misspelt filter must never widen the answer (D4): it is refused, with the name that was probably meant. */
+const suggest = (names: ReadonlyArray<string>) => ({ field, reason }: Field): Field => {
+  if (reason !== unknownParameter) return { field, reason }
+  const meant = nearest(field, names)
+  const hint = meant._tag === "Some" ? `Did you mean ${meant.value.name}?` : `It takes ${names.join(", ") || "none"}.`
+  return { field: field.slice(0, 64), reason: `${unknownParameter}. ${hint}` }
+}
+
+/** A reason that starts with a capital is a sentence of its own (`Invalid ticker(s): …`, §7.2). */
+const sentence = ({ field, reason }: Field) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
+
+const refusal = (fields: ReadonlyArray<Field>) =>
+  new ValidationError({ error: { message: fields.map(sentence).join("; "), details: { fields } } })
+
+export class Validation extends HttpApiMiddleware.Service<Validation>()("tickerline/policy/Validation", {
+  error: ValidationError
+}) {
+  static readonly layer = HttpApiMiddleware.layerSchemaErrorTransform(Validation, (failure, { endpoint }) =>
+    failure.kind === "Query"
+      ? Effect.fail(refusal(
+        describe(failure.cause.issue).issues.slice(0, 20).map((issue) => ({
+          field: String(issue.path?.[0] ?? "query"),
+          reason: issue.message
+        })).map(suggest(parameters(endpoint)))
+      ))
+      : Effect.die(failure))
+}
+
+export class Unexpected extends HttpApiMiddleware.Service<Unexpected>()("tickerline/policy/Unexpected", {
+  error: InternalError
+}) {
+  static readonly layer = Layer.succeed(this, (served) =>
+    Effect.catchDefect(served, (defect) =>
+      Effect.andThen(
+        ErrorReporter.report(Cause.die(defect)),
+        Effect.fail(new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }))
+      )))
+}

@@ -1,0 +1,56 @@
+/** §2.2, §4.1. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { Model } from "effect/schema"
+import { described } from "../../policy/Access.ts"
+import { date, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
+import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
+import { Ticker } from "../../policy/Tickers.ts"
+import { UtcInstant } from "../../policy/Timestamps.ts"
+
+export const statuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
+
+const cik = Model.Field({
+  select: Schema.String,
+  insert: Schema.String.check(Schema.isPattern(/^\d{10}$/, { message: "must be a CIK of ten digits, zero-padded" })),
+  json: Schema.String
+})
+
+/** A row of the table; the endpoint shows three of its columns. */
+export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
+  old_ticker: ticker("The symbol given up."),
+  new_ticker: ticker("The symbol taken."),
+  effective_date: date("The first day of the new symbol."),
+  cik: orNull(cik),
+  company_name: orNull(text("The issuer's name.")),
+  status: oneOf(statuses, "Only confirmed events move a ticker."),
+  source: orNull(text("Where the fact comes from.")),
+  recorded_at: Model.Field({ insert: Schema.optionalKey(UtcInstant.schemas.insert) })
+}) {}
+
+export const TickerChangesResult = Schema.Struct({
+  query_ticker: Schema.String.annotate({ description: "The normalized symbol that was searched." }),
+  has_changes: Schema.Boolean.annotate({ description: "True when at least one eligible event involves the symbol." }),
+  current_ticker: Schema.NullOr(Schema.String).annotate({
+    description: "The latest symbol that the change record establishes; it does not say that the security is listed. " +
+      "Null when has_changes is false."
+  }),
+  history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." })
+}).annotate({ identifier: "TickerChangesResult" })
+
+export const Query = Schema.Struct({ ticker: Ticker })
+
+export class TickerChanges extends HttpApiGroup.make("Ticker changes").add(
+  HttpApiEndpoint.get("resolve", "/ticker-changes", {
+    query: Query,
+    success: Schema.Struct({
+      count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
+      results: Schema.Tuple([TickerChangesResult])
+    }),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout]
+  }).annotateMerge(described(
+    "Ticker changes",
+    "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
+      "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why."
+  ))
+) {}

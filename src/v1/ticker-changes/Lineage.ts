@@ -1,0 +1,97 @@
+/** D20, D21: from the eligible events around a symbol to its chain, or to the reasons why it is none. Pure. */
+import { Array, Order, Result } from "effect"
+import type { LineageReason } from "../../policy/Errors.ts"
+
+/** One eligible change, as the table holds it. */
+export interface Event {
+  readonly old_ticker: string
+  readonly new_ticker: string
+  readonly effective_date: string
+  readonly cik: string | null
+  readonly company_name: string | null
+}
+
+export interface Link {
+  readonly old_ticker: string
+  readonly new_ticker: string
+  readonly effective_date: string
+}
+
+/** A chain, oldest first; `current_ticker` is where its last link leads. */
+export interface Chain {
+  readonly history: ReadonlyArray<Link>
+  readonly current_ticker: string
+}
+
+export interface Candidate extends Chain {
+  readonly cik: string
+  readonly company_name: string | null
+}
+
+export interface Refusal {
+  readonly reasons: Array.NonEmptyReadonlyArray<LineageReason>
+  /** The symbols involved, sorted. */
+  readonly tickers: ReadonlyArray<string>
+  readonly candidates: ReadonlyArray<Candidate>
+}
+
+/** A chain of more links is taken for bad data (§8). */
+export const mostLinks = 12
+
+type Events = ReadonlyArray<Event>
+
+/** By date; what shares a date is put in an order of its own, so that no answer depends on the order of rows. */
+const byDate: Order.Order<Event> = Order.combineAll([
+  Order.mapInput(Order.String, (event: Event) => event.effective_date),
+  Order.mapInput(Order.String, (event: Event) => event.old_ticker),
+  Order.mapInput(Order.String, (event: Event) => event.new_ticker),
+  Order.mapInput(Order.String, (event: Event) => event.cik ?? "")
+])
+
+const repeats = (values: ReadonlyArray<string>) => new Set(values).size < values.length
+
+/** A missing CIK is unknown, not different. */
+const ciks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).sort()
+
+/** The order in which they are tested (D21): the first that holds is the reason given. */
+const tests: ReadonlyArray<readonly [LineageReason, (ordered: Events) => boolean]> = [
+  ["multiple_cik_lineages", (ordered) => ciks(ordered).length > 1],
+  ["same_date_events", (ordered) => repeats(ordered.map((event) => event.effective_date))],
+  ["competing_destinations", (ordered) => repeats(ordered.map((event) => event.old_ticker))],
+  ["broken_chain", (ordered) => ordered.some((event, at) => at > 0 && ordered[at - 1]?.new_ticker !== event.old_ticker)],
+  ["max_hops_exceeded", (ordered) => ordered.length > mostLinks]
+]
+
+const reasonsAgainst = (ordered: Events) => tests.flatMap(([reason, holds]) => holds(ordered) ? [reason] : [])
+
+const toLink = ({ effective_date, new_ticker, old_ticker }: Event): Link => ({ old_ticker, new_ticker, effective_date })
+
+const toChain = (ordered: Array.NonEmptyReadonlyArray<Event>): Chain => ({
+  history: ordered.map(toLink),
+  current_ticker: Array.lastNonEmpty(ordered).new_ticker
+})
+
+/** One chain per issuer, where every event tells its issuer and each issuer's events stand alone; otherwise none. */
+const candidates = (ordered: Events): ReadonlyArray<Candidate> => {
+  const issuers = ciks(ordered)
+  if (issuers.length < 2 || ordered.some(({ cik }) => cik === null)) return []
+  const chains = issuers.flatMap((cik) => {
+    const own = ordered.filter((event) => event.cik === cik)
+    if (!Array.isReadonlyArrayNonEmpty(own) || reasonsAgainst(own).length > 0) return []
+    const company_name = own.findLast((event) => event.company_name !== null)?.company_name ?? null
+    return [{ cik, company_name, ...toChain(own) }]
+  })
+  return chains.length < issuers.length ? [] : Array.sort(
+    chains,
+    Order.mapInput(Order.String, ({ history: [first] }: Candidate) => first?.effective_date ?? "")
+  )
+}
+
+/** Every symbol of a component gives the same answer, whatever the order of its events. */
+export const resolve = (events: Array.NonEmptyReadonlyArray<Event>): Result.Result<Chain, Refusal> => {
+  const ordered = Array.sort(events, byDate)
+  const reasons = reasonsAgainst(ordered)
+  if (!Array.isReadonlyArrayNonEmpty(reasons)) return Result.succeed(toChain(ordered))
+  const tickers = Array.dedupe(ordered.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])).sort()
+  return Result.fail({ reasons, tickers, candidates: candidates(ordered) })
+}

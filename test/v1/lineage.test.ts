@@ -1,0 +1,533 @@
+/** D20, D21: chains, and the reasons why a component is none. Nothing here asks a database. */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Result, Schema } from "effect"
+import { type Event, type Link, mostLinks, resolve } from "../../src/v1/ticker-changes/Lineage.ts"
+
+type Events = ReadonlyArray<Event>
+
+/** The words of §4.1, in the order of D21. */
+const reasonsInOrder = [
+  "multiple_cik_lineages",
+  "same_date_events",
+  "competing_destinations",
+  "broken_chain",
+  "max_hops_exceeded"
+] as const
+type Reason = typeof reasonsInOrder[number]
+
+const day = (number: number) => new Date(Date.UTC(1998, 0, 1 + number)).toISOString().slice(0, 10)
+
+const event = (
+  old_ticker: string,
+  new_ticker: string,
+  effective_date: string,
+  cik: string | null = null,
+  company_name: string | null = null
+): Event => ({ old_ticker, new_ticker, effective_date, cik, company_name })
+
+const links = (events: Events): ReadonlyArray<Link> =>
+  events.map(({ effective_date, new_ticker, old_ticker }) => ({ old_ticker, new_ticker, effective_date }))
+
+const ask = ([first, ...others]: Events) => {
+  if (first === undefined) throw new Error("a component has at least one event")
+  return resolve([first, ...others])
+}
+
+const resolved = (events: Events) => {
+  const answer = ask(events)
+  if (Result.isFailure(answer)) throw new Error(`refused: ${answer.failure.reasons.join(", ")}`)
+  return answer.success
+}
+
+const refused = (events: Events) => {
+  const answer = ask(events)
+  if (Result.isSuccess(answer)) throw new Error(`resolved to ${answer.success.current_ticker}`)
+  return answer.failure
+}
+
+const reasonsOf = (events: Events): ReadonlyArray<Reason> => {
+  const answer = ask(events)
+  return Result.isFailure(answer) ? answer.failure.reasons : []
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Generators
+// ---------------------------------------------------------------------------------------------------------------------
+
+const int = (minimum: number, maximum: number) =>
+  Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
+
+const many = <A>(item: Arbitrary.Arbitrary<A>, length: number) =>
+  Arbitrary.array(item, { minLength: length, maxLength: length })
+
+const oneOf = <const Choices extends ReadonlyArray<string | null>>(choices: Choices) =>
+  Arbitrary.map(int(0, choices.length - 1), (at): Choices[number] => choices[at] ?? null)
+
+/** In the order of random keys, one for each. */
+const shuffled = <A>(items: ReadonlyArray<A>, keys: ReadonlyArray<number>) =>
+  items.map((item, at) => ({ item, key: keys[at] ?? 0 })).sort((left, right) => left.key - right.key)
+    .map(({ item }) => item)
+
+const keys = many(int(0, 1_000_000_000), 80)
+
+/**
+ * A clean chain, oldest first. Its symbols are all different, but the last may be an earlier one (any except the one it
+ * leaves): nothing leaves it again, so no symbol is vacated twice.
+ */
+const chain = (least: number, most: number): Arbitrary.Arbitrary<Events> =>
+  Arbitrary.flatMap(int(least, most), (length) =>
+    Arbitrary.map(
+      Arbitrary.all({
+        numbers: many(int(0, 60_000), length + 1),
+        gaps: many(int(1, 800), length),
+        end: int(0, 2 * length),
+        issuer: int(1, 9_999_999),
+        told: many(int(0, 1), length)
+      }),
+      ({ end, gaps, issuer, numbers, told }) => {
+        const symbols = numbers.map((number, at) => (number * 24 + at).toString(36).toUpperCase())
+        if (end < length - 1) symbols[length] = symbols[end] ?? ""
+        let at = 0
+        return gaps.map((gap, link) => {
+          at += gap
+          const cik = told[link] === 1 ? String(issuer).padStart(10, "0") : null
+          return event(symbols[link] ?? "", symbols[link + 1] ?? "", day(at), cik, cik && "Issuer")
+        })
+      }
+    ))
+
+/** Several chains that share no symbol, in one heap. */
+const chains = Arbitrary.map(Arbitrary.array(chain(1, 12), { minLength: 1, maxLength: 5 }), (all) =>
+  all.map((events, number) =>
+    events.map((one) => ({ ...one, old_ticker: `${number}.${one.old_ticker}`, new_ticker: `${number}.${one.new_ticker}` }))
+  ))
+
+const symbolPairs = (symbols: ReadonlyArray<string>) =>
+  symbols.flatMap((from) => symbols.filter((to) => to !== from).map((to) => [from, to] as const))
+
+/** D22 keeps repeats of symbols, date and CIK out of the table. */
+const withoutRepeats = (events: Events): Events =>
+  events.filter((one, at) =>
+    !events.slice(0, at).some((other) =>
+      other.old_ticker === one.old_ticker && other.new_ticker === one.new_ticker &&
+      other.effective_date === one.effective_date && other.cik === one.cik
+    )
+  )
+
+const fewPairs = symbolPairs(["A", "B", "C", "D", "E"])
+
+/** Anything at all, over few symbols, dates and issuers, so that everything collides. */
+const heap: Arbitrary.Arbitrary<Events> = Arbitrary.map(
+  Arbitrary.array(
+    Arbitrary.all({
+      pair: int(0, fewPairs.length - 1),
+      date: int(0, 8),
+      cik: oneOf([null, "0000000001", "0000000001", "0000000002", "0000000003"]),
+      company_name: oneOf([null, "One", "Two"])
+    }),
+    { minLength: 1, maxLength: 7 }
+  ),
+  (all) =>
+    withoutRepeats(all.map(({ cik, company_name, date, pair }) => {
+      const [from, to] = fewPairs[pair] ?? ["A", "B"]
+      return event(from, to, day(date), cik, company_name)
+    }))
+)
+
+/** A chain of about the greatest length, with up to three of its events spoilt. */
+const spoiltChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
+  Arbitrary.all({
+    events: chain(8, 16),
+    spoils: Arbitrary.array(
+      Arbitrary.all({ at: int(0, 15), from: int(0, 15), what: int(0, 3) }),
+      { minLength: 0, maxLength: 3 }
+    )
+  }),
+  ({ events, spoils }) =>
+    withoutRepeats(spoils.reduce<Events>((now, { at, from, what }) => {
+      const source = now[from % now.length]
+      return now.map((one, place) => {
+        if (place !== at % now.length || source === undefined) return one
+        if (what === 0) return { ...one, effective_date: source.effective_date }
+        if (what === 1) return { ...one, cik: "0000000042" }
+        const old_ticker = what === 2 ? source.old_ticker : one.old_ticker
+        const new_ticker = what === 3 ? source.new_ticker : one.new_ticker
+        return old_ticker === new_ticker ? one : { ...one, old_ticker, new_ticker }
+      })
+    }, events))
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The oracle: the sentences of D20 and D21 one by one, over pairs and over every order that dates allow
+// ---------------------------------------------------------------------------------------------------------------------
+
+const pairsOf = (events: Events) =>
+  events.flatMap((left, at) => events.slice(at + 1).map((right) => [left, right] as const))
+
+/** Every order in which no event stands before an earlier one; one order, unless events share a date. */
+const dateOrders = (events: Events): ReadonlyArray<Events> =>
+  events.length === 0
+    ? [[]]
+    : events.filter((one) => events.every((other) => one.effective_date <= other.effective_date)).flatMap((first) =>
+      dateOrders(events.filter((other) => other !== first)).map((others) => [first, ...others])
+    )
+
+const connects = (ordered: Events) =>
+  ordered.every((one, at) => at === 0 || ordered[at - 1]?.new_ticker === one.old_ticker)
+
+/**
+ * Which reasons hold. `broken_chain` speaks of date order, which events of one date do not have: where some of their
+ * orders connect and some do not, D21 does not settle it, and both answers are right.
+ */
+const judge = (events: Events): { readonly must: ReadonlyArray<Reason>; readonly may: ReadonlyArray<Reason> } => {
+  const pairs = pairsOf(events)
+  const orders = dateOrders(events)
+  const certain: ReadonlyArray<readonly [Reason, boolean]> = [
+    ["multiple_cik_lineages", pairs.some(([left, right]) => left.cik !== null && right.cik !== null && left.cik !== right.cik)],
+    ["same_date_events", pairs.some(([left, right]) => left.effective_date === right.effective_date)],
+    ["competing_destinations", pairs.some(([left, right]) => left.old_ticker === right.old_ticker)],
+    ["broken_chain", !orders.some(connects)],
+    ["max_hops_exceeded", events.length > 12]
+  ]
+  const must = certain.flatMap(([reason, holds]) => holds ? [reason] : [])
+  return { must, may: orders.every(connects) || must.includes("broken_chain") ? must : [...must, "broken_chain"] }
+}
+
+/** Union-find of the simplest kind: each symbol has a label, each event makes two labels one. */
+const components = (events: Events): ReadonlyArray<Events> => {
+  const label = new Map<string, string>()
+  for (const { new_ticker, old_ticker } of events) {
+    for (const symbol of [old_ticker, new_ticker]) if (!label.has(symbol)) label.set(symbol, symbol)
+    const [kept, given] = [label.get(old_ticker) ?? "", label.get(new_ticker) ?? ""]
+    for (const [symbol, own] of label) if (own === given) label.set(symbol, kept)
+  }
+  return [...new Set(label.values())].map((root) => events.filter((one) => label.get(one.old_ticker) === root))
+}
+
+interface Part {
+  readonly cik: string
+  readonly events: Events
+}
+
+/** The chains of the component's issuers, by first date; none when a part does not stand alone or has no issuer. */
+const parts = (events: Events): ReadonlyArray<Part> => {
+  const known = events.flatMap(({ cik }) => cik === null ? [] : [cik])
+  const split = [...new Set(known)].map((cik) => ({ cik, events: events.filter((one) => one.cik === cik) }))
+  if (known.length < events.length || !split.every((part) => judge(part.events).may.length === 0)) return []
+  return split.map((part) => ({ ...part, events: dateOrders(part.events)[0] ?? [] }))
+}
+
+const firstDate = ({ history }: { readonly history: ReadonlyArray<Link> }) => history[0]?.effective_date ?? ""
+
+/** Says what is wrong with the answer to a component, or nothing. */
+const objections = (events: Events): ReadonlyArray<string> => {
+  const { may, must } = judge(events)
+  const answer = ask(events)
+  if (Result.isSuccess(answer)) {
+    const right = dateOrders(events)[0] ?? []
+    return [
+      ...must.map((reason) => `resolved in spite of ${reason}`),
+      ...JSON.stringify(answer.success.history) === JSON.stringify(links(right)) ? [] : ["wrong history"],
+      ...answer.success.current_ticker === right[right.length - 1]?.new_ticker ? [] : ["wrong current_ticker"]
+    ]
+  }
+  const { candidates, reasons, tickers } = answer.failure
+  const involved = new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))
+  const wanted = parts(events)
+  return [
+    ...must.filter((reason) => !reasons.includes(reason)).map((reason) => `lacks ${reason}`),
+    ...reasons.filter((reason) => !may.includes(reason)).map((reason) => `invents ${reason}`),
+    ...JSON.stringify(reasons) === JSON.stringify(reasonsInOrder.filter((reason) => reasons.includes(reason)))
+      ? []
+      : ["reasons out of order"],
+    ...tickers.length === involved.size && tickers.every((symbol) => involved.has(symbol)) ? [] : ["wrong tickers"],
+    ...tickers.every((symbol, at) => at === 0 || (tickers[at - 1] ?? "") < symbol) ? [] : ["tickers not sorted"],
+    ...candidates.length === wanted.length ? [] : [`${candidates.length} candidates for ${wanted.length}`],
+    ...candidates.every((one, at) => at === 0 || firstDate(candidates[at - 1] ?? one) <= firstDate(one))
+      ? []
+      : ["candidates not by first date"],
+    ...wanted.flatMap(({ cik, events: own }) => {
+      const found = candidates.find((candidate) => candidate.cik === cik)
+      if (found === undefined) return [`no candidate ${cik}`]
+      const names = own.flatMap(({ company_name }) => company_name === null ? [] : [company_name])
+      return [
+        ...JSON.stringify(found.history) === JSON.stringify(links(own)) ? [] : [`wrong history of ${cik}`],
+        ...found.current_ticker === own[own.length - 1]?.new_ticker ? [] : [`wrong current_ticker of ${cik}`],
+        ...(names.length === 0 ? found.company_name === null : names.includes(found.company_name ?? ""))
+          ? []
+          : [`wrong name of ${cik}`]
+      ]
+    })
+  ]
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+describe("D20 a clean chain", () => {
+  it.prop(
+    "D20 every symbol of it, current or former, gets the whole history and the same current_ticker",
+    [chains, keys],
+    ([all, order]) => {
+      const heaped = components(shuffled(all.flat(), order))
+      assert.strictEqual(heaped.length, all.length)
+      for (const events of all) {
+        const last = events[events.length - 1]
+        for (const symbol of new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))) {
+          const own = heaped.find((component) =>
+            component.some((one) => one.old_ticker === symbol || one.new_ticker === symbol)
+          )
+          assert.deepStrictEqual(resolved(own ?? []), {
+            history: links(events),
+            current_ticker: last?.new_ticker ?? ""
+          })
+        }
+      }
+    },
+    { arbitrary: { runs: 200 } }
+  )
+
+  it.prop("D21 the order in which events are found does not matter to a chain", [chain(1, 12), keys], ([events, order]) => {
+    assert.deepStrictEqual(resolved(shuffled(events, order)), resolved(events))
+  }, { arbitrary: { runs: 300 } })
+
+  it.prop("D21 the order in which events are found does not matter to a refusal", [heap, keys], ([events, order]) => {
+    assert.deepStrictEqual(ask(shuffled(events, order)), ask(events))
+  }, { arbitrary: { runs: 1000 } })
+
+  it("§2.2 one event is a chain", () => {
+    assert.deepStrictEqual(resolved([event("FB", "META", "2022-06-09", "0001326801", "Meta")]), {
+      history: [{ old_ticker: "FB", new_ticker: "META", effective_date: "2022-06-09" }],
+      current_ticker: "META"
+    })
+  })
+
+  it("D21 A to B, B to A is a chain and ends where it began", () => {
+    const events = [event("A", "B", "2001-01-01"), event("B", "A", "2002-01-01")]
+    assert.deepStrictEqual(resolved(events), { history: links(events), current_ticker: "A" })
+  })
+
+  it("D21 A to B, B to C, C to A is a chain and ends where it began", () => {
+    const events = [event("A", "B", "2001-01-01"), event("B", "C", "2002-01-01"), event("C", "A", "2003-01-01")]
+    assert.deepStrictEqual(resolved(events), { history: links(events), current_ticker: "A" })
+  })
+
+  it("D21 a missing CIK is unknown, not different", () => {
+    const events = [
+      event("A", "B", "2001-01-01"),
+      event("B", "C", "2002-01-01", "0000000007"),
+      event("C", "D", "2003-01-01"),
+      event("D", "E", "2004-01-01", "0000000007")
+    ]
+    assert.strictEqual(resolved(events).current_ticker, "E")
+    assert.strictEqual(resolved(events.map((one) => ({ ...one, cik: null }))).current_ticker, "E")
+  })
+})
+
+describe("D21 the greatest length", () => {
+  it("§8 a chain may have twelve links", () => {
+    assert.strictEqual(mostLinks, 12)
+  })
+
+  it.prop("D21 twelve links pass", [chain(12, 12)], ([events]) => {
+    assert.deepStrictEqual(resolved(events).history, links(events))
+  })
+
+  it.prop("D21 thirteen and more do not", [chain(13, 23)], ([events]) => {
+    const { candidates, reasons, tickers } = refused(events)
+    assert.deepStrictEqual([...reasons], ["max_hops_exceeded"])
+    assert.deepStrictEqual(candidates, [])
+    assert.deepStrictEqual(
+      tickers,
+      [...new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))].sort()
+    )
+  })
+})
+
+/** A component for which just these reasons hold. */
+const exampleOf = (wanted: ReadonlyArray<Reason>): Events => {
+  const symbol = (number: number) => `S${String(number).padStart(2, "0")}`
+  const length = wanted.includes("max_hops_exceeded") ? 13 : 3
+  const plain = Array.from({ length }, (_, at) => event(symbol(at), symbol(at + 1), day(10 * at)))
+  const end = symbol(length)
+  const spoilt = plain.concat(
+    wanted.includes("competing_destinations")
+      ? [event(end, "T", day(1001)), event("T", end, day(1002)), event(end, "U", day(1003))]
+      : [],
+    wanted.includes("broken_chain") ? [event("X", symbol(1), day(2000))] : []
+  )
+  return spoilt.map((one, at) => ({
+    ...one,
+    ...(wanted.includes("same_date_events") && at === 1 ? { effective_date: day(0) } : {}),
+    ...(wanted.includes("multiple_cik_lineages") && at === 0 ? { cik: "0000000001" } : {}),
+    ...(wanted.includes("multiple_cik_lineages") && at === 2 ? { cik: "0000000002" } : {})
+  }))
+}
+
+const subsets = Array.from(
+  { length: 32 },
+  (_, number) => reasonsInOrder.filter((_, at) => Math.floor(number / 2 ** at) % 2 === 1)
+)
+
+describe("D21 the reasons", () => {
+  for (const wanted of subsets) {
+    it(`D21 exactly these, in order: ${wanted.join(", ") || "none"}`, () => {
+      const events = exampleOf(wanted)
+      assert.deepStrictEqual(reasonsOf(events), wanted)
+      assert.deepStrictEqual(reasonsOf(events.toReversed()), wanted)
+    })
+  }
+
+  it("D21 A to B, B to A, A to C is competing_destinations and nothing else", () => {
+    const events = [event("A", "B", "2001-01-01"), event("B", "A", "2002-01-01"), event("A", "C", "2003-01-01")]
+    assert.deepStrictEqual(reasonsOf(events), ["competing_destinations"])
+  })
+
+  it("D21 A to B and A to C is competing_destinations and a broken chain", () => {
+    const events = [event("A", "B", "2001-01-01"), event("A", "C", "2002-01-01")]
+    assert.deepStrictEqual(reasonsOf(events), ["competing_destinations", "broken_chain"])
+  })
+
+  it("D21 two symbols that become one are a broken chain", () => {
+    const events = [event("A", "C", "2001-01-01"), event("B", "C", "2002-01-01")]
+    assert.deepStrictEqual(reasonsOf(events), ["broken_chain"])
+  })
+
+  it("D21 links in the wrong order of dates are a broken chain", () => {
+    const events = [event("B", "C", "2001-01-01"), event("A", "B", "2002-01-01")]
+    assert.deepStrictEqual(reasonsOf(events), ["broken_chain"])
+  })
+
+  it("D21 A to B, B to A on one day share a date and nothing else", () => {
+    const events = [event("A", "B", "2001-01-01"), event("B", "A", "2001-01-01")]
+    assert.deepStrictEqual(reasonsOf(events), ["same_date_events"])
+  })
+
+  it("D21 the same change of two issuers on one day has four reasons", () => {
+    const events = [event("A", "B", "2001-01-01", "0000000001"), event("A", "B", "2001-01-01", "0000000002")]
+    assert.deepStrictEqual(reasonsOf(events), reasonsInOrder.slice(0, 4))
+  })
+
+  it("D21 CIKs differ even when they are not next to each other", () => {
+    const events = [
+      event("A", "B", "2001-01-01", "0000000001"),
+      event("B", "C", "2002-01-01"),
+      event("C", "D", "2003-01-01", "0000000002")
+    ]
+    assert.deepStrictEqual(reasonsOf(events), ["multiple_cik_lineages"])
+  })
+
+  it("D21 tickers are sorted and have no duplicates", () => {
+    const events = [event("Z", "B", "2001-01-01"), event("B", "M.A", "2002-01-01"), event("B", "A", "2003-01-01")]
+    assert.deepStrictEqual(refused(events).tickers, ["A", "B", "M.A", "Z"])
+  })
+})
+
+describe("D21 the candidates", () => {
+  const fund = event("META", "METV", "2022-01-31", "0001683471", "The fund")
+  const facebook = event("FB", "META", "2022-06-09", "0001326801", "Meta Platforms")
+
+  it("D21 each issuer's chain, by first date and not by CIK", () => {
+    const { candidates, reasons } = refused([facebook, fund])
+    assert.deepStrictEqual([...reasons], ["multiple_cik_lineages", "broken_chain"])
+    assert.deepStrictEqual(candidates, [
+      { cik: "0001683471", company_name: "The fund", history: links([fund]), current_ticker: "METV" },
+      { cik: "0001326801", company_name: "Meta Platforms", history: links([facebook]), current_ticker: "META" }
+    ])
+  })
+
+  it("D21 three issuers, one of which returns to its symbol", () => {
+    const first = [event("A", "B", "2001-01-01", "0000000009"), event("B", "A", "2005-01-01", "0000000009")]
+    const second = [event("B", "C", "2002-01-01", "0000000008"), event("C", "D", "2006-01-01", "0000000008")]
+    const third = [event("E", "D", "2003-01-01", "0000000001")]
+    assert.deepStrictEqual(refused([...third, ...second, ...first]).candidates, [
+      { cik: "0000000009", company_name: null, history: links(first), current_ticker: "A" },
+      { cik: "0000000008", company_name: null, history: links(second), current_ticker: "D" },
+      { cik: "0000000001", company_name: null, history: links(third), current_ticker: "D" }
+    ])
+  })
+
+  it("D21 a name that only one event of the issuer tells is told", () => {
+    const { candidates } = refused([
+      event("A", "B", "2001-01-01", "0000000001", "One"),
+      event("B", "C", "2002-01-01", "0000000001"),
+      event("C", "D", "2003-01-01", "0000000002")
+    ])
+    assert.deepStrictEqual(candidates.map(({ company_name }) => company_name), ["One", null])
+  })
+
+  it("D21 none when an event has no CIK", () => {
+    const unknown = event("METV", "METW", "2023-01-01")
+    assert.deepStrictEqual(refused([fund, facebook, unknown]).candidates, [])
+  })
+
+  it("D21 none at all when one of the parts does not stand alone", () => {
+    const again = event("FB", "FACE", "2023-01-01", "0001326801", "Meta Platforms")
+    assert.deepStrictEqual(refused([fund, facebook, again]).candidates, [])
+  })
+
+  it("D21 none when the record has one issuer or none", () => {
+    const events = [event("A", "B", "2001-01-01"), event("A", "C", "2002-01-01")]
+    assert.deepStrictEqual(refused(events).candidates, [])
+    assert.deepStrictEqual(refused(events.map((one) => ({ ...one, cik: "0000000001" }))).candidates, [])
+  })
+
+  it("D21 a part of twelve links stands alone and one of thirteen does not", () => {
+    const long = (length: number) =>
+      Array.from({ length }, (_, at) => event(`L${at}`, `L${at + 1}`, day(10 * at), "0000000001"))
+    const other = event("L3", "OTHER", day(5), "0000000002")
+    assert.deepStrictEqual(refused([...long(12), other]).candidates.map(({ cik, history }) => [cik, history.length]), [
+      ["0000000001", 12],
+      ["0000000002", 1]
+    ])
+    assert.deepStrictEqual(refused([...long(13), other]).candidates, [])
+  })
+})
+
+describe("D21 an independent oracle agrees", () => {
+  it("D21 on every set of one, two or three events over three symbols, three dates and three CIKs", () => {
+    const all = symbolPairs(["A", "B", "C"]).flatMap(([from, to]) =>
+      [day(0), day(1), day(2)].flatMap((date) =>
+        [null, "0000000001", "0000000002"].map((cik) => event(from, to, date, cik, cik && `Issuer ${cik}`))
+      )
+    )
+    const seen = new Map<string, number>()
+    let components_ = 0
+    const wrong: Array<unknown> = []
+    const judgeAll = (events: Events) => {
+      for (const component of components(events)) {
+        components_ += 1
+        const found = objections(component)
+        if (found.length > 0 && wrong.length < 3) wrong.push({ component, found })
+        const answer = ask(component)
+        const kind = Result.isSuccess(answer)
+          ? "chain"
+          : `${answer.failure.reasons.join(" ")} ${answer.failure.candidates.length}`
+        seen.set(kind, (seen.get(kind) ?? 0) + 1)
+      }
+    }
+    all.forEach((first, i) => {
+      judgeAll([first])
+      all.slice(i + 1).forEach((second, j) => {
+        judgeAll([first, second])
+        all.slice(i + j + 2).forEach((third) => judgeAll([first, second, third]))
+      })
+    })
+    assert.deepStrictEqual(wrong, [])
+    // 54 single events, 1,431 pairs and 24,804 triples; over three symbols every one of them is connected.
+    assert.strictEqual(components_, 54 + 1_431 + 24_804)
+    for (const subset of subsets.filter((wanted) => !wanted.includes("max_hops_exceeded") && wanted.length > 0)) {
+      assert.isTrue([...seen.keys()].some((kind) => kind.startsWith(`${subset.join(" ")} `)), subset.join(" "))
+    }
+    for (const kind of ["chain", "multiple_cik_lineages 0", "multiple_cik_lineages 2"]) {
+      assert.isAbove(seen.get(kind) ?? 0, 100, kind)
+    }
+  })
+
+  it.prop("D21 on random heaps of events over few symbols, dates and CIKs", [heap], ([events]) => {
+    assert.deepStrictEqual(components(events).flatMap(objections), [])
+  }, { arbitrary: { runs: 4000 } })
+
+  it.prop("D21 on chains of about twelve links with up to three of them spoilt", [spoiltChain], ([events]) => {
+    assert.deepStrictEqual(components(events).flatMap(objections), [])
+  }, { arbitrary: { runs: 1500 } })
+})
