@@ -1,8 +1,9 @@
 /** §7.2: what no endpoint declares. A request that does not decode is a 422 that names its fields; a defect is a 500. */
-import { Array, Cause, Effect, ErrorReporter, Layer, Order, SchemaAST, SchemaIssue } from "effect"
+import { Array, Cause, Effect, Layer, Order, SchemaAST, SchemaIssue } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
 import { InternalError, ValidationError } from "./Errors.ts"
+import { Exchange } from "./Exchange.ts"
 import { unknownParameter } from "./Filters.ts"
 
 interface Field {
@@ -77,8 +78,9 @@ export class Unexpected extends HttpApiMiddleware.Service<Unexpected>()("tickerl
 }) {
   static readonly layer = Layer.succeed(this, (served) =>
     Effect.catchDefect(served, (defect) =>
-      Effect.andThen(
-        ErrorReporter.report(Cause.die(defect)),
-        Effect.fail(new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }))
-      )))
+      Effect.flatMap(Exchange, ({ id }) =>
+        Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
+          Effect.annotateLogs("request_id", id),
+          Effect.andThen(new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }))
+        ))))
 }

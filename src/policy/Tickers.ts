@@ -1,5 +1,5 @@
 /** §7.3, D5, D6: how a ticker parameter is read. */
-import { Array, Effect, Result, Schema, SchemaIssue, SchemaTransformation } from "effect"
+import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { setHeaders } from "./Exchange.ts"
 
 const symbol = /^[A-Z0-9.^-]{1,16}$/
@@ -27,8 +27,8 @@ const invalid = (sent: ReadonlyArray<string>) => {
 
 const readList = Effect.fnUntraced(function*(text: string) {
   const sent = text.split(",").map((entry) => upperCase(entry.replace(/\s+/gu, ""))).filter((entry) => entry !== "")
-  const [dropped, valid] = Array.partition(sent, (entry) => symbol.test(entry) ? Result.succeed(entry) : Result.fail(entry))
-  const tickers = Array.dedupe(valid)
+  const dropped = sent.filter((entry) => !symbol.test(entry))
+  const tickers = Array.dedupe(sent.filter((entry) => symbol.test(entry)))
   if (!Array.isArrayNonEmpty(tickers)) return yield* Effect.fail(invalid(sent))
   if (tickers.length > mostTickers) {
     return yield* Effect.fail(

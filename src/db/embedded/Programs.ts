@@ -72,7 +72,8 @@ const copyInto = Effect.fnUntraced(function*(root: string, to: string) {
   const skipped = new Set(links.map(({ target }) => path.join(root, target)))
   yield* fs.makeDirectory(to)
   yield* fs.chmod(to, 0o755)
-  yield* Effect.forEach(["bin", "lib", "share"], (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped))
+  yield* Effect.forEach(["bin", "lib", "share"], (name) =>
+    copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped))
   yield* Effect.forEach(links, ({ source, target }) =>
     fs.symlink(path.relative(path.dirname(target), source), path.join(to, path.relative("native", target))), {
     discard: true

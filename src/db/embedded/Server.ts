@@ -3,7 +3,7 @@ import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import { closeSync, openSync } from "node:fs"
 import process from "node:process"
 import { choosePort, type Cluster, readAccess, rememberPort } from "./Cluster.ts"
-import { EmbeddedPostgresError, launch, ownServer } from "./Process.ts"
+import { complaint, EmbeddedPostgresError, launch, ownServer } from "./Process.ts"
 
 interface Postmaster {
   readonly pid: number
@@ -90,12 +90,8 @@ const launchServer = Effect.fnUntraced(function*(cluster: Cluster, port: number)
   })
 }, Effect.scoped)
 
-const failedStart = (cluster: Cluster, said: string) =>
-  new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL did not start${
-      /No space left/.test(said) ? ": the disk is full; free some space and start again" : ""
-    }. The end of its log ${cluster.log}:\n${said.trim().split("\n").slice(-12).join("\n")}`
-  })
+const failedStart = ({ log }: Cluster, said: string) =>
+  new EmbeddedPostgresError({ message: `The embedded PostgreSQL did not start; its log is ${log}${complaint(said)}` })
 
 const whyExited = Effect.fnUntraced(function*(cluster: Cluster, offset: number, port: number, killed: boolean) {
   if (killed) return yield* new NotYet({ why: "the starting server was killed" })

@@ -1,0 +1,11 @@
+import { defineConfig } from "vitest/config"
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    globalSetup: "test/support/postgres.ts",
+    // A server is started, a table locked for seconds: the wait is for conditions, not for this.
+    testTimeout: 60_000,
+    hookTimeout: 120_000
+  }
+})
