@@ -1,6 +1,6 @@
 /** D2, D3: the server side of `Authentication`: a key becomes an account, or a 401 or 403. */
-import { Cache, Context, Effect, FiberSet, Layer, Redacted, Schema } from "effect"
-import { HttpApiBuilder, HttpApiSecurity } from "effect/http-api"
+import { Cache, Cause, Context, Duration, Effect, Exit, FiberSet, Layer, Option, Redacted, Schema } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Database } from "../db/Database.ts"
 import { includes, RequiredTier, Tier } from "../policy/Access.ts"
@@ -9,7 +9,18 @@ import { Account, Authentication } from "./Authentication.ts"
 import { hasher, isWellFormed } from "./Key.ts"
 
 /** A revocation is seen within a second, by every instance: what the table said is believed for half of one. */
-const believed = "500 millis"
+const believed = Duration.millis(500)
+
+/** What the table said; that it could not be asked is not remembered. */
+const isAnswer = (found: Exit.Exit<unknown, { readonly _tag: string }>) =>
+  Exit.match(found, {
+    onSuccess: () => true,
+    onFailure: (cause) =>
+      Option.match(Cause.findErrorOption(cause), {
+        onNone: () => false,
+        onSome: ({ _tag }) => _tag === "InvalidApiKey" || _tag === "ApiKeyDisabled"
+      })
+  })
 
 const Found = Schema.Struct({
   account_id: Schema.BigInt,
@@ -65,18 +76,18 @@ const make = Effect.gen(function*() {
       FiberSet.run(background)
     )
 
+  const lookup = Effect.fnUntraced(function*(digest: string) {
+    const found = yield* read(find(digest))
+    if (found._tag === "None") return yield* unknown
+    const { account_id, key_id, name, tier, usable, use_is_news } = found.value
+    if (!usable) return yield* disabled
+    if (use_is_news) yield* noteUse(key_id)
+    return Account.of({ account_id: Number(account_id), key_id: Number(key_id), name, tier })
+  })
   // Looked up by its digest, so that the time a look-up takes tells nothing about the key.
-  const accounts = yield* Cache.make({
+  const accounts = yield* Cache.makeWith(lookup, {
     capacity: 10_000,
-    timeToLive: believed,
-    lookup: Effect.fnUntraced(function*(digest: string) {
-      const found = yield* read(find(digest))
-      if (found._tag === "None") return yield* unknown
-      const { account_id, key_id, name, tier, usable, use_is_news } = found.value
-      if (!usable) return yield* disabled
-      if (use_is_news) yield* noteUse(key_id)
-      return Account.of({ account_id: Number(account_id), key_id: Number(key_id), name, tier })
-    })
+    timeToLive: (found) => isAnswer(found) ? believed : Duration.zero
   })
 
   const identify = Effect.fnUntraced(function*(key: Redacted.Redacted) {
@@ -97,17 +108,23 @@ export const layer = Layer.effect(
   Authentication,
   Effect.gen(function*() {
     const admit = yield* make
+    // Where both schemes fail, the last one's refusal is the answer; without a key of its own it repeats the first one's.
+    const refusals = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof admit>>>()
+
     return Authentication.of({
       bearer: (served, { credential, endpoint }) =>
-        Effect.flatMap(admit(credential, endpoint.annotations), (account) =>
-          Effect.provideService(served, Account, account)),
-      // Tried last, so its refusal is the answer: without a key of its own it repeats what the other scheme found.
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+          admit(credential, endpoint.annotations).pipe(
+            Effect.tapError((refusal) => Effect.sync(() => refusals.set(request, refusal))),
+            Effect.flatMap((account) => Effect.provideService(served, Account, account))
+          )),
       apiKey: (served, { credential, endpoint }) =>
-        HttpApiBuilder.securityDecode(HttpApiSecurity.bearer).pipe(
-          Effect.map((bearer) => Redacted.value(credential) === "" ? bearer : credential),
-          Effect.flatMap((key) => admit(key, endpoint.annotations)),
-          Effect.flatMap((account) => Effect.provideService(served, Account, account))
-        )
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+          const refusal = Redacted.value(credential) === "" ? refusals.get(request) : undefined
+          return (refusal === undefined ? admit(credential, endpoint.annotations) : Effect.fail(refusal)).pipe(
+            Effect.flatMap((account) => Effect.provideService(served, Account, account))
+          )
+        })
     })
   })
 )

@@ -35,14 +35,18 @@ const isTooSlow = (error: unknown) => reason(error)?._tag === "StatementTimeoutE
 /** PostgreSQL's own words for "this connection is over": shut down, starting up, too many clients. */
 const overCodes = /^(57P0[1-5]|53300)$/
 
+/** No connection could be made, or the one at hand ended. */
 const isLost = (error: unknown) => {
   const why = reason(error)
-  return why?._tag === "ConnectionError" ||
+  return why?._tag === "ConnectionError" || why?.operation === "connect" ||
     (Predicate.hasProperty(why?.cause, "code") && overCodes.test(String(why.cause.code)))
 }
 
 /** §7.2: after one automatic retry following a 2-second wait. */
 export const afterTwoSeconds = Schedule.spaced("2 seconds")
+
+/** Time for the pool to notice which of its connections the server has closed; a reader does not notice it. */
+export const reconnecting = Schedule.spaced("50 millis")
 
 const refreshing = () =>
   new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
@@ -58,12 +62,12 @@ const answer = (error: Failure) =>
   isLocked(error) || isTooSlow(error)
     ? Effect.fail(refreshing())
     : isLost(error)
-    ? Effect.fail(saturated())
+    ? Effect.andThen(Effect.logWarning("The database cannot be reached", reason(error)?.cause), Effect.fail(saturated()))
     : Effect.die(error)
 
 /**
  * Reads: what a caller can act on becomes an error of the API, the rest is a defect. A read is safe to repeat, so a
- * connection lost on the way costs one more try and nobody notices a server that was restarted.
+ * connection lost on the way costs another try, and readers hardly notice a server that was restarted.
  */
 export class Database extends Context.Service<Database, {
   readonly read: <A, R>(query: Effect.Effect<A, Failure, R>) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
@@ -81,7 +85,7 @@ export class Database extends Context.Service<Database, {
 
       const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
         Effect.scoped(Effect.andThen(connected, query)).pipe(
-          Effect.retry({ while: isLost, times: 1 }),
+          Effect.retry({ while: isLost, schedule: reconnecting, times: 3 }),
           Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
           Effect.retry({ while: isLocked, schedule: afterTwoSeconds, times: 1 }),
           Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error))

@@ -1,14 +1,19 @@
-/** §2.1, D15: what a stored time prints as. Expected values are computed without the service's code and without DateTime. */
+/** §2.1, D15: what a stored time prints as, against computations that share nothing with the service's. */
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Schema } from "effect"
+import { Schema } from "effect"
 import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../../src/policy/Timestamps.ts"
+
+/** Any millisecond of the years that data come from. */
+const moment = Schema.Int.check(
+  Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 })
+)
 
 const minute = 60_000
 const hour = 60 * minute
 
 /** As a row goes through: what the driver hands over (a `Date`), then what the answer says. */
 const printer = (kind: typeof EasternWallClock | typeof UtcInstant | typeof NewYorkWallClock) => {
-  const decode = Schema.decodeUnknownSync(kind.schemas.select)
+  const decode = Schema.decodeSync(kind.schemas.select)
   const encode = Schema.encodeSync(kind.schemas.json)
   return (millis: number) => encode(decode(new Date(millis)))
 }
@@ -23,21 +28,21 @@ const wall = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
 /** The digits of that `Date` with the one suffix there is; milliseconds only when there are any. */
 const withSuffix = (millis: number) => new Date(millis).toISOString().replace(/(?:\.000)?Z$/, "-05:00")
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------------
 // Two independent answers to "what instant did New York's clock name?"
-// ---------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------------
 
 const firstSunday = (year: number, month: number) => 1 + (7 - new Date(Date.UTC(year, month - 1, 1)).getUTCDay()) % 7
 
 const lastSundayOfOctober = (year: number) => 31 - new Date(Date.UTC(year, 9, 31)).getUTCDay()
 
-/** The law: since 2007 from the second Sunday of March to the first of November, before from the first of April on. */
+/** The law: since 2007 second Sunday of March to first of November; before, first of April to last of October. */
 const daylight = (year: number) =>
   year >= 2007
     ? [Date.UTC(year, 2, firstSunday(year, 3) + 7, 2), Date.UTC(year, 10, firstSunday(year, 11), 2)] as const
     : [Date.UTC(year, 3, firstSunday(year, 4), 2), Date.UTC(year, 9, lastSundayOfOctober(year), 2)] as const
 
-/** Digits in daylight time say one hour more than -05:00 does. What was skipped or repeated counts as standard time. */
+/** Digits in daylight time say an hour more than -05:00 does. The skipped and the repeated hour are standard time. */
 const byLaw = (millis: number) => {
   const [start, end] = daylight(new Date(millis).getUTCFullYear())
   return withSuffix(millis >= start + hour && millis < end - hour ? millis - hour : millis)
@@ -64,7 +69,8 @@ const byClock = (millis: number) => {
 }
 
 /** RFC 3339, date-time, narrowed to the one offset. */
-const grammar = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?-05:00$/
+const grammar =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?-05:00$/
 
 /** The first few differences between what is printed and what should be. */
 const differences = (
@@ -74,7 +80,8 @@ const differences = (
 ) =>
   times.flatMap((millis) => {
     const [printed, right] = [print(millis), expected(millis)]
-    return printed === right && grammar.test(printed) ? [] : [{ stored: new Date(millis).toISOString(), printed, right }]
+    const stored = new Date(millis).toISOString()
+    return printed === right && grammar.test(printed) ? [] : [{ stored, printed, right }]
   }).slice(0, 5)
 
 const quarterHours = (from: number, to: number) =>
@@ -82,7 +89,7 @@ const quarterHours = (from: number, to: number) =>
 
 const quarterHoursOf = (year: number) => quarterHours(Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1))
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------------
 
 // 2006 had the older law, 2026 has the present one; both have 365 days.
 for (const year of [2006, 2026]) {
@@ -122,7 +129,7 @@ describe("D15 New York's wall clock", () => {
 
   it.prop(
     "D15 at any moment from 1998 to 2099, by the law and by the clock",
-    [Schema.Int.check(Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 }))],
+    [moment],
     ([millis]) => {
       assert.strictEqual(newYork(millis), byLaw(millis))
       assert.strictEqual(newYork(millis), byClock(millis))
@@ -191,7 +198,7 @@ describe("D15 fractions of a second", () => {
 
   it.prop(
     "D15 whatever the kind and the moment: RFC 3339, the same millisecond, and as many digits as it takes",
-    [Schema.Int.check(Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2099, 11, 31) }))],
+    [moment],
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) {
         const printed = print(millis)
@@ -207,9 +214,9 @@ describe("D15 fractions of a second", () => {
 
   it.prop(
     "D15 whatever the second: no fraction is printed",
-    [Schema.Int.check(Schema.isBetween({ minimum: Date.UTC(1998, 0, 1) / 1000, maximum: Date.UTC(2099, 11, 31) / 1000 }))],
-    ([seconds]) => {
-      for (const print of [eastern, utc, newYork]) assert.strictEqual(print(seconds * 1000).length, 25)
+    [moment],
+    ([millis]) => {
+      for (const print of [eastern, utc, newYork]) assert.strictEqual(print(millis - millis % 1000).length, 25)
     },
     { arbitrary: { runs: 1000 } }
   )
@@ -218,11 +225,11 @@ describe("D15 fractions of a second", () => {
 describe("§2.1 what a client reads back", () => {
   it.prop(
     "§2.1 is the instant that was printed",
-    [Schema.Int.check(Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2099, 11, 31) }))],
+    [moment],
     ([millis]) => {
       for (const kind of [EasternWallClock, UtcInstant, NewYorkWallClock]) {
         const printed = utc(millis)
-        const read = Schema.decodeUnknownSync(kind.schemas.json)(printed)
+        const read = Schema.decodeSync(kind.schemas.json)(printed)
         assert.strictEqual(read.epochMilliseconds, millis)
         assert.strictEqual(Schema.encodeSync(kind.schemas.json)(read), printed)
       }
@@ -232,7 +239,7 @@ describe("§2.1 what a client reads back", () => {
 
 describe("D31 how a file of rows writes times", () => {
   const accepts = (schema: Schema.Codec<string, string>, text: string) => {
-    const result = Schema.decodeUnknownResult(schema)(text)
+    const result = Schema.decodeResult(schema)(text)
     if (result._tag === "Success") assert.strictEqual(result.success, text)
     return result._tag === "Success"
   }
@@ -329,15 +336,15 @@ describe("D31 how a file of rows writes times", () => {
     for (const zone of zones) assert.isFalse(accepts(instant, text + zone), zone)
   })
 
-  const badZones = ["z", " Z", "ZZ", "+5", "+05", "+0500", "+05:0", "-5:00", "EST", " America/New_York", "+24:00", "+99:99", "-05:60"]
-  it.each(badZones)("D31 '%s' is no zone", (zone) => {
+  const badZones = ["z", " Z", "ZZ", "+5", "+05", "+0500", "+05:0", "-5:00", "EST", " America/New_York"]
+  it.each([...badZones, "+24:00", "+99:99", "-05:60"])("D31 '%s' is no zone", (zone) => {
     assert.isFalse(accepts(instant, `2026-06-01T09:30:00${zone}`))
     assert.isFalse(accepts(wallClock, `2026-06-01T09:30:00${zone}`))
   })
 
   it.prop(
     "D31 every moment written as digits is accepted, and refused by the other kind",
-    [Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2099, 11, 31) })))],
+    [moment],
     ([millis]) => {
       const written = new Date(millis).toISOString()
       assert.isTrue(accepts(instant, written))

@@ -41,7 +41,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
   )
 }
 
-export const layerOver = <E, R>(database: Layer.Layer<SqlClient.SqlClient, E, R>) =>
+export const layerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   Server.layer.pipe(
     Layer.provideMerge(TestKeys.layer),
     Layer.provideMerge(database),

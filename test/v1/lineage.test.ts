@@ -1,6 +1,7 @@
 /** D20, D21: chains, and the reasons why a component is none. Nothing here asks a database. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
+import { readFileSync } from "node:fs"
 import { type Event, type Link, mostLinks, resolve } from "../../src/v1/ticker-changes/Lineage.ts"
 
 type Events = ReadonlyArray<Event>
@@ -50,9 +51,9 @@ const reasonsOf = (events: Events): ReadonlyArray<Reason> => {
   return Result.isFailure(answer) ? answer.failure.reasons : []
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------------
 // Generators
-// ---------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------------
 
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
@@ -65,14 +66,15 @@ const oneOf = <const Choices extends ReadonlyArray<string | null>>(choices: Choi
 
 /** In the order of random keys, one for each. */
 const shuffled = <A>(items: ReadonlyArray<A>, keys: ReadonlyArray<number>) =>
-  items.map((item, at) => ({ item, key: keys[at] ?? 0 })).sort((left, right) => left.key - right.key)
+  items.map((item, at) => ({ item, key: keys[at] ?? 0 }))
+    .toSorted((left, right) => left.key - right.key)
     .map(({ item }) => item)
 
 const keys = many(int(0, 1_000_000_000), 80)
 
 /**
- * A clean chain, oldest first. Its symbols are all different, but the last may be an earlier one (any except the one it
- * leaves): nothing leaves it again, so no symbol is vacated twice.
+ * A clean chain, oldest first. Its symbols are all different, but the last may be an earlier one (any except the one
+ * it leaves): nothing leaves it again, so no symbol is vacated twice.
  */
 const chain = (least: number, most: number): Arbitrary.Arbitrary<Events> =>
   Arbitrary.flatMap(int(least, most), (length) =>
@@ -99,7 +101,11 @@ const chain = (least: number, most: number): Arbitrary.Arbitrary<Events> =>
 /** Several chains that share no symbol, in one heap. */
 const chains = Arbitrary.map(Arbitrary.array(chain(1, 12), { minLength: 1, maxLength: 5 }), (all) =>
   all.map((events, number) =>
-    events.map((one) => ({ ...one, old_ticker: `${number}.${one.old_ticker}`, new_ticker: `${number}.${one.new_ticker}` }))
+    events.map((one) => ({
+      ...one,
+      old_ticker: `${number}.${one.old_ticker}`,
+      new_ticker: `${number}.${one.new_ticker}`
+    }))
   ))
 
 const symbolPairs = (symbols: ReadonlyArray<string>) =>
@@ -157,9 +163,9 @@ const spoiltChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
     }, events))
 )
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------------
 // The oracle: the sentences of D20 and D21 one by one, over pairs and over every order that dates allow
-// ---------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------------
 
 const pairsOf = (events: Events) =>
   events.flatMap((left, at) => events.slice(at + 1).map((right) => [left, right] as const))
@@ -182,8 +188,9 @@ const connects = (ordered: Events) =>
 const judge = (events: Events): { readonly must: ReadonlyArray<Reason>; readonly may: ReadonlyArray<Reason> } => {
   const pairs = pairsOf(events)
   const orders = dateOrders(events)
+  const differ = (left: string | null, right: string | null) => left !== null && right !== null && left !== right
   const certain: ReadonlyArray<readonly [Reason, boolean]> = [
-    ["multiple_cik_lineages", pairs.some(([left, right]) => left.cik !== null && right.cik !== null && left.cik !== right.cik)],
+    ["multiple_cik_lineages", pairs.some(([left, right]) => differ(left.cik, right.cik))],
     ["same_date_events", pairs.some(([left, right]) => left.effective_date === right.effective_date)],
     ["competing_destinations", pairs.some(([left, right]) => left.old_ticker === right.old_ticker)],
     ["broken_chain", !orders.some(connects)],
@@ -261,7 +268,7 @@ const objections = (events: Events): ReadonlyArray<string> => {
   ]
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------------------
 
 describe("D20 a clean chain", () => {
   it.prop(
@@ -286,11 +293,11 @@ describe("D20 a clean chain", () => {
     { arbitrary: { runs: 200 } }
   )
 
-  it.prop("D21 the order in which events are found does not matter to a chain", [chain(1, 12), keys], ([events, order]) => {
+  it.prop("D21 the order in which events come is nothing to a chain", [chain(1, 12), keys], ([events, order]) => {
     assert.deepStrictEqual(resolved(shuffled(events, order)), resolved(events))
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("D21 the order in which events are found does not matter to a refusal", [heap, keys], ([events, order]) => {
+  it.prop("D21 the order in which events come is nothing to a refusal", [heap, keys], ([events, order]) => {
     assert.deepStrictEqual(ask(shuffled(events, order)), ask(events))
   }, { arbitrary: { runs: 1000 } })
 
@@ -338,7 +345,7 @@ describe("D21 the greatest length", () => {
     assert.deepStrictEqual(candidates, [])
     assert.deepStrictEqual(
       tickers,
-      [...new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))].sort()
+      [...new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))].toSorted()
     )
   })
 })
@@ -475,7 +482,8 @@ describe("D21 the candidates", () => {
     const long = (length: number) =>
       Array.from({ length }, (_, at) => event(`L${at}`, `L${at + 1}`, day(10 * at), "0000000001"))
     const other = event("L3", "OTHER", day(5), "0000000002")
-    assert.deepStrictEqual(refused([...long(12), other]).candidates.map(({ cik, history }) => [cik, history.length]), [
+    const { candidates } = refused([...long(12), other])
+    assert.deepStrictEqual(candidates.map(({ cik, history }) => [cik, history.length]), [
       ["0000000001", 12],
       ["0000000002", 1]
     ])
@@ -530,4 +538,70 @@ describe("D21 an independent oracle agrees", () => {
   it.prop("D21 on chains of about twelve links with up to three of them spoilt", [spoiltChain], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
   }, { arbitrary: { runs: 1500 } })
+})
+
+describe("D20 D21 the sample data", () => {
+  /** One line of CSV: a cell stands in quotes when it holds a comma or a quote. */
+  const cells = (line: string) =>
+    [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
+      quoted?.replaceAll("\"\"", "\"") ?? plain ?? ""
+    )
+
+  /** D19: confirmed and effective; the samples were made in November 2026. */
+  const eligible = (file: string): Events => {
+    const [header = "", ...lines] = readFileSync(new URL(`../../samples/${file}`, import.meta.url), "utf8")
+      .split("\n").filter((line) => line !== "")
+    const names = cells(header)
+    return lines.map((line) => new Map(cells(line).map((cell, at) => [names[at] ?? "", cell]))).flatMap((row) => {
+      const value = (name: string) => row.get(name) ?? ""
+      return value("status") === "confirmed" && value("effective_date") <= "2026-11-20"
+        ? [event(
+          value("old_ticker"),
+          value("new_ticker"),
+          value("effective_date"),
+          value("cik") || null,
+          value("company_name") || null
+        )]
+        : []
+    })
+  }
+
+  const real = eligible("real/ticker_changes.csv")
+  const all = components([...real, ...eligible("made-up/ticker_changes.csv")])
+
+  it("D21 the oracle agrees on every component, in whatever order its events are found", () => {
+    assert.isAbove(real.length, 150)
+    assert.isAbove(all.length, 100)
+    for (const component of all) {
+      assert.deepStrictEqual(objections(component), [], component[0]?.old_ticker)
+      assert.deepStrictEqual(ask(component.toReversed()), ask(component), component[0]?.old_ticker)
+    }
+  })
+
+  const examples: ReadonlyArray<readonly [ticker: string, answer: string]> = [
+    ["SQ", "SQ XYZ"],
+    ["OSTK", "OSTK BYON BBBY NXH"],
+    ["BBBY", "OSTK BYON BBBY NXH"],
+    ["NXH", "OSTK BYON BBBY NXH"],
+    ["DZ5", "DZ0 DZ1 DZ2 DZ3 DZ4 DZ5 DZ6 DZ7 DZ8 DZ9 DZ10 DZ11 DZ12"],
+    ["BMR1", "BMR1 BMR2 BMR1"],
+    ["META", "multiple_cik_lineages, broken_chain: METV META"],
+    ["FI", "multiple_cik_lineages, competing_destinations, broken_chain: XPRO FISV"],
+    ["SPWR", "multiple_cik_lineages, broken_chain:"],
+    ["HND2", "multiple_cik_lineages: HND2 HND3"],
+    ["GOOG", "same_date_events:"],
+    ["MEGX", "competing_destinations:"],
+    ["FNGU", "broken_chain:"],
+    ["BD0", "max_hops_exceeded:"],
+    ["KNT0", "multiple_cik_lineages, same_date_events, competing_destinations, broken_chain:"]
+  ]
+  it.each(examples)("D21 %s is answered with %s", (ticker, expected) => {
+    const own = all.find((component) => component.some((one) => [one.old_ticker, one.new_ticker].includes(ticker)))
+    const answer = Result.match(ask(own ?? []), {
+      onSuccess: ({ history }) => [history[0]?.old_ticker, ...history.map((link) => link.new_ticker)].join(" "),
+      onFailure: ({ candidates, reasons }) =>
+        [`${reasons.join(", ")}:`, ...candidates.map(({ current_ticker }) => current_ticker)].join(" ")
+    })
+    assert.strictEqual(answer, expected)
+  })
 })

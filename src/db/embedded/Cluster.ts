@@ -86,7 +86,8 @@ const initdb = Effect.fnUntraced(function*(place: Place, programs: string, folde
   yield* fs.chmod(data, 0o700)
   yield* fs.writeFileString(secret, password, { mode: 0o600 })
   if (place.account) {
-    yield* Effect.forEach([data, secret], (path) => fs.chown(path, place.account?.uid ?? 0, place.account?.gid ?? 0))
+    const { uid, gid } = place.account
+    yield* Effect.forEach([data, secret], (path) => fs.chown(path, uid, gid))
   }
   const { code, output } = yield* run({
     command: `${programs}/bin/initdb`,
@@ -114,8 +115,8 @@ const checkVersion = Effect.fnUntraced(function*(data: string, version: string) 
   const [had, has] = [(yield* fs.readFileString(`${data}/PG_VERSION`)).trim(), version.split(".")[0]]
   if (had === has) return
   return yield* new EmbeddedPostgresError({
-    message: `The data in ${data} is of PostgreSQL ${had}, but PostgreSQL ${has} is installed. Dump it with the older ` +
-      `version, move the folder away to begin with an empty database, ${ownServer}.`
+    message: `The data in ${data} is of PostgreSQL ${had}, but PostgreSQL ${has} is installed. Dump it with the ` +
+      `older version, move the folder away to begin with an empty database, ${ownServer}.`
   })
 })
 

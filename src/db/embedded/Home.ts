@@ -80,6 +80,13 @@ const makeOutside = Effect.fnUntraced(function*(home: string, link: string) {
   return base
 })
 
+/** A new home, closed by the umask or by mkdtemp, is ours to let the server's user pass; anything else is not. */
+const openIfNew = Effect.fnUntraced(function*(home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const entries = yield* fs.readDirectory(home)
+  if (entries.every((name) => name === "lock")) yield* fs.chmod(home, 0o711)
+})
+
 const findBase = Effect.fnUntraced(function*(home: string, account: Account | undefined) {
   const fs = yield* FileSystem.FileSystem
   const link = `${home}/postgres`
@@ -91,6 +98,7 @@ const findBase = Effect.fnUntraced(function*(home: string, account: Account | un
     })
   }
   if (!(yield* fs.exists(link))) {
+    if (!(yield* canEnter(account, home))) yield* openIfNew(home)
     if (!(yield* canEnter(account, home))) return yield* makeOutside(home, link)
     yield* fs.makeDirectory(link)
     yield* fs.chmod(link, 0o755)

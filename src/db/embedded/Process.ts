@@ -10,12 +10,11 @@ export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresEr
 
 export const ownServer = "or set DATABASE_URL to a PostgreSQL 18 server of your own"
 
-/** What a person needs of the output of initdb or of the log: the complaints, without the statements they quote. */
+/** The end of what initdb or the server said, without the long statements it quotes. */
 export const complaint = (said: string): string => {
-  const lines = said.trim().split("\n")
-  const complaints = lines.filter((line) => /FATAL|PANIC|ERROR|HINT|error|could not|cannot/.test(line))
+  const lines = said.trim().split("\n").filter((line) => !/^\t|STATEMENT: /.test(line))
   const full = /No space left/.test(said) ? ": the disk is full; free some space and start again" : ""
-  return `${full}.\n${(complaints.length > 0 ? complaints : lines).slice(-10).join("\n")}`
+  return `${full}.\n${lines.slice(-10).join("\n")}`
 }
 
 /** The user PostgreSQL runs as when this process is root, which it refuses to be. */

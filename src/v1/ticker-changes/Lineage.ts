@@ -51,7 +51,7 @@ const byDate: Order.Order<Event> = Order.combineAll([
 const repeats = (values: ReadonlyArray<string>) => new Set(values).size < values.length
 
 /** A missing CIK is unknown, not different. */
-const ciks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).sort()
+const ciks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
 /** The order in which they are tested (D21): the first that holds is the reason given. */
 const tests: ReadonlyArray<readonly [LineageReason, (ordered: Events) => boolean]> = [
@@ -92,6 +92,6 @@ export const resolve = (events: Array.NonEmptyReadonlyArray<Event>): Result.Resu
   const ordered = Array.sort(events, byDate)
   const reasons = reasonsAgainst(ordered)
   if (!Array.isReadonlyArrayNonEmpty(reasons)) return Result.succeed(toChain(ordered))
-  const tickers = Array.dedupe(ordered.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])).sort()
+  const tickers = Array.dedupe(ordered.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])).toSorted()
   return Result.fail({ reasons, tickers, candidates: candidates(ordered) })
 }

@@ -1,0 +1,254 @@
+import { PgConnection } from "@effect/sql-pg"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { client, Database } from "../../src/db/Database.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+
+/** A connection beside the service's pool, as another program has it. */
+class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
+
+const over = Layer.unwrap(Effect.gen(function*() {
+  const url = yield* Service.ownDatabase
+  return Layer.merge(
+    client({ url, applicationName: "tickerline-test" }),
+    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" }))
+  )
+}))
+
+const service = (settings: Record<string, string>) =>
+  Service.layerOver(over).pipe(Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })))
+
+const event = { old_ticker: "LCK1", new_ticker: "LCK2", effective_date: "2024-01-02", status: "confirmed" }
+const path = "/v1/ticker-changes?ticker=LCK1"
+
+const elapsed = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
+  const [taken, value] = yield* Effect.timed(effect)
+  return { value, seconds: Duration.toSeconds(taken) }
+})
+
+/** How many sessions wait for a lock in this database. */
+const waiting = Effect.gen(function*() {
+  const other = yield* Other
+  const result = yield* other.query(
+    `select 1 from pg_locks join pg_database on pg_database.oid = database where not granted and datname = current_database()`
+  )
+  return result.rowCount
+})
+
+const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+  Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("10 millis") }).pipe(Effect.timeout("20 seconds"))
+
+layer(service({}), { excludeTestServices: true })("a table being reloaded", (it) => {
+  it.effect("§7.2 a table locked throughout: one retry after two seconds, then 503 data_refreshing, Retry-After 5", () =>
+    Effect.gen(function*() {
+      const other = yield* Other
+      yield* insert("ticker_changes", event)
+      yield* other.query("begin")
+      yield* other.query("lock table ticker_changes in access exclusive mode")
+      const { seconds, value } = yield* elapsed(ask(path))
+      yield* other.query("rollback")
+      assert.strictEqual(value.status, 503)
+      assert.strictEqual(at(value.body, "error", "code"), "data_refreshing")
+      assert.match(String(at(value.body, "error", "message")), /being refreshed.*[Rr]etry in a few seconds/)
+      assert.strictEqual(value.headers["retry-after"], "5")
+      assert.strictEqual(value.headers["x-request-id"], at(value.body, "request_id"))
+      assert.isAtLeast(seconds, 5.9, "two waits of two seconds for the lock, and two seconds between them")
+      assert.isAtMost(seconds, 8)
+    }))
+
+  it.effect("§7.2 a lock that ends before the retry goes unnoticed but for the time it takes", () =>
+    Effect.gen(function*() {
+      const other = yield* Other
+      yield* other.query("begin")
+      yield* other.query("lock table ticker_changes in access exclusive mode")
+      const answer = yield* Effect.forkChild(elapsed(ask(path)))
+      yield* until(Effect.map(waiting, (count) => count === 1))
+      yield* until(Effect.map(waiting, (count) => count === 0))
+      yield* other.query("rollback")
+      const { seconds, value } = yield* Fiber.join(answer)
+      assert.strictEqual(value.status, 200)
+      assert.isAtLeast(seconds, 3.9, "the lock wait of two seconds and the wait of two seconds before the retry")
+    }))
+
+  it.effect("§8 a lock shorter than two seconds costs no retry", () =>
+    Effect.gen(function*() {
+      const other = yield* Other
+      yield* other.query("begin")
+      yield* other.query("lock table ticker_changes in access exclusive mode")
+      const answer = yield* Effect.forkChild(elapsed(ask(path)))
+      yield* until(Effect.map(waiting, (count) => count === 1))
+      yield* other.query("rollback")
+      const { seconds, value } = yield* Fiber.join(answer)
+      assert.strictEqual(value.status, 200)
+      assert.isAtMost(seconds, 1.9)
+    }))
+
+  it.effect("§8 sessions count the time limits themselves: 2 s for a lock, 30 s for a statement", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const settings = yield* sql`
+        select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as statement,
+          current_setting('TimeZone') as zone
+      `
+      assert.deepStrictEqual(settings, [{ lock: "2s", statement: "30s", zone: "UTC" }])
+    }))
+
+  it.effect("§7.2 a query that reaches its time limit is 503 data_refreshing, not retried", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const database = yield* Effect.provide(Database, Database.layer)
+      let asked = 0
+      const slow = sql.withTransaction(Effect.gen(function*() {
+        asked++
+        yield* sql`set local statement_timeout = '50ms'`
+        return yield* sql`select pg_sleep(5)`
+      }))
+      const { seconds, value } = yield* elapsed(Effect.flip(database.read(slow)))
+      assert.strictEqual(value._tag, "DataRefreshing")
+      assert.strictEqual(asked, 1)
+      assert.isAtMost(seconds, 1.5)
+    }))
+})
+
+layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }), { excludeTestServices: true })(
+  "a pool at its limit",
+  (it) => {
+    it.effect("§7.2 requests that get no connection in time are 503 database_pool_timeout; it recovers at once", () =>
+      Effect.gen(function*() {
+        const other = yield* Other
+        yield* insert("ticker_changes", event)
+        assert.strictEqual((yield* ask(path)).status, 200)
+        yield* other.query("begin")
+        yield* other.query("lock table ticker_changes in access exclusive mode")
+        const holders = yield* Effect.forEach([1, 2], () => Effect.forkChild(ask(path)))
+        yield* until(Effect.map(waiting, (count) => count === 2))
+        const { seconds, value } = yield* elapsed(ask(path))
+        assert.strictEqual(value.status, 503)
+        assert.strictEqual(at(value.body, "error", "code"), "database_pool_timeout")
+        assert.strictEqual(value.headers["retry-after"], "5")
+        assert.isAtMost(seconds, 1)
+        yield* other.query("rollback")
+        for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
+        assert.strictEqual((yield* ask(path)).status, 200)
+      }))
+
+    it.effect("§7.2 connections cut by the server cost nobody an answer", () =>
+      Effect.gen(function*() {
+        const other = yield* Other
+        for (const _ of [1, 2, 3]) {
+          yield* other.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tickerline-test'")
+          const answers = yield* Effect.forEach([1, 2, 3, 4], () => ask(path), { concurrency: "unbounded" })
+          assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200, 200])
+        }
+      }))
+
+    it.effect("§7.2 a client that goes away leaves no query running", () =>
+      Effect.gen(function*() {
+        const other = yield* Other
+        yield* other.query("begin")
+        yield* other.query("lock table ticker_changes in access exclusive mode")
+        const answer = yield* Effect.forkChild(ask(path))
+        yield* until(Effect.map(waiting, (count) => count === 1))
+        yield* Fiber.interrupt(answer)
+        yield* until(Effect.map(waiting, (count) => count === 0)).pipe(Effect.timeout("1500 millis"))
+        yield* other.query("rollback")
+        assert.strictEqual((yield* ask(path)).status, 200)
+      }))
+  }
+)
+
+layer(
+  Database.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))
+)("the waits, by the clock", (it) => {
+  const locked = new SqlError.SqlError({ reason: new SqlError.LockTimeoutError({ cause: new Error("55P03") }) })
+  const lost = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }) })
+
+  it.effect("§8 the retry comes two seconds after the refusal, and only once", () =>
+    Effect.gen(function*() {
+      const { read } = yield* Database
+      let asked = 0
+      const query = Effect.suspend(() => {
+        asked++
+        return Effect.fail(locked)
+      })
+      const fiber = yield* Effect.forkChild(Effect.flip(read(query)))
+      yield* TestClock.adjust("1999 millis")
+      assert.strictEqual(asked, 1)
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "DataRefreshing")
+      assert.strictEqual(asked, 2)
+    }))
+
+  it.effect("§7.2 a server that is away is tried again for 150 ms, then 503 database_pool_timeout", () =>
+    Effect.gen(function*() {
+      const { read } = yield* Database
+      let asked = 0
+      const fiber = yield* Effect.forkChild(Effect.flip(read(Effect.suspend(() => {
+        asked++
+        return Effect.fail(lost)
+      }))))
+      yield* TestClock.adjust("150 millis")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "DatabasePoolTimeout")
+      assert.strictEqual(asked, 4)
+    }))
+
+  it.effect("§8 a server that falls silent holds nobody for more than 36 seconds", () =>
+    Effect.gen(function*() {
+      const { read } = yield* Database
+      const fiber = yield* Effect.forkChild(Effect.flip(read(Effect.never)))
+      yield* TestClock.adjust("36 seconds")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "DataRefreshing")
+    }))
+
+  it.effect("§7.2 ten connections, then a wait of at most five seconds", () =>
+    Effect.gen(function*() {
+      const { read } = yield* Database
+      const end = yield* Deferred.make<void>()
+      yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.forkChild(read(Deferred.await(end))))
+      const late = yield* Effect.forkChild(Effect.exit(read(Effect.succeed("late"))))
+      const inTime = yield* Effect.forkChild(read(Effect.succeed("in time")).pipe(Effect.delay("1 second")))
+      yield* TestClock.adjust("5 seconds")
+      const refused = yield* Fiber.join(late)
+      assert.isTrue(refused._tag === "Failure")
+      yield* Deferred.succeed(end, undefined)
+      assert.strictEqual(yield* Fiber.join(inTime), "in time")
+    }))
+
+  it.effect("§7.1 what is not the database's weather is a defect: 500, not a promise that a retry helps", () =>
+    Effect.gen(function*() {
+      const { read } = yield* Database
+      const wrong = new SqlError.SqlError({ reason: new SqlError.SqlSyntaxError({ cause: new Error("42P01") }) })
+      const exit = yield* Effect.exit(read(Effect.fail(wrong)))
+      assert.isTrue(exit._tag === "Failure" && exit.cause.reasons.every(({ _tag }) => _tag === "Die"))
+    }))
+})
+
+describe("a database that is away", () => {
+  it.live("§7.2 every endpoint that needs it answers 503 with Retry-After, never a bare 500", () =>
+    Effect.gen(function*() {
+      const url = yield* Service.ownDatabase
+      const context = yield* Layer.build(Service.layerOver(client({ url, applicationName: "tickerline-test" })))
+      const name = new URL(Redacted.value(url)).pathname.slice(1)
+      const admin = new URL(Redacted.value(url))
+      admin.pathname = "/postgres"
+      const connection = yield* PgConnection.make({ url: Redacted.make(admin.href) })
+      yield* Effect.gen(function*() {
+        assert.strictEqual((yield* ask("/health/ready")).status, 200)
+        yield* connection.query(`alter database ${name} with allow_connections false`)
+        yield* connection.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
+        for (const away of ["/health/ready", path, "/v1/intraday-runners", "/v1/historical-tickers?ticker=LCK1"]) {
+          const { body, headers, status } = yield* ask(away)
+          assert.strictEqual(status, 503, away)
+          assert.strictEqual(at(body, "error", "code"), "database_pool_timeout")
+          assert.strictEqual(headers["retry-after"], "5")
+        }
+        assert.strictEqual((yield* ask("/health/live")).status, 200)
+        yield* connection.query(`alter database ${name} with allow_connections true`)
+        assert.strictEqual((yield* ask(path)).status, 200, "the pool heals by itself")
+      }).pipe(Effect.provideContext(context))
+    }).pipe(Effect.scoped))
+})
