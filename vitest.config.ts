@@ -6,6 +6,6 @@ export default defineConfig({
     globalSetup: "test/support/postgres.ts",
     // A server is started, a table locked for seconds: the wait is for conditions, not for this.
     testTimeout: 60_000,
-    hookTimeout: 120_000
-  }
+    hookTimeout: 120_000,
+  },
 })

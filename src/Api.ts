@@ -23,6 +23,5 @@ export class Api extends HttpApi.make("tickerline")
     version: "v1",
     description: "Market data about listed securities. Every datetime carries the fixed offset -05:00, all year. " +
       "Clients must ignore unknown response fields.",
-    license: { name: "MIT", identifier: "MIT" }
-  }))
-{}
+    license: { name: "MIT", identifier: "MIT" },
+  })) {}

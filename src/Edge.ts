@@ -18,7 +18,7 @@ export const BaseUrl = Context.Reference<string>("tickerline/Edge/BaseUrl", { de
 /** Origins whose pages may call the API (D10); none unless configured. */
 const Origins = Config.String("CORS_ORIGINS").pipe(
   Config.withDefault(""),
-  Config.map((text) => text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== ""))
+  Config.map((text) => text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "")),
 )
 
 const allowed = "GET, HEAD"
@@ -33,7 +33,7 @@ const requestId = (request: HttpServerRequest.HttpServerRequest) => {
 const ofStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "WWW-Authenticate": "Bearer" },
   405: { Allow: allowed },
-  503: { "Retry-After": "5" }
+  503: { "Retry-After": "5" },
 }
 
 const gathered = (exchange: Exchange.Exchange, base: string, response: HttpServerResponse.HttpServerResponse) => {
@@ -43,7 +43,7 @@ const gathered = (exchange: Exchange.Exchange, base: string, response: HttpServe
     ...exchange.headers,
     ...(links.length === 0 ? {} : { Link: links.join(", ") }),
     "X-API-Version": "v1",
-    "X-Request-Id": exchange.id
+    "X-Request-Id": exchange.id,
   })
 }
 
@@ -71,8 +71,10 @@ const pathOf = (target: string) => target.split("?", 1)[0] ?? target
 
 const nothingAt = (path: string) =>
   notFound(
-    new NotFound({ error: { message: `There is no endpoint at ${path.slice(0, 200)}. GET /endpoints lists them all.` } }),
-    404
+    new NotFound({
+      error: { message: `There is no endpoint at ${path.slice(0, 200)}. GET /endpoints lists them all.` },
+    }),
+    404,
   )
 
 /** D10: an endpoint that is deprecated says so to a wrong method too (D14). */
@@ -83,9 +85,9 @@ const wrongMethod = (method: string, path: string): Answer =>
       (Option.isSome(life) ? Lifecycle.announce(life.value) : Effect.void).pipe(
         Effect.andThen(methodNotAllowed(
           new MethodNotAllowed({ error: { message: `${row.path} answers ${allowed}, not ${method}.` } }),
-          405
-        ))
-      )
+          405,
+        )),
+      ),
   })
 
 const preflight = HttpServerResponse.empty({ status: 204, headers: { Allow: allowed } })
@@ -95,7 +97,7 @@ const early = ({ method, url }: HttpServerRequest.HttpServerRequest): Option.Opt
   if (!isDecodable(url)) {
     return Option.some(badRequest(
       new BadRequest({ error: { message: "The URL cannot be decoded: a % must be followed by two digits of UTF-8." } }),
-      400
+      400,
     ))
   }
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflight))
@@ -103,35 +105,43 @@ const early = ({ method, url }: HttpServerRequest.HttpServerRequest): Option.Opt
 }
 
 /** D26: a retired version says so on every response, and is gone after its sunset. */
-const version = Effect.fnUntraced(function*(path: string) {
+const version = Effect.fnUntraced(function* (path: string) {
   const life = yield* Lifecycle.VersionLifecycle
   if (Option.isNone(life) || !path.startsWith("/v1/")) return Option.none<Answer>()
   yield* Lifecycle.announce(life.value)
   return Option.map(
     yield* Effect.option(Effect.flip(Lifecycle.refuseWhenRemoved(life.value, "Version v1"))),
-    (error) => removed(error, 410)
+    (error) => removed(error, 410),
   )
 })
 
 const Surroundings = HttpRouter.middleware(
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const base = yield* BaseUrl
     return (served) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
         const exchange = Exchange.make(requestId(request), request.url)
         return Option.getOrElse(early(request), () =>
           Effect.flatMap(version(pathOf(request.url)), (gone) => Option.getOrElse(gone, () => served))).pipe(
-            HttpEffect.withPreResponseHandler((_, response) => Effect.succeed(gathered(exchange, base, response))),
-            Effect.provideService(Exchange.Exchange, exchange)
+            HttpEffect.withPreResponseHandler((_, response) =>
+              Effect.succeed(gathered(exchange, base, response))
+            ),
+            Effect.provideService(Exchange.Exchange, exchange),
           )
       })
   }),
-  { global: true }
+  { global: true },
 )
 
 /** Browsers of configured origins may read everything that the exchange says. */
 const exposedHeaders = [
-  "Deprecation", "Link", "Retry-After", "Sunset", "X-API-Version", "X-Dropped-Tickers", "X-Request-Id"
+  "Deprecation",
+  "Link",
+  "Retry-After",
+  "Sunset",
+  "X-API-Version",
+  "X-Dropped-Tickers",
+  "X-Request-Id",
 ]
 
 const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined): Record<string, string> =>
@@ -140,23 +150,33 @@ const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined)
     "Access-Control-Allow-Methods": allowed,
     "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match",
     "Access-Control-Expose-Headers": exposedHeaders.join(", "),
-    "Access-Control-Max-Age": "86400"
+    "Access-Control-Max-Age": "86400",
   }
 
 const Cors = HttpRouter.middleware(
-  Effect.map(Origins, (origins) => (served) =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-      HttpEffect.withPreResponseHandler(served, (_, response) =>
-        Effect.succeed(HttpServerResponse.setHeaders(response, {
-          ...(origins.length === 0 ? {} : { Vary: "Origin" }),
-          ...corsHeaders(origins, request.headers["origin"])
-        }))))),
-  { global: true }
+  Effect.map(
+    Origins,
+    (origins) => (served) =>
+      Effect.flatMap(
+        HttpServerRequest.HttpServerRequest,
+        (request) =>
+          HttpEffect.withPreResponseHandler(served, (_, response) =>
+            Effect.succeed(HttpServerResponse.setHeaders(response, {
+              ...(origins.length === 0 ? {} : { Vary: "Origin" }),
+              ...corsHeaders(origins, request.headers["origin"]),
+            }))),
+      ),
+  ),
+  { global: true },
 )
 
 /** §9.1: the legacy pattern moved for good; path and query are kept. */
-const Legacy = HttpRouter.add("GET", "/enterprise/v1/*", (request) =>
-  Effect.succeed(HttpServerResponse.redirect(request.url.replace("/enterprise/v1", "/v1"), { status: 301 })))
+const Legacy = HttpRouter.add(
+  "GET",
+  "/enterprise/v1/*",
+  (request) =>
+    Effect.succeed(HttpServerResponse.redirect(request.url.replace("/enterprise/v1", "/v1"), { status: 301 })),
+)
 
 const Nowhere = HttpRouter.add("GET", "/*", (request) => nothingAt(pathOf(request.url)))
 

@@ -12,10 +12,10 @@ const files = [
   { dataset: "ticker_changes", file: "real/ticker_changes.csv", append: false },
   { dataset: "ticker_changes", file: "made-up/ticker_changes.csv", append: true },
   { dataset: "historical_tickers", file: "made-up/historical_tickers.csv", append: false },
-  { dataset: "intraday_runners", file: "made-up/intraday_runners.csv", append: false }
+  { dataset: "intraday_runners", file: "made-up/intraday_runners.csv", append: false },
 ]
 
-const loadSamples = Effect.gen(function*() {
+const loadSamples = Effect.gen(function* () {
   const path = yield* Path.Path
   const folder = yield* path.fromFileUrl(samples)
   const progress = yield* Ref.make(0)
@@ -29,7 +29,7 @@ const loadSamples = Effect.gen(function*() {
 const demo: Keys.Wanted = { account: "demo", tier: "ultimate", email: null, expires: null }
 
 /** A key that somebody revoked stays so; a new one takes its place. */
-const isGood = Effect.fnUntraced(function*(key: string) {
+const isGood = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* hasher
   const digest = yield* hash(Redacted.make(key))
@@ -38,7 +38,7 @@ const isGood = Effect.fnUntraced(function*(key: string) {
 })
 
 /** Kept in the home in clear, readable by its owner only: it opens sample data on this machine. */
-const demoKey = Effect.fnUntraced(function*(home: string) {
+const demoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const file = path.join(home, "demo-key")
@@ -50,7 +50,7 @@ const demoKey = Effect.fnUntraced(function*(home: string) {
 })
 
 /** The demo key; sample data are loaded once, into a database that has no account yet. */
-export const prepare = Effect.fnUntraced(function*(home: string) {
+export const prepare = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
   const accounts = yield* sql`select 1 from accounts limit 1`
   if (accounts.length === 0) yield* loadSamples

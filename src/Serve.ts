@@ -15,10 +15,12 @@ const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
 
 /** Where clients reach the service, without a slash at the end. */
-const Base = Effect.gen(function*() {
+const Base = Effect.gen(function* () {
   const configured = yield* Config.option(Config.URL("BASE_URL"))
   const [host, port] = [yield* Host, yield* Port]
-  const local = `http://${host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host}:${port}`
+  const local = `http://${
+    host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
+  }:${port}`
   return Option.match(configured, { onNone: () => local, onSome: (url) => url.href.replace(/\/$/, "") })
 })
 
@@ -37,14 +39,14 @@ const refuseMalformed = (error: NodeJS.ErrnoException, socket: Duplex) => {
     "X-API-Version: v1",
     `X-Request-Id: ${request_id}`,
     "",
-    body
+    body,
   ].join("\r\n"))
 }
 
-const Socket = Layer.unwrap(Effect.gen(function*() {
+const Socket = Layer.unwrap(Effect.gen(function* () {
   return NodeHttpServer.layer(() => createServer().on("clientError", refuseMalformed), {
     host: yield* Host,
-    port: yield* Port
+    port: yield* Port,
   })
 }))
 
@@ -53,27 +55,27 @@ const welcome = (base: string, key: string) =>
     `Tickerline answers at ${base}`,
     `Documentation: ${base}${documentation}`,
     "Try it:",
-    `  curl -H "Authorization: Bearer ${key}" "${base}/v1/ticker-changes?ticker=BYON"`
+    `  curl -H "Authorization: Bearer ${key}" "${base}/v1/ticker-changes?ticker=BYON"`,
   ].join("\n")
 
-const prepare = Effect.gen(function*() {
+const prepare = Effect.gen(function* () {
   yield* Migrations.run
   const { folder } = yield* Home
   return yield* Option.match(folder, {
     onNone: () => Effect.succeed("<key>"),
-    onSome: FirstStart.prepare
+    onSome: FirstStart.prepare,
   })
 })
 
 /** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
-export const serve = Effect.gen(function*() {
+export const serve = Effect.gen(function* () {
   const base = yield* Base
   const key = yield* prepare
   yield* Layer.build(
     Server.layer.pipe(
       Layer.provide(Socket),
-      Layer.provide(Layer.succeed(BaseUrl, base))
-    )
+      Layer.provide(Layer.succeed(BaseUrl, base)),
+    ),
   )
   yield* Console.log(welcome(base, key))
   if (key === "<key>") {

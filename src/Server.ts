@@ -17,7 +17,7 @@ const Handlers = Layer.mergeAll(
   TickerChanges.layer,
   HistoricalTickers.layer,
   IntradayRunners.layer,
-  Catalogue.layer
+  Catalogue.layer,
 )
 
 const Policies = Layer.mergeAll(KeyCheck.layer, Validation.layer, Unexpected.layer, Lifecycle.layer)
@@ -27,10 +27,10 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
   Layer.provide(Policies),
   Layer.provide(Database.layer),
-  Layer.merge(Edge.layer)
+  Layer.merge(Edge.layer),
 )
 
 /** The service on whatever socket `HttpServer` is; a path of any length finds the answer that it leads nowhere. */
 export const layer = HttpRouter.serve(Routes, { disableLogger: true, disableListenLog: true }).pipe(
-  Layer.provide(Layer.succeed(HttpRouter.RouterConfig, { maxParamLength: 1_000_000 }))
+  Layer.provide(Layer.succeed(HttpRouter.RouterConfig, { maxParamLength: 1_000_000 })),
 )

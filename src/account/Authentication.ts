@@ -8,7 +8,7 @@ import {
   DataRefreshing,
   InsufficientTier,
   InvalidApiKey,
-  MissingApiKey
+  MissingApiKey,
 } from "../policy/Errors.ts"
 
 /** The account whose key came with the request. */
@@ -21,11 +21,11 @@ export class Account extends Context.Service<Account, {
 
 const schemes = {
   bearer: HttpApiSecurity.bearer.pipe(
-    HttpApiSecurity.annotate(OpenApi.Description, "`Authorization: Bearer <key>`")
+    HttpApiSecurity.annotate(OpenApi.Description, "`Authorization: Bearer <key>`"),
   ),
   apiKey: HttpApiSecurity.apiKey({ in: "header", key: "X-API-Key" }).pipe(
-    HttpApiSecurity.annotate(OpenApi.Description, "`X-API-Key: <key>`")
-  )
+    HttpApiSecurity.annotate(OpenApi.Description, "`X-API-Key: <key>`"),
+  ),
 }
 
 /** 401 comes before 403, and both before the query is looked at. */
@@ -33,6 +33,6 @@ export class Authentication extends HttpApiMiddleware.Service<Authentication, { 
   "tickerline/account/Authentication",
   {
     security: schemes,
-    error: [MissingApiKey, InvalidApiKey, ApiKeyDisabled, InsufficientTier, DataRefreshing, DatabasePoolTimeout]
-  }
+    error: [MissingApiKey, InvalidApiKey, ApiKeyDisabled, InsufficientTier, DataRefreshing, DatabasePoolTimeout],
+  },
 ) {}

@@ -18,8 +18,8 @@ const isAnswer = (found: Exit.Exit<unknown, { readonly _tag: string }>) =>
     onFailure: (cause) =>
       Option.match(Cause.findErrorOption(cause), {
         onNone: () => false,
-        onSome: ({ _tag }) => _tag === "InvalidApiKey" || _tag === "ApiKeyDisabled"
-      })
+        onSome: ({ _tag }) => _tag === "InvalidApiKey" || _tag === "ApiKeyDisabled",
+      }),
   })
 
 const Found = Schema.Struct({
@@ -28,26 +28,26 @@ const Found = Schema.Struct({
   tier: Tier,
   key_id: Schema.BigInt,
   usable: Schema.Boolean,
-  use_is_news: Schema.Boolean
+  use_is_news: Schema.Boolean,
 })
 
 const missing = new MissingApiKey({
-  error: { message: "No API key. Send it as `Authorization: Bearer <key>` or `X-API-Key: <key>`." }
+  error: { message: "No API key. Send it as `Authorization: Bearer <key>` or `X-API-Key: <key>`." },
 })
 const unknown = new InvalidApiKey({ error: { message: "The API key is not known. Check that it was copied whole." } })
 const disabled = new ApiKeyDisabled({
-  error: { message: "The API key was revoked or disabled, or has expired. Use another one." }
+  error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
 const insufficient = (required_tier: Tier, tier: Tier) =>
   new InsufficientTier({
     error: {
       message: `This endpoint needs the tier ${required_tier}; the account has ${tier}.`,
-      details: { required_tier, tier }
-    }
+      details: { required_tier, tier },
+    },
   })
 
-const make = Effect.gen(function*() {
+const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
   const hash = yield* hasher
@@ -63,7 +63,7 @@ const make = Effect.gen(function*() {
           last_used_at is null or last_used_at <= now() - interval '1 minute' as use_is_news
         from api_keys join accounts using (account_id)
         where key_hash = decode(${digest}, 'hex')
-      `
+      `,
   })
 
   /** §2.5: at most once a minute, also when several instances see the key at once; never in a request's way. */
@@ -73,10 +73,10 @@ const make = Effect.gen(function*() {
       where key_id = ${key_id} and (last_used_at is null or last_used_at <= now() - interval '1 minute')
     `.pipe(
       Effect.catch((error) => Effect.logWarning("last_used_at was not updated", error)),
-      FiberSet.run(background)
+      FiberSet.run(background),
     )
 
-  const lookup = Effect.fnUntraced(function*(digest: string) {
+  const lookup = Effect.fnUntraced(function* (digest: string) {
     const found = yield* read(find(digest))
     if (found._tag === "None") return yield* unknown
     const { account_id, key_id, name, tier, usable, use_is_news } = found.value
@@ -87,16 +87,16 @@ const make = Effect.gen(function*() {
   // Looked up by its digest, so that the time a look-up takes tells nothing about the key.
   const accounts = yield* Cache.makeWith(lookup, {
     capacity: 10_000,
-    timeToLive: (found) => isAnswer(found) ? believed : Duration.zero
+    timeToLive: (found) => isAnswer(found) ? believed : Duration.zero,
   })
 
-  const identify = Effect.fnUntraced(function*(key: Redacted.Redacted) {
+  const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
     if (Redacted.value(key) === "") return yield* missing
     if (!isWellFormed(key)) return yield* unknown
     return yield* Cache.get(accounts, yield* hash(key))
   })
 
-  return Effect.fnUntraced(function*(key: Redacted.Redacted, annotations: Context.Context<never>) {
+  return Effect.fnUntraced(function* (key: Redacted.Redacted, annotations: Context.Context<never>) {
     const account = yield* identify(key)
     const required = Context.get(annotations, RequiredTier)
     if (!includes(account.tier, required)) return yield* insufficient(required, account.tier)
@@ -106,7 +106,7 @@ const make = Effect.gen(function*() {
 
 export const layer = Layer.effect(
   Authentication,
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const admit = yield* make
     // Where both schemes fail, the last one's refusal is the answer; without a key of its own it repeats the first one's.
     const refusals = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof admit>>>()
@@ -116,15 +116,15 @@ export const layer = Layer.effect(
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
           admit(credential, endpoint.annotations).pipe(
             Effect.tapError((refusal) => Effect.sync(() => refusals.set(request, refusal))),
-            Effect.flatMap((account) => Effect.provideService(served, Account, account))
+            Effect.flatMap((account) => Effect.provideService(served, Account, account)),
           )),
       apiKey: (served, { credential, endpoint }) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
           const refusal = Redacted.value(credential) === "" ? refusals.get(request) : undefined
           return (refusal === undefined ? admit(credential, endpoint.annotations) : Effect.fail(refusal)).pipe(
-            Effect.flatMap((account) => Effect.provideService(served, Account, account))
+            Effect.flatMap((account) => Effect.provideService(served, Account, account)),
           )
-        })
+        }),
     })
-  })
+  }),
 )

@@ -15,12 +15,12 @@ export interface Wanted {
 }
 
 /** Makes a key, and its account where there is none of that name; the only moment at which the key can be read. */
-export const create = Effect.fnUntraced(function*({ account, email, expires, tier }: Wanted) {
+export const create = Effect.fnUntraced(function* ({ account, email, expires, tier }: Wanted) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* hasher
   const key = yield* generate
   const digest = yield* hash(key)
-  yield* sql.withTransaction(Effect.gen(function*() {
+  yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`
       insert into accounts (name, tier, contact_email) values (${account}, ${tier}, ${email})
       on conflict (name) do update
@@ -44,12 +44,12 @@ const Listed = Schema.Struct({
   status: Schema.String,
   created: Schema.String,
   expires: Schema.NullOr(Schema.String),
-  last_used: Schema.NullOr(Schema.String)
+  last_used: Schema.NullOr(Schema.String),
 })
 export type Listed = typeof Listed.Type
 
 /** Every key, oldest first. */
-export const list = Effect.gen(function*() {
+export const list = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
     Request: Schema.Void,
@@ -62,13 +62,13 @@ export const list = Effect.gen(function*() {
           to_char(expires_at, 'YYYY-MM-DD') as expires,
           to_char(last_used_at, 'YYYY-MM-DD HH24:MI:SS') as last_used
         from api_keys join accounts using (account_id) order by key_id
-      `
+      `,
   })
   return yield* find(undefined)
 })
 
 /** Ends a key for good; instances notice within a second. */
-export const revoke = Effect.fnUntraced(function*(id: number) {
+export const revoke = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`
     update api_keys set disabled_at = coalesce(disabled_at, now()) where key_id = ${id} returning key_hint

@@ -12,9 +12,9 @@ export const EndpointRow = Schema.Struct({
   tier: Schema.NullOr(Schema.String).annotate({ description: "The least tier that sees it; null: no key is needed." }),
   deprecated: Schema.Boolean,
   sunset: Schema.NullOr(Schema.String).annotate({
-    description: "The date after which it may stop responding; null while none is committed."
+    description: "The date after which it may stop responding; null while none is committed.",
   }),
-  successor: Schema.NullOr(Schema.String).annotate({ description: "The path of what replaces it." })
+  successor: Schema.NullOr(Schema.String).annotate({ description: "The path of what replaces it." }),
 }).annotate({ identifier: "Endpoint" })
 
 const Health = Schema.Struct({ status: Schema.Literal("ok") })
@@ -22,17 +22,17 @@ const Health = Schema.Struct({ status: Schema.Literal("ok") })
 export class Catalogue extends HttpApiGroup.make("Catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
     query: NoParameters,
-    success: Schema.Struct({ count: Schema.Int, results: Schema.Array(EndpointRow) })
+    success: Schema.Struct({ count: Schema.Int, results: Schema.Array(EndpointRow) }),
   }).annotateMerge(described("Endpoints", "Every endpoint, and whether it is deprecated.")),
   HttpApiEndpoint.get("openapi", "/v1/openapi.json", { query: NoParameters, success: Schema.Json }).annotateMerge(
-    described("OpenAPI", "This API as an OpenAPI 3.1 document.")
+    described("OpenAPI", "This API as an OpenAPI 3.1 document."),
   ),
   HttpApiEndpoint.get("live", "/health/live", { query: NoParameters, success: Health }).annotateMerge(
-    described("Liveness", "The process answers.")
+    described("Liveness", "The process answers."),
   ),
   HttpApiEndpoint.get("ready", "/health/ready", {
     query: NoParameters,
     success: Health,
-    error: [DataRefreshing, DatabasePoolTimeout]
-  }).annotateMerge(described("Readiness", "The database answers too."))
+    error: [DataRefreshing, DatabasePoolTimeout],
+  }).annotateMerge(described("Readiness", "The database answers too.")),
 ) {}

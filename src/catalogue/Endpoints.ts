@@ -21,9 +21,9 @@ const documentationPage: Endpoint = {
     tier: null,
     deprecated: false,
     sunset: null,
-    successor: null
+    successor: null,
   },
-  life: Option.none()
+  life: Option.none(),
 }
 
 const declared = (): ReadonlyArray<Endpoint> => {
@@ -38,14 +38,16 @@ const declared = (): ReadonlyArray<Endpoint> => {
           path: endpoint.path,
           label: Option.isSome(life) ? `DEPRECATED ${summary}` : summary,
           description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description) ?? "",
-          tier: Array.from(middleware).some(({ key }) => key === Authentication.key) ? Context.get(mergedAnnotations, RequiredTier) : null,
+          tier: Array.from(middleware).some(({ key }) => key === Authentication.key)
+            ? Context.get(mergedAnnotations, RequiredTier)
+            : null,
           deprecated: Option.isSome(life),
           sunset: Option.getOrNull(Option.flatMapNullishOr(life, ({ sunset }) => sunset)),
-          successor: Option.getOrNull(Option.map(life, ({ successor }) => successor))
+          successor: Option.getOrNull(Option.map(life, ({ successor }) => successor)),
         },
-        life
+        life,
       })
-    }
+    },
   })
   return found
 }

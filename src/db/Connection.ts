@@ -8,9 +8,10 @@ const DatabaseUrl = Config.option(Config.Redacted("DATABASE_URL"))
 /** The folder of the embedded server, `None` where the database is somebody else's. */
 export class Home extends Context.Service<Home, { readonly folder: Option.Option<string> }>()("tickerline/db/Home") {}
 
-const external = (url: Config.Success<typeof DatabaseUrl>) => Option.map(url, (value) => ({ url: value, folder: Option.none<string>() }))
+const external = (url: Config.Success<typeof DatabaseUrl>) =>
+  Option.map(url, (value) => ({ url: value, folder: Option.none<string>() }))
 
-const embedded = Effect.gen(function*() {
+const embedded = Effect.gen(function* () {
   const folder = yield* Embedded.home
   const { url } = yield* Embedded.make(folder)
   return { url, folder: Option.some(folder) }
@@ -18,10 +19,10 @@ const embedded = Effect.gen(function*() {
 
 /** `SqlClient` and `Home`, for as long as the layer lives. */
 export const layer = (applicationName: string) =>
-  Layer.unwrap(Effect.gen(function*() {
+  Layer.unwrap(Effect.gen(function* () {
     const { folder, url } = yield* Option.match(external(yield* DatabaseUrl), {
       onNone: () => embedded,
-      onSome: Effect.succeed
+      onSome: Effect.succeed,
     })
     return Layer.merge(client({ url, applicationName }), Layer.succeed(Home, { folder }))
   }))

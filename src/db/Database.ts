@@ -24,7 +24,7 @@ export const client = ({ applicationName, url }: Options) =>
     url: Config.succeed(url),
     maxConnections: PoolSize,
     applicationName: Config.succeed(applicationName),
-    startupParameters: Config.succeed(session)
+    startupParameters: Config.succeed(session),
   })
 
 const reason = (error: unknown) => SqlError.isSqlError(error) ? error.reason : undefined
@@ -48,21 +48,27 @@ export const afterTwoSeconds = Schedule.spaced("2 seconds")
 /** Time for the pool to notice which of its connections the server has closed; a reader does not notice it. */
 export const reconnecting = Schedule.spaced("50 millis")
 
-const refreshing = () =>
-  new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
+const refreshing = () => new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
 
 const saturated = () =>
-  new DatabasePoolTimeout({ error: { message: "Database connections are temporarily saturated. Retry in a few seconds." } })
+  new DatabasePoolTimeout({
+    error: { message: "Database connections are temporarily saturated. Retry in a few seconds." },
+  })
 
 type Failure = SqlError.SqlError | Schema.SchemaError
 
 const isFailure = (error: unknown): error is Failure => SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
+const explained = (error: Failure) => {
+  const cause = reason(error)?.cause
+  return Predicate.hasProperty(cause, "message") ? cause.message : error.message
+}
+
 const answer = (error: Failure) =>
   isLocked(error) || isTooSlow(error)
     ? Effect.fail(refreshing())
     : isLost(error)
-    ? Effect.andThen(Effect.logWarning("The database cannot be reached", reason(error)?.cause), Effect.fail(saturated()))
+    ? Effect.andThen(Effect.logWarning(`The database cannot be reached: ${explained(error)}`), Effect.fail(saturated()))
     : Effect.die(error)
 
 /**
@@ -70,17 +76,19 @@ const answer = (error: Failure) =>
  * connection lost on the way costs another try, and readers hardly notice a server that was restarted.
  */
 export class Database extends Context.Service<Database, {
-  readonly read: <A, R>(query: Effect.Effect<A, Failure, R>) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
+  readonly read: <A, R>(
+    query: Effect.Effect<A, Failure, R>,
+  ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
 }>()("tickerline/db/Database") {
   static readonly layer = Layer.effect(
     Database,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const wait = yield* PoolWait
       // The pool has no limit on the wait for a connection; as many permits as connections give it one.
       const connections = yield* Semaphore.make(yield* PoolSize)
       const connected = Effect.timeoutOrElse(connections.takeScoped(1), {
         duration: wait,
-        orElse: () => Effect.fail(saturated())
+        orElse: () => Effect.fail(saturated()),
       })
 
       const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
@@ -88,9 +96,9 @@ export class Database extends Context.Service<Database, {
           Effect.retry({ while: isLost, schedule: reconnecting, times: 3 }),
           Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
           Effect.retry({ while: isLocked, schedule: afterTwoSeconds, times: 1 }),
-          Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error))
+          Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error)),
         )
       return Database.of({ read })
-    })
+    }),
   )
 }

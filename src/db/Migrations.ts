@@ -15,18 +15,18 @@ export const statements = (script: string): ReadonlyArray<string> =>
     .map((statement) => statement.trim())
     .filter((statement) => statement !== "")
 
-const loader = Effect.gen(function*() {
+const loader = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = yield* path.fromFileUrl(directory)
   const files = (yield* fs.readDirectory(folder)).filter((file) => file.endsWith(".sql"))
   return PgMigrator.fromRecord(Object.fromEntries(files.map((file) => [
     file.replace(/\.sql$/, ""),
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const script = yield* fs.readFileString(path.join(folder, file))
       yield* Effect.forEach(statements(script), (statement) => sql.unsafe(statement), { discard: true })
-    })
+    }),
   ])))
 }).pipe(Effect.orDie, Effect.flatten)
 

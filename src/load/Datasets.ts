@@ -26,10 +26,15 @@ export const datasets: ReadonlyArray<Dataset> = [
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
     repeats: "dropped",
     wrong: ({ new_ticker, old_ticker }) =>
-      old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined
+      old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
   },
-  { table: "historical_tickers", row: HistoricalTicker.insert, key: ["ticker", "former_ticker", "date"], repeats: "dropped" },
-  { table: "intraday_runners", row: IntradayRunner.insert, key: ["ticker", "date"], repeats: "refused" }
+  {
+    table: "historical_tickers",
+    row: HistoricalTicker.insert,
+    key: ["ticker", "former_ticker", "date"],
+    repeats: "dropped",
+  },
+  { table: "intraday_runners", row: IntradayRunner.insert, key: ["ticker", "date"], repeats: "refused" },
 ]
 
 /** By the name of its table or of its endpoint. */

@@ -23,7 +23,8 @@ export interface BadRow {
 }
 
 export class BadRows extends Schema.TaggedError<BadRows>()("BadRows", { message: Schema.String }) {}
-export class UnknownDataset extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
+export class UnknownDataset
+  extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
 
 export interface Loaded {
   readonly table: string
@@ -40,7 +41,7 @@ interface Column {
 }
 
 /** What PostgreSQL says of the table, which is the one place that knows. */
-const columnsOf = Effect.fnUntraced(function*(table: string) {
+const columnsOf = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<Column>`
     select attname as name, format_type(atttypid, atttypmod) as type, atttypid::regtype::text like '%[]' as is_list,
@@ -59,14 +60,14 @@ const describe = SchemaIssue.makeFormatterStandardSchemaV1({
       ? "is not a column of this table"
       : issue._tag === "InvalidType"
       ? "must not be empty"
-      : SchemaIssue.defaultLeafHook(issue).replace(/^Expected /, "must be ")
+      : SchemaIssue.defaultLeafHook(issue).replace(/^Expected /, "must be "),
 })
 
 /** A row's cells once they are known to be right, or what is wrong with them. */
 const checker = ({ row, wrong }: Dataset) => {
   const decode = Schema.decodeUnknownResult(row, { onExcessProperty: "error", errors: "all" })
   const nulls = Object.fromEntries(
-    Object.entries(row.fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null])
+    Object.entries(row.fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null]),
   )
   return ({ cells, line, problem }: Row): Result.Result<{ line: number; cells: Cells }, ReadonlyArray<BadRow>> => {
     if (problem !== undefined) return Result.fail([{ line, ...problem }])
@@ -77,7 +78,7 @@ const checker = ({ row, wrong }: Dataset) => {
       Result.flatMap((checked) => {
         const mistake = wrong?.(checked)
         return mistake === undefined ? Result.succeed({ line, cells: checked }) : Result.fail([{ line, ...mistake }])
-      })
+      }),
     )
   }
 }
@@ -92,13 +93,14 @@ const refused = (path: string, table: string, bad: ReadonlyArray<BadRow>) => {
 
 type Batch = ReadonlyArray<{ readonly line: number; readonly cells: Cells }>
 
-const cellText = (cell: Cells[string]) => cell === undefined || cell === null ? null : typeof cell === "string" ? cell : JSON.stringify(cell)
+const cellText = (cell: Cells[string]) =>
+  cell === undefined || cell === null ? null : typeof cell === "string" ? cell : JSON.stringify(cell)
 
 const texts = (batch: Batch, column: string) =>
   Result.getOrThrow(PgTypes.array(batch.map(({ cells }) => cellText(cells[column])), PgTypes.OID.text))
 
 /** `insert … select … from unnest(…)`: one array a column, converted by PostgreSQL to the column's own type. */
-const inserter = Effect.fnUntraced(function*(target: string, columns: ReadonlyArray<Column>) {
+const inserter = Effect.fnUntraced(function* (target: string, columns: ReadonlyArray<Column>) {
   const sql = yield* SqlClient.SqlClient
   const names = columns.map(({ name }) => `"${name}"`).join(", ")
   const values = columns.map(({ default_value, is_list, name, type }) => {
@@ -111,7 +113,7 @@ const inserter = Effect.fnUntraced(function*(target: string, columns: ReadonlyAr
   const statement = `with inserted as (
     insert into ${target} (${names}) select ${values} from unnest(${arrays}) as r(${names}) on conflict do nothing returning 1
   ) select count(*)::int as count from inserted`
-  return Effect.fnUntraced(function*(batch: Batch) {
+  return Effect.fnUntraced(function* (batch: Batch) {
     const parameters = columns.map(({ name }) => texts(batch, name))
     const [row] = yield* sql.unsafe<{ readonly count: number }>(statement, parameters)
     return row?.count ?? 0
@@ -121,14 +123,14 @@ const inserter = Effect.fnUntraced(function*(target: string, columns: ReadonlyAr
 class Repeats extends Schema.TaggedError<Repeats>()("Repeats", {}) {}
 
 /** The rows of a batch whose key the table has already, or that share one among themselves. */
-const repeatsIn = Effect.fnUntraced(function*(target: string, { key }: Dataset, batch: Batch) {
+const repeatsIn = Effect.fnUntraced(function* (target: string, { key }: Dataset, batch: Batch) {
   const sql = yield* SqlClient.SqlClient
   const keyOf = (cells: Cells) => JSON.stringify(key.map((column) => cells[column] ?? null))
   const columns = key.map((column) => `"${column}"::text`).join(", ")
   const arrays = key.map((_, at) => `$${at + 1}::text[]`).join(", ")
   const present = yield* sql.unsafe<{ readonly key: string }>(
     `select jsonb_build_array(${columns})::text as key from ${target} where (${columns}) in (select * from unnest(${arrays}))`,
-    key.map((column) => texts(batch, column))
+    key.map((column) => texts(batch, column)),
   )
   const seen = new Set(present.map((row) => JSON.stringify(JSON.parse(row.key))))
   return batch.flatMap(({ cells, line }): ReadonlyArray<BadRow> => {
@@ -140,7 +142,7 @@ const repeatsIn = Effect.fnUntraced(function*(target: string, { key }: Dataset, 
 })
 
 /** Streams the file into the target; the first bad rows end it. */
-const fill = Effect.fnUntraced(function*(target: string, dataset: Dataset, path: string, progress: Ref.Ref<number>) {
+const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path: string, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const columns = yield* columnsOf(target)
   const insert = yield* inserter(target, columns)
@@ -148,7 +150,7 @@ const fill = Effect.fnUntraced(function*(target: string, dataset: Dataset, path:
   const bad: Array<BadRow> = []
   const counts = { rows: 0, dropped: 0 }
 
-  const insertBatch = Effect.fnUntraced(function*(batch: Batch) {
+  const insertBatch = Effect.fnUntraced(function* (batch: Batch) {
     const inserted = yield* insert(batch)
     if (inserted < batch.length && dataset.repeats === "refused") return yield* new Repeats()
     counts.rows += inserted
@@ -156,7 +158,7 @@ const fill = Effect.fnUntraced(function*(target: string, dataset: Dataset, path:
     yield* Ref.set(progress, counts.rows)
   })
 
-  const take = Effect.fnUntraced(function*(rows: ReadonlyArray<Row>) {
+  const take = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
     const batch: Array<Batch[number]> = []
     for (const row of rows) {
       const checked = check(row)
@@ -166,7 +168,7 @@ const fill = Effect.fnUntraced(function*(target: string, dataset: Dataset, path:
     // Once a row is bad nothing is inserted any more; reading goes on only to show what else is wrong.
     if (bad.length > 0) return
     yield* sql.withTransaction(insertBatch(batch)).pipe(
-      Effect.catchTag("Repeats", () => Effect.map(repeatsIn(target, dataset, batch), (found) => bad.push(...found)))
+      Effect.catchTag("Repeats", () => Effect.map(repeatsIn(target, dataset, batch), (found) => bad.push(...found))),
     )
   })
 
@@ -174,7 +176,7 @@ const fill = Effect.fnUntraced(function*(target: string, dataset: Dataset, path:
   yield* read(path, lists).pipe(
     Stream.grouped(batchSize),
     Stream.takeWhile(() => bad.length < mostBadRows),
-    Stream.runForEach(take)
+    Stream.runForEach(take),
   )
   if (bad.length > 0) return yield* refused(path, dataset.table, bad)
   return counts
@@ -183,27 +185,29 @@ const fill = Effect.fnUntraced(function*(target: string, dataset: Dataset, path:
 const isLockTimeout = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError"
 
 /** Waits its turn in short looks, so that it never holds up the readers behind it for longer than one look. */
-const swap = Effect.fnUntraced(function*(table: string) {
+const swap = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`set local lock_timeout = '${swapPatience}'`)
-  yield* sql.withTransaction(Effect.gen(function*() {
+  yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`drop table ${sql("public")}.${sql(table)}`
     yield* sql`alter table ${sql("loading")}.${sql(table)} set schema public`
   })).pipe(Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("50 millis"), times: 600 }))
 })
 
 /** One load of a table at a time; a second one waits. The session's limits are for readers. */
-const alone = Effect.fnUntraced(function*(table: string) {
+const alone = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
-  const [first] = yield* sql<{ readonly free: boolean }>`select pg_try_advisory_xact_lock(hashtext(${`load ${table}`})) as free`
+  const [first] = yield* sql<
+    { readonly free: boolean }
+  >`select pg_try_advisory_xact_lock(hashtext(${`load ${table}`})) as free`
   if (first?.free === true) return
   yield* Console.error(`Another load of ${table} is running; waiting for it.`)
   yield* sql`select pg_advisory_xact_lock(hashtext(${`load ${table}`}))`
 })
 
-const replace = Effect.fnUntraced(function*(dataset: Dataset, path: string, progress: Ref.Ref<number>) {
+const replace = Effect.fnUntraced(function* (dataset: Dataset, path: string, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const { table } = dataset
   yield* alone(table)
@@ -214,15 +218,15 @@ const replace = Effect.fnUntraced(function*(dataset: Dataset, path: string, prog
   return counts
 })
 
-const append = Effect.fnUntraced(function*(dataset: Dataset, path: string, progress: Ref.Ref<number>) {
+const append = Effect.fnUntraced(function* (dataset: Dataset, path: string, progress: Ref.Ref<number>) {
   yield* alone(dataset.table)
   return yield* fill(`public.${dataset.table}`, dataset, path, progress)
 })
 
 /** Loads a file into a dataset. `progress` counts the rows that have arrived. */
-export const load = Effect.fnUntraced(function*(
+export const load = Effect.fnUntraced(function* (
   options: { readonly dataset: string; readonly file: string; readonly append: boolean },
-  progress: Ref.Ref<number>
+  progress: Ref.Ref<number>,
 ) {
   const sql = yield* SqlClient.SqlClient
   const dataset = find(options.dataset)
@@ -231,7 +235,7 @@ export const load = Effect.fnUntraced(function*(
     return yield* new UnknownDataset({ message: `There is no dataset ${options.dataset}. There are: ${known}.` })
   }
   const counts = yield* sql.withTransaction(
-    options.append ? append(dataset, options.file, progress) : replace(dataset, options.file, progress)
+    options.append ? append(dataset, options.file, progress) : replace(dataset, options.file, progress),
   )
   return { table: dataset.table, ...counts }
 })

@@ -5,7 +5,8 @@ import { Csv } from "effect/encoding"
 import { createGunzip } from "node:zlib"
 import type { Cells } from "./Datasets.ts"
 
-export class UnreadableFile extends Schema.TaggedError<UnreadableFile>()("UnreadableFile", { message: Schema.String }) {}
+export class UnreadableFile
+  extends Schema.TaggedError<UnreadableFile>()("UnreadableFile", { message: Schema.String }) {}
 
 /** One row and the line it starts on, or why there is none. */
 export interface Row {
@@ -14,16 +15,16 @@ export interface Row {
   readonly problem?: { readonly column: string; readonly reason: string }
 }
 
-const bytes = Effect.fnUntraced(function*(path: string) {
+const bytes = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const stream = Stream.mapError(
     fs.stream(path),
-    (error) => new UnreadableFile({ message: `${path} cannot be read: ${error.reason._tag}.` })
+    (error) => new UnreadableFile({ message: `${path} cannot be read: ${error.reason._tag}.` }),
   )
   return path.endsWith(".gz")
     ? NodeStream.pipeThroughDuplex(stream, {
       evaluate: () => createGunzip(),
-      onError: () => new UnreadableFile({ message: `${path} is not a whole gzip file.` })
+      onError: () => new UnreadableFile({ message: `${path} is not a whole gzip file.` }),
     })
     : stream
 }, Stream.unwrap)
@@ -38,9 +39,18 @@ const list = (text: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-const csvRow = (header: ReadonlyArray<string>, lists: ReadonlySet<string>, line: number, record: ReadonlyArray<string>): Row => {
+const csvRow = (
+  header: ReadonlyArray<string>,
+  lists: ReadonlySet<string>,
+  line: number,
+  record: ReadonlyArray<string>,
+): Row => {
   if (record.length !== header.length) {
-    return { line, cells: {}, problem: { column: "", reason: `has ${record.length} cells; the header has ${header.length}` } }
+    return {
+      line,
+      cells: {},
+      problem: { column: "", reason: `has ${record.length} cells; the header has ${header.length}` },
+    }
   }
   const cells: Record<string, string | ReadonlyArray<string> | null> = {}
   for (const [at, column] of header.entries()) {
@@ -49,7 +59,9 @@ const csvRow = (header: ReadonlyArray<string>, lists: ReadonlySet<string>, line:
       if (!lists.has(column)) cells[column] = null
     } else if (lists.has(column)) {
       const words = list(text)
-      if (words === undefined) return { line, cells, problem: { column, reason: `must be a JSON array of strings, like ["8-K","S-3"]` } }
+      if (words === undefined) {
+        return { line, cells, problem: { column, reason: `must be a JSON array of strings, like ["8-K","S-3"]` } }
+      }
       cells[column] = words
     } else cells[column] = text
   }
@@ -59,26 +71,30 @@ const csvRow = (header: ReadonlyArray<string>, lists: ReadonlySet<string>, line:
 const lineBreaks = (record: ReadonlyArray<string>) =>
   record.reduce((count, cell) => count + (cell.includes("\n") ? cell.split("\n").length - 1 : 0), 0)
 
-const csv = (lists: ReadonlySet<string>) => (source: Stream.Stream<Uint8Array, UnreadableFile, FileSystem.FileSystem>) =>
-  Stream.pipeThroughChannel(source, Csv.decode()).pipe(
-    Stream.mapError((error) =>
-      Csv.isCsvError(error) ? new UnreadableFile({ message: `Line ${error.line}: ${error.message}.` }) : error
-    ),
-    Stream.mapAccum(
-      (): { readonly header: Option.Option<ReadonlyArray<string>>; readonly line: number } => ({ header: Option.none(), line: 1 }),
-      ({ header, line }, record): readonly [
-        { readonly header: Option.Option<ReadonlyArray<string>>; readonly line: number },
-        ReadonlyArray<Row>
-      ] => {
-        const next = line + 1 + lineBreaks(record)
-        if (record.length === 1 && record[0] === "") return [{ header, line: next }, []]
-        return Option.match(header, {
-          onNone: () => [{ header: Option.some(record.map((name) => name.trim())), line: next }, []],
-          onSome: (columns) => [{ header, line: next }, [csvRow(columns, lists, line, record)]]
-        })
-      }
+const csv =
+  (lists: ReadonlySet<string>) => (source: Stream.Stream<Uint8Array, UnreadableFile, FileSystem.FileSystem>) =>
+    Stream.pipeThroughChannel(source, Csv.decode()).pipe(
+      Stream.mapError((error) =>
+        Csv.isCsvError(error) ? new UnreadableFile({ message: `Line ${error.line}: ${error.message}.` }) : error
+      ),
+      Stream.mapAccum(
+        (): { readonly header: Option.Option<ReadonlyArray<string>>; readonly line: number } => ({
+          header: Option.none(),
+          line: 1,
+        }),
+        ({ header, line }, record): readonly [
+          { readonly header: Option.Option<ReadonlyArray<string>>; readonly line: number },
+          ReadonlyArray<Row>,
+        ] => {
+          const next = line + 1 + lineBreaks(record)
+          if (record.length === 1 && record[0] === "") return [{ header, line: next }, []]
+          return Option.match(header, {
+            onNone: () => [{ header: Option.some(record.map((name) => name.trim())), line: next }, []],
+            onSome: (columns) => [{ header, line: next }, [csvRow(columns, lists, line, record)]],
+          })
+        },
+      ),
     )
-  )
 
 /** Numbers keep their digits: as text they are checked like those of a CSV file, and none is rounded by a float. */
 const asWritten = (_key: string, value: unknown, context?: { readonly source?: string }) =>
@@ -107,12 +123,15 @@ const ndjson = (source: Stream.Stream<Uint8Array, UnreadableFile, FileSystem.Fil
     Stream.splitLines,
     Stream.mapAccum(() => 1, (line, text): readonly [number, ReadonlyArray<Row>] => [
       line + 1,
-      text.trim() === "" ? [] : [ndjsonRow(line, text)]
-    ])
+      text.trim() === "" ? [] : [ndjsonRow(line, text)],
+    ]),
   )
 
 /** The rows of a file; `lists` are the columns that hold arrays. */
-export const read = (path: string, lists: ReadonlySet<string>): Stream.Stream<Row, UnreadableFile, FileSystem.FileSystem> => {
+export const read = (
+  path: string,
+  lists: ReadonlySet<string>,
+): Stream.Stream<Row, UnreadableFile, FileSystem.FileSystem> => {
   const kind = path.replace(/\.gz$/, "")
   if (kind.endsWith(".csv")) return csv(lists)(bytes(path))
   if (kind.endsWith(".ndjson") || kind.endsWith(".jsonl")) return ndjson(bytes(path))

@@ -9,8 +9,8 @@ import { Day } from "./Dates.ts"
 
 const tidy = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "" && text.trim() === text && !text.includes("\0"), {
-    message: "must not be empty and must not start or end with white space"
-  })
+    message: "must not be empty and must not start or end with white space",
+  }),
 )
 
 /** Text; stray white space is refused when rows are loaded. */
@@ -18,19 +18,23 @@ export const text = (description: string) =>
   Model.Field({ select: Schema.String, insert: tidy, json: Schema.String.annotate({ description }) })
 
 const symbol = Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,16}$/, {
-  message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets"
+  message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets",
 }))
 
 /** A ticker symbol. */
 export const ticker = (description = "The symbol.") =>
-  Model.Field({ select: Schema.String, insert: symbol, json: Schema.String.annotate({ description, examples: ["ZYXA"] }) })
+  Model.Field({
+    select: Schema.String,
+    insert: symbol,
+    json: Schema.String.annotate({ description, examples: ["ZYXA"] }),
+  })
 
 /** One of a few words. */
 export const oneOf = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
     select: Schema.Literals(words),
     insert: Schema.Literals(words),
-    json: Schema.Literals(words).annotate({ description })
+    json: Schema.Literals(words).annotate({ description }),
   })
 
 /** A date without a time. */
@@ -42,14 +46,17 @@ export const whole = (description: string) =>
   Model.Field({
     select: Schema.BigInt.pipe(Schema.decodeTo(
       Schema.Int,
-      SchemaTransformation.transform({ decode: (value: bigint) => Number(value), encode: (value: number) => BigInt(value) })
+      SchemaTransformation.transform({
+        decode: (value: bigint) => Number(value),
+        encode: (value: number) => BigInt(value),
+      }),
     )),
     insert: Schema.String.check(
       Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
-        message: "must be a whole number, at most 9007199254740991"
-      })
+        message: "must be a whole number, at most 9007199254740991",
+      }),
     ),
-    json: Schema.Int.annotate({ description })
+    json: Schema.Int.annotate({ description }),
   })
 
 /** Yes or no. */
@@ -57,7 +64,7 @@ export const flag = (description: string) =>
   Model.Field({
     select: Schema.Boolean,
     insert: Schema.Literals(["true", "false"]),
-    json: Schema.Boolean.annotate({ description })
+    json: Schema.Boolean.annotate({ description }),
   })
 
 /** A list of words, never a comma-separated string. In a CSV cell it is JSON; left out it is empty. */
@@ -65,13 +72,13 @@ export const words = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String),
     insert: Schema.Array(tidy).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
-    json: Schema.Array(Schema.String).annotate({ description })
+    json: Schema.Array(Schema.String).annotate({ description }),
   })
 
 /** Exactly this many digits may follow the point of a decimal before it is refused. */
 const decimalCell = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
-    message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`
+    message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
   }))
 
 declare global {
@@ -89,7 +96,7 @@ const isPrintedNumber = (value: unknown) => typeof value === "number" || JSON.is
  * digits without trailing zeros, which `JSON.rawJSON` gives also where a float could not hold it.
  */
 const PrintedNumber = Schema.Json.check(
-  Schema.makeFilter(isPrintedNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) })
+  Schema.makeFilter(isPrintedNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) }),
 )
 
 const canonical = (stored: string) => stored.includes(".") ? stored.replace(/\.?0+$/, "") : stored
@@ -100,8 +107,8 @@ const decimal = (integers: number, decimals: number) => (description: string) =>
     insert: decimalCell(integers, decimals),
     json: PrintedNumber.annotate({ description }).pipe(Schema.decodeTo(Schema.String, {
       decode: SchemaGetter.transform(String),
-      encode: SchemaGetter.transform((stored: string) => JSON.rawJSON(canonical(stored)))
-    }))
+      encode: SchemaGetter.transform((stored: string) => JSON.rawJSON(canonical(stored))),
+    })),
   })
 
 /** A price in USD, up to four decimals: `numeric(18,4)`. */
@@ -115,10 +122,10 @@ export const ratio = decimal(14, 4)
 
 /** The column may be empty: `null`, never `""` and never `0`. */
 export const orNull = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
-  kind: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>
+  kind: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
 ) =>
   Model.Field({
     select: Schema.NullOr(kind.schemas.select),
     insert: Schema.NullOr(kind.schemas.insert),
-    json: Schema.NullOr(kind.schemas.json)
+    json: Schema.NullOr(kind.schemas.json),
   })

@@ -23,19 +23,22 @@ const exists = (text: string) => {
 /** A date that exists in the calendar, `YYYY-MM-DD`. */
 export const Day = Schema.String.check(
   Schema.makeFilter((text: string) => /^\d{4}-\d{2}-\d{2}$/.test(text) && exists(text), {
-    message: "must be a date that exists in the calendar, written YYYY-MM-DD"
-  })
+    message: "must be a date that exists in the calendar, written YYYY-MM-DD",
+  }),
 ).annotate({ format: "date" })
 
 /** A filter on a date that lies in the past by nature: today in New York at the latest. */
 export const PastDay = Day.pipe(
   Schema.decode({
     decode: SchemaGetter.checkEffect((text: string) =>
-      Effect.map(todayInNewYork, (limit) =>
-        text <= limit
-          ? undefined
-          : new SchemaIssue.InvalidValue({ message: `must be in the past: ${text} is after today, ${limit}, in New York` }))
+      Effect.map(
+        todayInNewYork,
+        (limit) =>
+          text <= limit ? undefined : new SchemaIssue.InvalidValue({
+            message: `must be in the past: ${text} is after today, ${limit}, in New York`,
+          }),
+      )
     ),
-    encode: SchemaGetter.passthrough()
-  })
+    encode: SchemaGetter.passthrough(),
+  }),
 )

@@ -9,27 +9,27 @@ import { Exchange } from "./Exchange.ts"
 const request_id = Schema.String.pipe(
   Schema.encode({
     decode: SchemaGetter.passthrough(),
-    encode: SchemaGetter.transformEffect(() => Effect.map(Exchange, (exchange) => exchange.id))
+    encode: SchemaGetter.transformEffect(() => Effect.map(Exchange, (exchange) => exchange.id)),
   }),
-  Schema.withConstructorDefault(Effect.succeed(""))
+  Schema.withConstructorDefault(Effect.succeed("")),
 ).annotate({ description: "The same value as the header X-Request-Id; quote it to support." })
 
 const Message = Schema.String.annotate({ description: "For people; programs read `code`." })
 
 const fields = <const Code extends string>(code: Code) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message }),
-  request_id
+  request_id,
 })
 
 const fieldsWith = <const Code extends string, Details extends Schema.Top>(code: Code, details: Details) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message, details }),
-  request_id
+  request_id,
 })
 
 /** 400: the URL itself cannot be decoded (D13). */
 export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(fields("bad_request"), {
   httpApiStatus: 400,
-  description: "The URL cannot be decoded."
+  description: "The URL cannot be decoded.",
 }) {
   readonly _tag = "BadRequest"
   override readonly [ErrorReporter.ignore] = true
@@ -38,7 +38,7 @@ export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(fields("b
 /** 401: no key was sent (D2). */
 export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(fields("missing_api_key"), {
   httpApiStatus: 401,
-  description: "No API key was sent."
+  description: "No API key was sent.",
 }) {
   readonly _tag = "MissingApiKey"
   override readonly [ErrorReporter.ignore] = true
@@ -47,7 +47,7 @@ export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
 /** 401: the key is not one of ours (D2). */
 export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(fields("invalid_api_key"), {
   httpApiStatus: 401,
-  description: "The API key is unknown."
+  description: "The API key is unknown.",
 }) {
   readonly _tag = "InvalidApiKey"
   override readonly [ErrorReporter.ignore] = true
@@ -56,7 +56,7 @@ export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
 /** 401: the key was revoked, disabled, or has expired (D2). */
 export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(fields("api_key_disabled"), {
   httpApiStatus: 401,
-  description: "The API key was revoked or disabled, or has expired."
+  description: "The API key was revoked or disabled, or has expired.",
 }) {
   readonly _tag = "ApiKeyDisabled"
   override readonly [ErrorReporter.ignore] = true
@@ -65,7 +65,7 @@ export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled
 /** 403: the account's tier may not see this endpoint (D3). */
 export class InsufficientTier extends Schema.Error<InsufficientTier>("InsufficientTier")(
   fieldsWith("insufficient_tier", Schema.Struct({ required_tier: Schema.String, tier: Schema.String })),
-  { httpApiStatus: 403, description: "The account's tier does not include this endpoint." }
+  { httpApiStatus: 403, description: "The account's tier does not include this endpoint." },
 ) {
   readonly _tag = "InsufficientTier"
   override readonly [ErrorReporter.ignore] = true
@@ -74,7 +74,7 @@ export class InsufficientTier extends Schema.Error<InsufficientTier>("Insufficie
 /** 404: no such path, or nothing is known of what was asked for. */
 export class NotFound extends Schema.Error<NotFound>("NotFound")(fields("not_found"), {
   httpApiStatus: 404,
-  description: "Nothing is here."
+  description: "Nothing is here.",
 }) {
   readonly _tag = "NotFound"
   override readonly [ErrorReporter.ignore] = true
@@ -83,7 +83,7 @@ export class NotFound extends Schema.Error<NotFound>("NotFound")(fields("not_fou
 /** 405: every endpoint answers GET and HEAD (D10). */
 export class MethodNotAllowed extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(fields("method_not_allowed"), {
   httpApiStatus: 405,
-  description: "Endpoints answer GET and HEAD."
+  description: "Endpoints answer GET and HEAD.",
 }) {
   readonly _tag = "MethodNotAllowed"
   override readonly [ErrorReporter.ignore] = true
@@ -95,7 +95,7 @@ export const LineageReason = Schema.Literals([
   "same_date_events",
   "competing_destinations",
   "broken_chain",
-  "max_hops_exceeded"
+  "max_hops_exceeded",
 ]).annotate({ identifier: "LineageReason" })
 export type LineageReason = typeof LineageReason.Type
 
@@ -103,7 +103,7 @@ export type LineageReason = typeof LineageReason.Type
 export const ChangeEvent = Schema.Struct({
   old_ticker: Schema.String,
   new_ticker: Schema.String,
-  effective_date: Schema.String.annotate({ description: "YYYY-MM-DD." })
+  effective_date: Schema.String.annotate({ description: "YYYY-MM-DD." }),
 }).annotate({ identifier: "ChangeEvent" })
 
 /** 409: the symbol's history is not one unambiguous chain (§4.1, D21). */
@@ -119,13 +119,13 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
         cik: Schema.String,
         company_name: Schema.NullOr(Schema.String),
         history: Schema.Array(ChangeEvent),
-        current_ticker: Schema.String
+        current_ticker: Schema.String,
       })).annotate({
-        description: "One chain per issuer, by first date, where each stands alone; otherwise empty."
-      })
-    })
+        description: "One chain per issuer, by first date, where each stands alone; otherwise empty.",
+      }),
+    }),
   ),
-  { httpApiStatus: 409, description: "The symbol's history cannot be resolved to one unambiguous chain." }
+  { httpApiStatus: 409, description: "The symbol's history cannot be resolved to one unambiguous chain." },
 ) {
   readonly _tag = "AmbiguousTickerLineage"
   override readonly [ErrorReporter.ignore] = true
@@ -135,9 +135,9 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
 export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemoved")(
   fieldsWith(
     "endpoint_removed",
-    Schema.Struct({ successor: Schema.String, documentation: Schema.String, sunset: Schema.String })
+    Schema.Struct({ successor: Schema.String, documentation: Schema.String, sunset: Schema.String }),
   ),
-  { httpApiStatus: 410, description: "The endpoint was removed; the message says what changed." }
+  { httpApiStatus: 410, description: "The endpoint was removed; the message says what changed." },
 ) {
   readonly _tag = "EndpointRemoved"
   override readonly [ErrorReporter.ignore] = true
@@ -147,9 +147,9 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
 export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
   fieldsWith(
     "validation_error",
-    Schema.Struct({ fields: Schema.Array(Schema.Struct({ field: Schema.String, reason: Schema.String })) })
+    Schema.Struct({ fields: Schema.Array(Schema.Struct({ field: Schema.String, reason: Schema.String })) }),
   ),
-  { httpApiStatus: 422, description: "A parameter is missing, unknown, repeated or wrong." }
+  { httpApiStatus: 422, description: "A parameter is missing, unknown, repeated or wrong." },
 ) {
   readonly _tag = "ValidationError"
   override readonly [ErrorReporter.ignore] = true
@@ -158,7 +158,7 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
 /** 500: the cause is in the log under the request id, never in the answer. */
 export class InternalError extends Schema.Error<InternalError>("InternalError")(fields("internal_error"), {
   httpApiStatus: 500,
-  description: "Unexpected failure."
+  description: "Unexpected failure.",
 }) {
   readonly _tag = "InternalError"
   override readonly [ErrorReporter.ignore] = true
@@ -167,7 +167,7 @@ export class InternalError extends Schema.Error<InternalError>("InternalError")(
 /** 503, `Retry-After: 5`: a table stays locked, or a query reached 30 seconds (§7.2). */
 export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing")(fields("data_refreshing"), {
   httpApiStatus: 503,
-  description: "Data is being refreshed; safe to retry after `Retry-After` seconds."
+  description: "Data is being refreshed; safe to retry after `Retry-After` seconds.",
 }) {
   readonly _tag = "DataRefreshing"
   override readonly [ErrorReporter.ignore] = true
@@ -176,7 +176,7 @@ export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing
 /** 503, `Retry-After: 5`: no database connection could be had in time (§7.2). */
 export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("DatabasePoolTimeout")(
   fields("database_pool_timeout"),
-  { httpApiStatus: 503, description: "No database connection in time; safe to retry after `Retry-After` seconds." }
+  { httpApiStatus: 503, description: "No database connection in time; safe to retry after `Retry-After` seconds." },
 ) {
   readonly _tag = "DatabasePoolTimeout"
   override readonly [ErrorReporter.ignore] = true

@@ -18,7 +18,7 @@ const describe = SchemaIssue.makeFormatterStandardSchemaV1({
     // Every parameter is text until it is given twice (D4).
     if (issue._tag === "InvalidType") return "was given more than once; give it once"
     return SchemaIssue.defaultLeafHook(issue).replace(/^Expected /, "must be ")
-  }
+  },
 })
 
 /** Letters to insert, remove or change to get from one word to the other. */
@@ -36,8 +36,10 @@ const distance = (left: string, right: string) => {
 
 const nearest = (sent: string, names: ReadonlyArray<string>) =>
   Array.head(Array.sort(
-    names.map((name) => ({ name, far: distance(sent.slice(0, 64).toLowerCase(), name) })).filter(({ far, name }) => far <= name.length / 3),
-    Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)
+    names.map((name) => ({ name, far: distance(sent.slice(0, 64).toLowerCase(), name) })).filter(({ far, name }) =>
+      far <= name.length / 3
+    ),
+    Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far),
   ))
 
 const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
@@ -60,27 +62,38 @@ const refusal = (fields: ReadonlyArray<Field>) =>
   new ValidationError({ error: { message: fields.map(sentence).join("; "), details: { fields } } })
 
 export class Validation extends HttpApiMiddleware.Service<Validation>()("tickerline/policy/Validation", {
-  error: ValidationError
+  error: ValidationError,
 }) {
-  static readonly layer = HttpApiMiddleware.layerSchemaErrorTransform(Validation, (failure, { endpoint }) =>
-    failure.kind === "Query"
-      ? Effect.fail(refusal(
-        describe(failure.cause.issue).issues.slice(0, 20).map((issue) => ({
-          field: String(issue.path?.[0] ?? "query"),
-          reason: issue.message
-        })).map(suggest(parameters(endpoint)))
-      ))
-      : Effect.die(failure))
+  static readonly layer = HttpApiMiddleware.layerSchemaErrorTransform(
+    Validation,
+    (failure, { endpoint }) =>
+      failure.kind === "Query"
+        ? Effect.fail(refusal(
+          describe(failure.cause.issue).issues.slice(0, 20).map((issue) => ({
+            field: String(issue.path?.[0] ?? "query"),
+            reason: issue.message,
+          })).map(suggest(parameters(endpoint))),
+        ))
+        : Effect.die(failure),
+  )
 }
 
 export class Unexpected extends HttpApiMiddleware.Service<Unexpected>()("tickerline/policy/Unexpected", {
-  error: InternalError
+  error: InternalError,
 }) {
-  static readonly layer = Layer.succeed(this, (served) =>
-    Effect.catchDefect(served, (defect) =>
-      Effect.flatMap(Exchange, ({ id }) =>
-        Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
-          Effect.annotateLogs("request_id", id),
-          Effect.andThen(new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }))
-        ))))
+  static readonly layer = Layer.succeed(
+    this,
+    (served) =>
+      Effect.catchDefect(
+        served,
+        (defect) =>
+          Effect.flatMap(Exchange, ({ id }) =>
+            Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
+              Effect.annotateLogs("request_id", id),
+              Effect.andThen(
+                new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }),
+              ),
+            )),
+      ),
+  )
 }

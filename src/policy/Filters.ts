@@ -34,12 +34,12 @@ export const unknownParameter = "is not a parameter of this endpoint"
 
 /** The query of an endpoint without parameters; an empty struct alone would take anything (D4). */
 export const NoParameters = Schema.Struct({}).check(
-  Schema.makeFilter((query: object) => Object.keys(query).map((name) => ({ path: [name], issue: unknownParameter })))
+  Schema.makeFilter((query: object) => Object.keys(query).map((name) => ({ path: [name], issue: unknownParameter }))),
 )
 
 /** `date`, or `date_from` and `date_to`. */
 export const OnDate = {
   date: Schema.optionalKey(PastDay.annotate({ description: "Exactly this day. Not with date_from or date_to." })),
   date_from: Schema.optionalKey(PastDay.annotate({ description: "This day or later." })),
-  date_to: Schema.optionalKey(PastDay.annotate({ description: "This day or earlier." }))
+  date_to: Schema.optionalKey(PastDay.annotate({ description: "This day or earlier." })),
 }

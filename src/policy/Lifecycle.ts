@@ -26,7 +26,7 @@ export class Deprecated extends Context.Service<Deprecated, Deprecation>()("tick
 
 /** The whole version's retirement, `None` while it is current (D26). */
 export const VersionLifecycle = Context.Reference<Option.Option<Deprecation>>("tickerline/policy/VersionLifecycle", {
-  defaultValue: Option.none
+  defaultValue: Option.none,
 })
 
 const midnight = (day: string) => DateTime.makeUnsafe(`${day}T00:00:00Z`)
@@ -37,7 +37,7 @@ const promised = (life: Deprecation): Deprecation => {
     const earliest = DateTime.formatIsoDate(DateTime.add(midnight(life.announced), { years: 1 }))
     if (life.sunset < earliest) {
       throw new Error(
-        `Lifecycle: a sunset on ${life.sunset} is less than twelve months after ${life.announced}; the earliest is ${earliest} (§3)`
+        `Lifecycle: a sunset on ${life.sunset} is less than twelve months after ${life.announced}; the earliest is ${earliest} (§3)`,
       )
     }
   }
@@ -48,24 +48,24 @@ const promised = (life: Deprecation): Deprecation => {
 export const deprecated = (life: Deprecation) =>
   Context.make(Deprecated, promised(life)).pipe(Context.merge(OpenApi.annotations({
     deprecated: true,
-    transform: (operation) => life.sunset === undefined ? operation : { ...operation, "x-sunset": life.sunset }
+    transform: (operation) => life.sunset === undefined ? operation : { ...operation, "x-sunset": life.sunset },
   })))
 
 export const of = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
   Option.fromUndefinedOr(Context.getOrUndefined(annotations, Deprecated))
 
 /** The three headers of §9.4, on every response of what is deprecated, whatever its status. */
-export const announce = Effect.fnUntraced(function*(life: Deprecation) {
+export const announce = Effect.fnUntraced(function* (life: Deprecation) {
   yield* setHeaders({
     Deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(midnight(life.announced))))}`,
-    ...(life.sunset === undefined ? {} : { Sunset: DateTime.toDateUtc(midnight(life.sunset)).toUTCString() })
+    ...(life.sunset === undefined ? {} : { Sunset: DateTime.toDateUtc(midnight(life.sunset)).toUTCString() }),
   })
   yield* addLink(life.successor, `rel="successor-version"`)
   yield* addLink(documentation, `rel="deprecation"; type="text/html"`)
 })
 
 /** Fails from the day after the sunset on. */
-export const refuseWhenRemoved = Effect.fnUntraced(function*(life: Deprecation, what: string) {
+export const refuseWhenRemoved = Effect.fnUntraced(function* (life: Deprecation, what: string) {
   const { sunset, successor } = life
   if (sunset !== undefined && (yield* todayInNewYork) > sunset) {
     const message = `${what} was removed after ${sunset}. Use ${successor} instead. ${life.note}`
@@ -75,7 +75,7 @@ export const refuseWhenRemoved = Effect.fnUntraced(function*(life: Deprecation, 
 
 /** Outermost of the middlewares: 401 and 422 of a deprecated endpoint carry its headers too. */
 export class Lifecycle extends HttpApiMiddleware.Service<Lifecycle>()("tickerline/policy/Lifecycle", {
-  error: EndpointRemoved
+  error: EndpointRemoved,
 }) {
   static readonly layer = Layer.succeed(this, (served, { endpoint }) =>
     Option.match(of(endpoint.annotations), {
@@ -83,7 +83,7 @@ export class Lifecycle extends HttpApiMiddleware.Service<Lifecycle>()("tickerlin
       onSome: (life) =>
         announce(life).pipe(
           Effect.andThen(refuseWhenRemoved(life, endpoint.path)),
-          Effect.andThen(served)
-        )
+          Effect.andThen(served),
+        ),
     }))
 }

@@ -4,14 +4,14 @@ import { addLink, Exchange } from "./Exchange.ts"
 
 const whole = (fallback: number, maximum: number, description: string) =>
   Schema.Int.check(
-    Schema.isBetween({ minimum: 1, maximum }, { message: `must be a whole number from 1 to ${maximum}` })
+    Schema.isBetween({ minimum: 1, maximum }, { message: `must be a whole number from 1 to ${maximum}` }),
   ).annotate({ default: fallback, description }).pipe(
-    Schema.withDecodingDefaultTypeKey(Effect.succeed(fallback))
+    Schema.withDecodingDefaultTypeKey(Effect.succeed(fallback)),
   )
 
 export const Paging = {
   page: whole(1, 2_147_483_647, "The page, from 1."),
-  limit: whole(10, 100, "Rows a page, at most 100.")
+  limit: whole(10, 100, "Rows a page, at most 100."),
 }
 
 interface Page {
@@ -27,7 +27,7 @@ export const Envelope = <Row extends Schema.Top>(row: Row) =>
     message: Schema.optionalKey(Schema.String.annotate({ description: "A data-quality disclaimer." })),
     page: Schema.Int,
     limit: Schema.Int,
-    has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." })
+    has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),
   })
 
 /** What a list query asks the database for: the page and one row more, which tells whether another page follows. */
@@ -41,7 +41,7 @@ const nextPage = (target: string, page: number) => {
 }
 
 /** Puts the rows that `span` asked for into the envelope. */
-export const envelope = Effect.fnUntraced(function*<Row>({ limit, page }: Page, rows: ReadonlyArray<Row>) {
+export const envelope = Effect.fnUntraced(function* <Row>({ limit, page }: Page, rows: ReadonlyArray<Row>) {
   const results = rows.slice(0, limit)
   const has_more = rows.length > limit
   if (has_more) yield* addLink(nextPage((yield* Exchange).target, page), `rel="next"`)

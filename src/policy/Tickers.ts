@@ -21,11 +21,11 @@ const invalid = (sent: ReadonlyArray<string>) => {
   return new SchemaIssue.InvalidValue({
     message: sent.length === 0
       ? `Invalid ticker(s): none given. ${rule} (1 to 16 of them).`
-      : `Invalid ticker(s): ${names}${more}. ${rule} (1 to 16 of them).`
+      : `Invalid ticker(s): ${names}${more}. ${rule} (1 to 16 of them).`,
   })
 }
 
-const readList = Effect.fnUntraced(function*(text: string) {
+const readList = Effect.fnUntraced(function* (text: string) {
   const sent = text.split(",").map((entry) => upperCase(entry.replace(/\s+/gu, ""))).filter((entry) => entry !== "")
   const dropped = sent.filter((entry) => !symbol.test(entry))
   const tickers = Array.dedupe(sent.filter((entry) => symbol.test(entry)))
@@ -33,8 +33,8 @@ const readList = Effect.fnUntraced(function*(text: string) {
   if (tickers.length > mostTickers) {
     return yield* Effect.fail(
       new SchemaIssue.InvalidValue({
-        message: `must hold at most ${mostTickers} tickers, not ${tickers.length}; send the rest in another request`
-      })
+        message: `must hold at most ${mostTickers} tickers, not ${tickers.length}; send the rest in another request`,
+      }),
     )
   }
   if (dropped.length > 0) yield* setHeaders({ "X-Dropped-Tickers": shown(dropped) })
@@ -45,25 +45,25 @@ const readList = Effect.fnUntraced(function*(text: string) {
 export const Tickers = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
     "when none is valid the request is refused.",
-  examples: ["META,BYON"]
+  examples: ["META,BYON"],
 }).pipe(Schema.decodeTo(
   Schema.NonEmptyArray(Schema.String),
   SchemaTransformation.transformEffect({
     decode: readList,
-    encode: (tickers: Array.NonEmptyReadonlyArray<string>) => Effect.succeed(tickers.join(","))
-  })
+    encode: (tickers: Array.NonEmptyReadonlyArray<string>) => Effect.succeed(tickers.join(",")),
+  }),
 ))
 
 /** One symbol (D6): a comma or a space inside makes it invalid. */
 export const Ticker = Schema.String.annotate({
   description: "One symbol, current or former, 1 to 6 characters, in any case.",
-  examples: ["META"]
+  examples: ["META"],
 }).pipe(Schema.decodeTo(
   Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,6}$/, {
-    message: `Invalid ticker: expected one symbol of 1 to 6 characters. ${rule}.`
+    message: `Invalid ticker: expected one symbol of 1 to 6 characters. ${rule}.`,
   })),
   SchemaTransformation.transform({
     decode: (text) => upperCase(text.trim()),
-    encode: (text) => text
-  })
+    encode: (text) => text,
+  }),
 ))

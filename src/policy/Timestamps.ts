@@ -17,8 +17,8 @@ const printed = (description: string) =>
   Schema.String.annotate({ format: "date-time", description, examples: ["2026-06-01T08:30:00-05:00"] }).pipe(
     Schema.decodeTo(
       Schema.DateTimeUtc,
-      SchemaTransformation.transform({ decode: (text) => DateTime.toUtc(DateTime.makeUnsafe(text)), encode: print })
-    )
+      SchemaTransformation.transform({ decode: (text) => DateTime.toUtc(DateTime.makeUnsafe(text)), encode: print }),
+    ),
   )
 
 /** The driver hands a `timestamp` over as a `Date` whose UTC fields are the digits on the wall clock. */
@@ -28,9 +28,11 @@ const wallClockIn = (timeZone: DateTime.TimeZone) =>
     SchemaTransformation.transform({
       decode: (digits) =>
         // A time that occurred twice is the second one, a time that never occurred has the standard offset (D15).
-        DateTime.toUtc(DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" })),
-      encode: (instant) => new Date(DateTime.toEpochMillis(instant))
-    })
+        DateTime.toUtc(
+          DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
+        ),
+      encode: (instant) => new Date(DateTime.toEpochMillis(instant)),
+    }),
   ))
 
 const digits = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
@@ -41,34 +43,37 @@ const real = (text: string) => DateTime.make(`${text.replace(" ", "T")}Z`)._tag 
 /** As a file of rows writes it (D31): `2026-06-01 09:30:00`, without a zone. */
 const WrittenWallClock = Schema.String.check(
   Schema.makeFilter((text: string) => digits.test(text) && real(text), {
-    message: "must be a wall-clock time without a zone, like 2026-06-01 09:30:00"
-  })
+    message: "must be a wall-clock time without a zone, like 2026-06-01 09:30:00",
+  }),
 )
 
 /** As a file of rows writes it (D31): with `Z` or an offset. */
 const WrittenInstant = Schema.String.check(
-  Schema.makeFilter((text: string) => zone.test(text) && digits.test(text.replace(zone, "")) && real(text.replace(zone, "")), {
-    message: "must be an instant with its zone, like 2026-06-01T13:30:00Z"
-  })
+  Schema.makeFilter(
+    (text: string) => zone.test(text) && digits.test(text.replace(zone, "")) && real(text.replace(zone, "")),
+    {
+      message: "must be an instant with its zone, like 2026-06-01T13:30:00Z",
+    },
+  ),
 )
 
 /** `dtV`, column `timestamp`: Eastern wall clock, printed verbatim with the suffix. */
 export const EasternWallClock = Model.Field({
   select: wallClockIn(eastern),
   insert: WrittenWallClock,
-  json: printed("Eastern wall clock, printed as stored, with the fixed offset -05:00.")
+  json: printed("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
 /** `dtU`, column `timestamptz`: an instant, printed on the clock of -05:00. */
 export const UtcInstant = Model.Field({
   select: Schema.DateTimeUtcFromDate,
   insert: WrittenInstant,
-  json: printed("An instant, printed with the fixed offset -05:00.")
+  json: printed("An instant, printed with the fixed offset -05:00."),
 })
 
 /** `dtN`, column `timestamp`: New York wall clock; daylight-time values print one hour earlier. */
 export const NewYorkWallClock = Model.Field({
   select: wallClockIn(newYork),
   insert: WrittenWallClock,
-  json: printed("A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30.")
+  json: printed("A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."),
 })

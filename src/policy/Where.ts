@@ -15,5 +15,5 @@ export const where = (sql: SqlClient.SqlClient) => ({
   atLeast: (column: string, value: Sent): ReadonlyArray<Statement.Fragment> =>
     value === undefined ? [] : [sql`${sql(column)} >= ${compared(sql, value)}`],
   atMost: (column: string, value: Sent): ReadonlyArray<Statement.Fragment> =>
-    value === undefined ? [] : [sql`${sql(column)} <= ${compared(sql, value)}`]
+    value === undefined ? [] : [sql`${sql(column)} <= ${compared(sql, value)}`],
 })

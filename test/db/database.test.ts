@@ -11,40 +11,44 @@ const { ask, at, insert } = Service
 /** A connection beside the service's pool, as another program has it. */
 class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
 
-const over = Layer.unwrap(Effect.gen(function*() {
+const over = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.ownDatabase
   return Layer.merge(
     client({ url, applicationName: "tickerline-test" }),
-    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" }))
+    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
   )
 }))
 
 const service = (settings: Record<string, string>) =>
-  Service.layerOver(over).pipe(Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })))
+  Service.layerOver(over).pipe(
+    Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
+  )
 
 const event = { old_ticker: "LCK1", new_ticker: "LCK2", effective_date: "2024-01-02", status: "confirmed" }
 const path = "/v1/ticker-changes?ticker=LCK1"
 
-const elapsed = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
+const elapsed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const [taken, value] = yield* Effect.timed(effect)
   return { value, seconds: Duration.toSeconds(taken) }
 })
 
 /** How many sessions wait for a lock in this database. */
-const waiting = Effect.gen(function*() {
+const waiting = Effect.gen(function* () {
   const other = yield* Other
   const result = yield* other.query(
-    `select 1 from pg_locks join pg_database on pg_database.oid = database where not granted and datname = current_database()`
+    `select 1 from pg_locks join pg_database on pg_database.oid = database where not granted and datname = current_database()`,
   )
   return result.rowCount
 })
 
 const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
-  Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("10 millis") }).pipe(Effect.timeout("20 seconds"))
+  Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("10 millis") }).pipe(
+    Effect.timeout("20 seconds"),
+  )
 
 layer(service({}), { excludeTestServices: true })("a table being reloaded", (it) => {
   it.effect("§7.2 a table locked throughout: one retry after two seconds, then 503 data_refreshing, Retry-After 5", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const other = yield* Other
       yield* insert("ticker_changes", event)
       yield* other.query("begin")
@@ -61,7 +65,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
     }))
 
   it.effect("§7.2 a lock that ends before the retry goes unnoticed but for the time it takes", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const other = yield* Other
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
@@ -75,7 +79,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
     }))
 
   it.effect("§8 a lock shorter than two seconds costs no retry", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const other = yield* Other
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
@@ -88,7 +92,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
     }))
 
   it.effect("§8 sessions count the time limits themselves: 2 s for a lock, 30 s for a statement", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const settings = yield* sql`
         select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as statement,
@@ -98,11 +102,11 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
     }))
 
   it.effect("§7.2 a query that reaches its time limit is 503 data_refreshing, not retried", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const database = yield* Effect.provide(Database, Database.layer)
       let asked = 0
-      const slow = sql.withTransaction(Effect.gen(function*() {
+      const slow = sql.withTransaction(Effect.gen(function* () {
         asked++
         yield* sql`set local statement_timeout = '50ms'`
         return yield* sql`select pg_sleep(5)`
@@ -118,7 +122,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
   "a pool at its limit",
   (it) => {
     it.effect("§7.2 requests that get no connection in time are 503 database_pool_timeout; it recovers at once", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const other = yield* Other
         yield* insert("ticker_changes", event)
         assert.strictEqual((yield* ask(path)).status, 200)
@@ -137,17 +141,19 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
       }))
 
     it.effect("§7.2 connections cut by the server cost nobody an answer", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const other = yield* Other
         for (const _ of [1, 2, 3]) {
-          yield* other.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tickerline-test'")
+          yield* other.query(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tickerline-test'",
+          )
           const answers = yield* Effect.forEach([1, 2, 3, 4], () => ask(path), { concurrency: "unbounded" })
           assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200, 200])
         }
       }))
 
     it.effect("§7.2 a client that goes away leaves no query running", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const other = yield* Other
         yield* other.query("begin")
         yield* other.query("lock table ticker_changes in access exclusive mode")
@@ -158,17 +164,17 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         yield* other.query("rollback")
         assert.strictEqual((yield* ask(path)).status, 200)
       }))
-  }
+  },
 )
 
 layer(
-  Database.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))
+  Database.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))),
 )("the waits, by the clock", (it) => {
   const locked = new SqlError.SqlError({ reason: new SqlError.LockTimeoutError({ cause: new Error("55P03") }) })
   const lost = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }) })
 
   it.effect("§8 the retry comes two seconds after the refusal, and only once", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { read } = yield* Database
       let asked = 0
       const query = Effect.suspend(() => {
@@ -184,7 +190,7 @@ layer(
     }))
 
   it.effect("§7.2 a server that is away is tried again for 150 ms, then 503 database_pool_timeout", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { read } = yield* Database
       let asked = 0
       const fiber = yield* Effect.forkChild(Effect.flip(read(Effect.suspend(() => {
@@ -197,7 +203,7 @@ layer(
     }))
 
   it.effect("§8 a server that falls silent holds nobody for more than 36 seconds", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { read } = yield* Database
       const fiber = yield* Effect.forkChild(Effect.flip(read(Effect.never)))
       yield* TestClock.adjust("36 seconds")
@@ -205,7 +211,7 @@ layer(
     }))
 
   it.effect("§7.2 ten connections, then a wait of at most five seconds", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { read } = yield* Database
       const end = yield* Deferred.make<void>()
       yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.forkChild(read(Deferred.await(end))))
@@ -219,7 +225,7 @@ layer(
     }))
 
   it.effect("§7.1 what is not the database's weather is a defect: 500, not a promise that a retry helps", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { read } = yield* Database
       const wrong = new SqlError.SqlError({ reason: new SqlError.SqlSyntaxError({ cause: new Error("42P01") }) })
       const exit = yield* Effect.exit(read(Effect.fail(wrong)))
@@ -229,14 +235,14 @@ layer(
 
 describe("a database that is away", () => {
   it.live("§7.2 every endpoint that needs it answers 503 with Retry-After, never a bare 500", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const url = yield* Service.ownDatabase
       const context = yield* Layer.build(Service.layerOver(client({ url, applicationName: "tickerline-test" })))
       const name = new URL(Redacted.value(url)).pathname.slice(1)
       const admin = new URL(Redacted.value(url))
       admin.pathname = "/postgres"
       const connection = yield* PgConnection.make({ url: Redacted.make(admin.href) })
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         assert.strictEqual((yield* ask("/health/ready")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections false`)
         yield* connection.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)

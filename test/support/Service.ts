@@ -1,6 +1,6 @@
 /** The whole service on a free port of the loopback, over a database of its own. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
-import { Context, Effect, Layer, Predicate, Redacted } from "effect"
+import { Context, Effect, Layer, Logger, Predicate, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
@@ -12,16 +12,21 @@ import { type Tier, tiers } from "../../src/policy/Access.ts"
 import * as Server from "../../src/Server.ts"
 
 /** A copy of the migrated database, made in milliseconds and dropped at the end. */
-export const ownDatabase = Effect.gen(function*() {
+export const ownDatabase = Effect.gen(function* () {
   const template = new URL(inject("databaseUrl"))
   const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
   const admin = new URL(template)
   admin.pathname = "/postgres"
   const as = (statement: string) =>
-    Effect.scoped(Effect.flatMap(PgConnection.make({ url: Redacted.make(admin.href) }), (connection) => connection.query(statement)))
+    Effect.scoped(
+      Effect.flatMap(
+        PgConnection.make({ url: Redacted.make(admin.href) }),
+        (connection) => connection.query(statement),
+      ),
+    )
   yield* Effect.acquireRelease(
     as(`create database ${name} template ${template.pathname.slice(1)}`),
-    () => Effect.orDie(as(`drop database ${name} with (force)`))
+    () => Effect.orDie(as(`drop database ${name} with (force)`)),
   )
   const own = new URL(template)
   own.pathname = `/${name}`
@@ -32,26 +37,34 @@ export const ownDatabase = Effect.gen(function*() {
 export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, string>>>()("test/Keys") {
   static readonly layer = Layer.effect(
     TestKeys,
-    Effect.gen(function*() {
-      const made = yield* Effect.forEach(tiers, (tier) =>
-        Effect.map(Keys.create({ account: `test ${tier}`, tier, email: null, expires: null }), (key) => [tier, key] as const))
+    Effect.gen(function* () {
+      const made = yield* Effect.forEach(
+        tiers,
+        (tier) =>
+          Effect.map(
+            Keys.create({ account: `test ${tier}`, tier, email: null, expires: null }),
+            (key) => [tier, key] as const,
+          ),
+      )
       const [[, basic], [, pro], [, ultimate]] = [made[0] ?? ["", ""], made[1] ?? ["", ""], made[2] ?? ["", ""]]
       return { basic, pro, ultimate }
-    })
+    }),
   )
 }
 
 export const layerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   Server.layer.pipe(
+    // What the service logs of failures that tests cause on purpose would hide what went wrong.
+    Layer.provide(Logger.layer([])),
     Layer.provideMerge(TestKeys.layer),
     Layer.provideMerge(database),
     Layer.provideMerge(NodeHttpServer.layerTest),
     Layer.provideMerge(NodeCrypto.layer),
-    Layer.provideMerge(NodeServices.layer)
+    Layer.provideMerge(NodeServices.layer),
   )
 
 export const layer = layerOver(
-  Layer.unwrap(Effect.map(ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })))
+  Layer.unwrap(Effect.map(ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
 )
 
 export interface Asked {
@@ -62,11 +75,11 @@ export interface Asked {
 }
 
 /** What a customer sees: the status, the headers and the JSON. */
-export const ask = Effect.fnUntraced(function*(path: string, { headers = {}, key, method = "GET" }: Asked = {}) {
+export const ask = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Asked = {}) {
   const keys = yield* TestKeys
   const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
   const response = yield* HttpClient.execute(
-    HttpClientRequest.make(method)(path).pipe(HttpClientRequest.setHeaders({ ...credentials, ...headers }))
+    HttpClientRequest.make(method)(path).pipe(HttpClientRequest.setHeaders({ ...credentials, ...headers })),
   )
   const text = yield* response.text
   const json = response.headers["content-type"]?.startsWith("application/json") === true && text !== ""
@@ -76,12 +89,17 @@ export const ask = Effect.fnUntraced(function*(path: string, { headers = {}, key
 
 /** A value inside a JSON body, by keys and indexes: `at(body, "error", "code")`. */
 export const at = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
-  path.reduce<unknown>((value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined, body)
+  path.reduce<unknown>(
+    (value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined,
+    body,
+  )
 
 /** Where the service listens, for tests that need a socket of their own. */
 export const port = Effect.map(HttpServer.HttpServer, ({ address }) => "port" in address ? address.port : 0)
 
-export const insert = Effect.fnUntraced(function*(table: string, ...rows: ReadonlyArray<Readonly<Record<string, unknown>>>) {
-  const sql = yield* SqlClient.SqlClient
-  yield* Effect.forEach(rows, (row) => sql`insert into ${sql(table)} ${sql.insert(row)}`, { discard: true })
-})
+export const insert = Effect.fnUntraced(
+  function* (table: string, ...rows: ReadonlyArray<Readonly<Record<string, unknown>>>) {
+    const sql = yield* SqlClient.SqlClient
+    yield* Effect.forEach(rows, (row) => sql`insert into ${sql(table)} ${sql.insert(row)}`, { discard: true })
+  },
+)

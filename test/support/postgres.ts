@@ -13,7 +13,7 @@ declare module "vitest" {
   }
 }
 
-const start = Effect.gen(function*() {
+const start = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
   const { url } = yield* Embedded.make(home)

@@ -3,13 +3,13 @@ import { Effect, FileSystem, Option } from "effect"
 import process from "node:process"
 import { type Account, EmbeddedPostgresError, ownServer, run } from "./Process.ts"
 
-const users = Effect.fnUntraced(function*() {
+const users = Effect.fnUntraced(function* () {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(fs.readFileString("/etc/passwd"), () => "")
   return text.split("\n").map((line) => line.split(":")).map(([name = "", , uid, gid]): Account => ({
     name,
     uid: Number(uid),
-    gid: Number(gid)
+    gid: Number(gid),
   }))
 })
 
@@ -17,19 +17,19 @@ export const ownerOf = (path: string) =>
   FileSystem.FileSystem.pipe(
     Effect.flatMap((fs) => fs.stat(path)),
     Effect.map((info) => info.uid),
-    Effect.catch(() => Effect.succeedNone)
+    Effect.catch(() => Effect.succeedNone),
   )
 
-export const belongsTo = Effect.fnUntraced(function*(path: string, uid: number) {
+export const belongsTo = Effect.fnUntraced(function* (path: string, uid: number) {
   const name = (yield* users()).find((user) => user.uid === uid)?.name ?? "unknown"
   return yield* new EmbeddedPostgresError({
     message: `${path} belongs to user ${name} (uid ${uid}) and cannot be used by uid ${process.getuid?.()}. ` +
-      `Start as that user, set TICKERLINE_HOME to a folder of your own, ${ownServer}.`
+      `Start as that user, set TICKERLINE_HOME to a folder of your own, ${ownServer}.`,
   })
 })
 
 /** As root: the user the data already has, else postgres, else nobody; initdb wants one that /etc/passwd knows. */
-export const chooseAccount = Effect.fnUntraced(function*(data: string) {
+export const chooseAccount = Effect.fnUntraced(function* (data: string) {
   const owner = yield* ownerOf(data)
   if (process.getuid?.() !== 0) {
     if (Option.isNone(owner) || owner.value === process.getuid?.()) return undefined
@@ -41,14 +41,12 @@ export const chooseAccount = Effect.fnUntraced(function*(data: string) {
   if (account) return account
   if (Option.isSome(owner)) return yield* belongsTo(data, owner.value)
   return yield* new EmbeddedPostgresError({
-    message: `PostgreSQL does not run as root, and there is no user postgres or nobody. Add one, ${ownServer}.`
+    message: `PostgreSQL does not run as root, and there is no user postgres or nobody. Add one, ${ownServer}.`,
   })
 })
 
 export const canEnter = (account: Account | undefined, path: string) =>
-  account === undefined
-    ? Effect.succeed(true)
-    : Effect.map(
-      run({ command: "/bin/sh", args: ["-c", "test -x \"$1\"", "sh", path], account }),
-      ({ code }) => code === 0
-    )
+  account === undefined ? Effect.succeed(true) : Effect.map(
+    run({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], account }),
+    ({ code }) => code === 0,
+  )

@@ -24,7 +24,7 @@ const settings = {
   jit: "off",
   timezone: "UTC",
   log_timezone: "UTC",
-  log_checkpoints: "off"
+  log_checkpoints: "off",
 }
 
 const options = [
@@ -36,7 +36,7 @@ const options = [
   "--locale-provider=builtin",
   "--builtin-locale=C.UTF-8",
   // Of the whole file system, and so of the programs beside the data too.
-  "--sync-method=syncfs"
+  "--sync-method=syncfs",
 ]
 
 const isFree = (port: number) =>
@@ -54,23 +54,23 @@ export const choosePort: Effect.Effect<number> = Effect.suspend(() => {
 
 const accessFile = (base: string) => `${base}/cluster/server.json`
 
-export const readAccess = Effect.fnUntraced(function*(base: string) {
+export const readAccess = Effect.fnUntraced(function* (base: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(accessFile(base)).pipe(
     Effect.flatMap(Schema.decodeEffect(Access)),
     Effect.mapError(() =>
       new EmbeddedPostgresError({
         message: `The password of the embedded PostgreSQL cannot be read from ${accessFile(base)}. Restore that ` +
-          `file, remove ${base}/cluster to begin with an empty database, ${ownServer}.`
+          `file, remove ${base}/cluster to begin with an empty database, ${ownServer}.`,
       })
-    )
+    ),
   )
 })
 
-const writeAccess = Effect.fnUntraced(function*(file: string, access: typeof Access.Type) {
+const writeAccess = Effect.fnUntraced(function* (file: string, access: typeof Access.Type) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.writeFileString(`${file}.new`, `${yield* Effect.orDie(Schema.encodeEffect(Access)(access))}\n`, {
-    mode: 0o600
+    mode: 0o600,
   })
   yield* fs.rename(`${file}.new`, file)
 })
@@ -78,7 +78,7 @@ const writeAccess = Effect.fnUntraced(function*(file: string, access: typeof Acc
 export const rememberPort = ({ base, password }: Cluster, port: number) =>
   explained(writeAccess(accessFile(base), { password, port }))
 
-const initdb = Effect.fnUntraced(function*(place: Place, programs: string, folder: string, password: string) {
+const initdb = Effect.fnUntraced(function* (place: Place, programs: string, folder: string, password: string) {
   const fs = yield* FileSystem.FileSystem
   const [data, secret] = [`${folder}/cluster/data`, `${folder}/password`]
   yield* fs.makeDirectory(data, { recursive: true })
@@ -92,15 +92,15 @@ const initdb = Effect.fnUntraced(function*(place: Place, programs: string, folde
   const { code, output } = yield* run({
     command: `${programs}/bin/initdb`,
     args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...options],
-    account: place.account
+    account: place.account,
   })
   if (code === 0) return
   return yield* new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL could not make its database in ${place.base}${complaint(output)}`
+    message: `The embedded PostgreSQL could not make its database in ${place.base}${complaint(output)}`,
   })
 })
 
-const initialise = Effect.fnUntraced(function*(place: Place, programs: string) {
+const initialise = Effect.fnUntraced(function* (place: Place, programs: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* temporary(place)
   const password = randomBytes(24).toString("hex")
@@ -110,23 +110,23 @@ const initialise = Effect.fnUntraced(function*(place: Place, programs: string) {
 }, Effect.scoped)
 
 /** Another major version neither reads the data nor says so in a way that helps. */
-const checkVersion = Effect.fnUntraced(function*(data: string, version: string) {
+const checkVersion = Effect.fnUntraced(function* (data: string, version: string) {
   const fs = yield* FileSystem.FileSystem
   const [had, has] = [(yield* fs.readFileString(`${data}/PG_VERSION`)).trim(), version.split(".")[0]]
   if (had === has) return
   return yield* new EmbeddedPostgresError({
     message: `The data in ${data} is of PostgreSQL ${had}, but PostgreSQL ${has} is installed. Dump it with the ` +
-      `older version, move the folder away to begin with an empty database, ${ownServer}.`
+      `older version, move the folder away to begin with an empty database, ${ownServer}.`,
   })
 })
 
-const sweep = Effect.fnUntraced(function*(base: string) {
+const sweep = Effect.fnUntraced(function* (base: string) {
   const fs = yield* FileSystem.FileSystem
   const left = (yield* fs.readDirectory(base)).filter((name) => name.startsWith("tmp-"))
   yield* Effect.forEach(left, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true })))
 })
 
-const prepare = Effect.fnUntraced(function*(home: string, folder: string | undefined) {
+const prepare = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPackage(folder)
   const place = yield* findPlace(home)

@@ -23,7 +23,7 @@ const advice: Record<string, string> = {
   EACCES: "this user may not do that; set TICKERLINE_HOME to a folder of your own",
   EPERM: "this user may not do that; set TICKERLINE_HOME to a folder of your own",
   EROFS: "the file system is read-only; set TICKERLINE_HOME to a folder that can be written",
-  ENOTDIR: "a part of that path is a file; set TICKERLINE_HOME to a folder"
+  ENOTDIR: "a part of that path is a file; set TICKERLINE_HOME to a folder",
 }
 
 const explain = (error: PlatformError.PlatformError): EmbeddedPostgresError => {
@@ -46,7 +46,7 @@ const cannotLock = (home: string) => (cause: unknown) =>
     message: String(cause).includes("is locked")
       ? `${held} the embedded PostgreSQL of ${home} for two minutes. End it, and start again.`
       : `The file ${home}/lock cannot be locked (${cause}). Set TICKERLINE_HOME to a local folder of your own, ` +
-        `${ownServer}.`
+        `${ownServer}.`,
   })
 
 const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(held)
@@ -64,13 +64,13 @@ export const exclusively = <A, E, R>(home: string, effect: Effect.Effect<A, E, R
     (lock) =>
       Effect.try({ try: () => lock.exec(lockOnly), catch: cannotLock(home) }).pipe(
         Effect.retry({ while: isBusy, schedule: Schedule.spaced("25 millis"), times: 4800 }),
-        Effect.andThen(effect)
+        Effect.andThen(effect),
       ),
-    (lock) => Effect.sync(() => lock.close())
+    (lock) => Effect.sync(() => lock.close()),
   )
 
 /** The name is new every time, so that removing the home never brings an old database back. */
-const makeOutside = Effect.fnUntraced(function*(home: string, link: string) {
+const makeOutside = Effect.fnUntraced(function* (home: string, link: string) {
   const fs = yield* FileSystem.FileSystem
   const base = `${outside}/${randomBytes(6).toString("hex")}`
   yield* fs.makeDirectory(base, { recursive: true })
@@ -81,20 +81,20 @@ const makeOutside = Effect.fnUntraced(function*(home: string, link: string) {
 })
 
 /** A new home, closed by the umask or by mkdtemp, is ours to let the server's user pass; anything else is not. */
-const openIfNew = Effect.fnUntraced(function*(home: string) {
+const openIfNew = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const entries = yield* fs.readDirectory(home)
   if (entries.every((name) => name === "lock")) yield* fs.chmod(home, 0o711)
 })
 
-const findBase = Effect.fnUntraced(function*(home: string, account: Account | undefined) {
+const findBase = Effect.fnUntraced(function* (home: string, account: Account | undefined) {
   const fs = yield* FileSystem.FileSystem
   const link = `${home}/postgres`
   const target = yield* Effect.option(fs.readLink(link))
   if (Option.isSome(target) && !(yield* fs.exists(link))) {
     return yield* new EmbeddedPostgresError({
       message: `The database of ${home} lay in ${target.value}, which is gone. Bring it back, or remove ${link} to ` +
-        `begin with an empty one.`
+        `begin with an empty one.`,
     })
   }
   if (!(yield* fs.exists(link))) {
@@ -107,12 +107,12 @@ const findBase = Effect.fnUntraced(function*(home: string, account: Account | un
   if (yield* canEnter(account, base)) return base
   return yield* new EmbeddedPostgresError({
     message: `PostgreSQL runs as user ${account?.name}, who cannot enter ${base}. Open that folder and those above ` +
-      `it (chmod a+x), set TICKERLINE_HOME to another folder, ${ownServer}.`
+      `it (chmod a+x), set TICKERLINE_HOME to another folder, ${ownServer}.`,
   })
 })
 
 /** Makes the home if need be; everything else happens under its lock. */
-export const openHome = Effect.fnUntraced(function*(path: string) {
+export const openHome = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(path)
   yield* fs.makeDirectory(home, { recursive: true })
@@ -124,7 +124,7 @@ export const openHome = Effect.fnUntraced(function*(path: string) {
     : Effect.fail(refused.value)
 }, explained)
 
-export const findPlace = Effect.fnUntraced(function*(home: string): Effect.fn.Return<
+export const findPlace = Effect.fnUntraced(function* (home: string): Effect.fn.Return<
   Place,
   EmbeddedPostgresError | PlatformError.PlatformError,
   FileSystem.FileSystem

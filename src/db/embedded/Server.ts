@@ -22,7 +22,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-const identity = Effect.fnUntraced(function*(path: string) {
+const identity = Effect.fnUntraced(function* (path: string) {
   const info = yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(path))
   return `${info.dev}:${Option.getOrElse(info.ino, () => 0n)}`
 })
@@ -31,7 +31,7 @@ const identity = Effect.fnUntraced(function*(path: string) {
  * A pid may belong to something else by now, as after a reboot. The command line tells, which unlike the other things
  * in /proc can be read for every user's processes; a dead child that nobody awaited has none.
  */
-const serves = Effect.fnUntraced(function*(pid: number, data: string) {
+const serves = Effect.fnUntraced(function* (pid: number, data: string) {
   const fs = yield* FileSystem.FileSystem
   const [command = "", ...args] = (yield* fs.readFileString(`/proc/${pid}/cmdline`)).split("\0")
   const folder = args[args.indexOf("-D") + 1]
@@ -39,20 +39,20 @@ const serves = Effect.fnUntraced(function*(pid: number, data: string) {
   return (yield* identity(folder)) === (yield* identity(data))
 }, Effect.orElseSucceed(() => false))
 
-const readPid = Effect.fnUntraced(function*(data: string) {
+const readPid = Effect.fnUntraced(function* (data: string) {
   const fs = yield* FileSystem.FileSystem
   const lines = (yield* Effect.orElseSucceed(fs.readFileString(`${data}/postmaster.pid`), () => "")).split("\n")
   return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" }
 })
 
-export const find = Effect.fnUntraced(function*({ data }: Cluster) {
+export const find = Effect.fnUntraced(function* ({ data }: Cluster) {
   const noted = yield* readPid(data)
   const found: Postmaster | undefined = noted.pid > 0 && (yield* serves(noted.pid, data)) ? noted : undefined
   return found
 })
 
 /** PostgreSQL clears a dead server's file by itself, but takes any living process of its user for a server. */
-const clearForeignPid = Effect.fnUntraced(function*({ data }: Cluster) {
+const clearForeignPid = Effect.fnUntraced(function* ({ data }: Cluster) {
   const { pid } = yield* readPid(data)
   if (!(pid > 0) || !isAlive(pid)) return
   const fs = yield* FileSystem.FileSystem
@@ -60,7 +60,7 @@ const clearForeignPid = Effect.fnUntraced(function*({ data }: Cluster) {
   yield* Effect.ignore(fs.remove(`${data}/postmaster.pid`))
 })
 
-const logSize = Effect.fnUntraced(function*({ log }: Cluster) {
+const logSize = Effect.fnUntraced(function* ({ log }: Cluster) {
   const fs = yield* FileSystem.FileSystem
   const size = yield* Effect.orElseSucceed(Effect.map(fs.stat(log), (info) => Number(info.size)), () => 0)
   if (size < 10_000_000) return size
@@ -74,26 +74,26 @@ const openLog = ({ log }: Cluster) =>
       try: () => openSync(log, "a", 0o600),
       catch: (cause) =>
         new EmbeddedPostgresError({
-          message: `The embedded PostgreSQL cannot write its log (${cause}). Make room or rights there, ${ownServer}.`
-        })
+          message: `The embedded PostgreSQL cannot write its log (${cause}). Make room or rights there, ${ownServer}.`,
+        }),
     }),
-    (output) => Effect.sync(() => closeSync(output))
+    (output) => Effect.sync(() => closeSync(output)),
   )
 
-const launchServer = Effect.fnUntraced(function*(cluster: Cluster, port: number) {
+const launchServer = Effect.fnUntraced(function* (cluster: Cluster, port: number) {
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "logging_collector=off"]
   return yield* launch({
     command: `${cluster.programs}/bin/postgres`,
     args: ["-D", cluster.data, ...options.flatMap((option) => ["-c", option])],
     account: cluster.account,
-    output: yield* openLog(cluster)
+    output: yield* openLog(cluster),
   })
 }, Effect.scoped)
 
 const failedStart = ({ log }: Cluster, said: string) =>
   new EmbeddedPostgresError({ message: `The embedded PostgreSQL did not start; its log is ${log}${complaint(said)}` })
 
-const whyExited = Effect.fnUntraced(function*(cluster: Cluster, offset: number, port: number, killed: boolean) {
+const whyExited = Effect.fnUntraced(function* (cluster: Cluster, offset: number, port: number, killed: boolean) {
   if (killed) return yield* new NotYet({ why: "the starting server was killed" })
   const fs = yield* FileSystem.FileSystem
   const log = yield* Effect.orElseSucceed(fs.readFile(cluster.log), () => new Uint8Array())
@@ -109,31 +109,31 @@ class PortTaken extends Data.TaggedError("PortTaken")<{ readonly port: number }>
 
 /** An interruption takes the half-started server along: nobody holds it yet. */
 const start = (cluster: Cluster, port: number) =>
-  Effect.uninterruptibleMask(Effect.fnUntraced(function*(restore) {
+  Effect.uninterruptibleMask(Effect.fnUntraced(function* (restore) {
     yield* clearForeignPid(cluster)
     const offset = yield* logSize(cluster)
     const child = yield* launchServer(cluster, port)
     const ready = find(cluster).pipe(
-      Effect.repeat({ until: (found) => found?.ready === true, schedule: Schedule.spaced("20 millis") })
+      Effect.repeat({ until: (found) => found?.ready === true, schedule: Schedule.spaced("20 millis") }),
     )
     const failed = Effect.flatMap(child.exited, ({ killed }) => whyExited(cluster, offset, port, killed))
     yield* restore(Effect.raceFirst(ready, failed)).pipe(
-      Effect.onInterrupt(() => Effect.andThen(child.kill("SIGINT"), child.exited))
+      Effect.onInterrupt(() => Effect.andThen(child.kill("SIGINT"), child.exited)),
     )
     return port
   }))
 
-const portTaken = Effect.fnUntraced(function*(cluster: Cluster, port: number, fixed: boolean) {
+const portTaken = Effect.fnUntraced(function* (cluster: Cluster, port: number, fixed: boolean) {
   if (fixed) {
     return yield* new EmbeddedPostgresError({
-      message: `Another program has taken the port ${port} of the embedded PostgreSQL. End it, or start again.`
+      message: `Another program has taken the port ${port} of the embedded PostgreSQL. End it, or start again.`,
     })
   }
   yield* rememberPort(cluster, yield* choosePort)
   return yield* new NotYet({ why: `the port ${port} is taken` })
 })
 
-const attempt = Effect.fnUntraced(function*(cluster: Cluster, fixed: number | undefined) {
+const attempt = Effect.fnUntraced(function* (cluster: Cluster, fixed: number | undefined) {
   const found = yield* find(cluster)
   if (found?.ready) return found.port
   if (found) return yield* new NotYet({ why: "the server is on its way up or down" })
@@ -147,17 +147,17 @@ export const ensure = (cluster: Cluster, fixed: number | undefined) =>
     Effect.retry({ while: ({ _tag }) => _tag === "NotYet", schedule: Schedule.spaced("100 millis"), times: 1200 }),
     Effect.catchTag("NotYet", ({ why }) =>
       new EmbeddedPostgresError({
-        message: `The embedded PostgreSQL did not start within two minutes: ${why}. See ${cluster.log}, ${ownServer}.`
-      }))
+        message: `The embedded PostgreSQL did not start within two minutes: ${why}. See ${cluster.log}, ${ownServer}.`,
+      })),
   )
 
 /** A fast shutdown: connections are cut, everything is written. */
-export const stop = Effect.fnUntraced(function*(cluster: Cluster) {
+export const stop = Effect.fnUntraced(function* (cluster: Cluster) {
   const found = yield* find(cluster)
   if (found === undefined) return
   yield* Effect.ignore(Effect.try(() => process.kill(found.pid, "SIGINT")))
   const left = yield* find(cluster).pipe(
-    Effect.repeat({ until: (found) => found === undefined, schedule: Schedule.spaced("20 millis"), times: 3000 })
+    Effect.repeat({ until: (found) => found === undefined, schedule: Schedule.spaced("20 millis"), times: 3000 }),
   )
   if (left) yield* Effect.logWarning(`The embedded PostgreSQL (pid ${left.pid}) is still stopping; see ${cluster.log}`)
 })

@@ -12,24 +12,26 @@ import { Ticker } from "../../policy/Tickers.ts"
 export class HistoricalTicker extends Model.Class<HistoricalTicker>("HistoricalTickerRow")({
   ticker: ticker("The symbol asked for."),
   former_ticker: ticker("A symbol it had before."),
-  date: orNull(date("The day it was given up."))
+  date: orNull(date("The day it was given up.")),
 }) {}
 
 export const FormerTicker = Schema.Struct({
   ticker: Schema.String.annotate({ description: "A former symbol." }),
-  date: Schema.NullOr(Schema.String).annotate({ description: "The day it was given up, YYYY-MM-DD; null when unknown." })
+  date: Schema.NullOr(Schema.String).annotate({
+    description: "The day it was given up, YYYY-MM-DD; null when unknown.",
+  }),
 }).annotate({ identifier: "HistoricalTicker" })
 
 export class HistoricalTickers extends HttpApiGroup.make("Historical tickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
     query: Schema.Struct({ ticker: Ticker }),
     success: Schema.Struct({ count: Schema.Int, historical_tickers: Schema.Array(FormerTicker) }),
-    error: [NotFound, DataRefreshing, DatabasePoolTimeout]
+    error: [NotFound, DataRefreshing, DatabasePoolTimeout],
   })
     .annotateMerge(described("Historical tickers", "The former symbols of a ticker and the day each was given up."))
     .annotateMerge(deprecated({
       announced: "2026-11-01",
       successor: "/v1/ticker-changes",
-      note: "Its history shows each change with both symbols, and a record that is not one chain is refused with 409."
-    }))
+      note: "Its history shows each change with both symbols, and a record that is not one chain is refused with 409.",
+    })),
 ) {}

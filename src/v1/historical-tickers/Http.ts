@@ -12,32 +12,42 @@ type Former = typeof FormerTicker.Type
 /** §2.3: by date, undated last, then by ticker. */
 const order: Order.Order<Former> = Order.combine(
   Order.mapInput(Order.String, ({ date }: Former) => date ?? "9999-99-99"),
-  Order.mapInput(Order.String, ({ ticker }: Former) => ticker)
+  Order.mapInput(Order.String, ({ ticker }: Former) => ticker),
 )
 
-export const layer = HttpApiBuilder.group(Api, "Historical tickers", Effect.fnUntraced(function*(handlers) {
-  const sql = yield* SqlClient.SqlClient
-  const { read } = yield* Database
-  const findEvents = yield* finder
+export const layer = HttpApiBuilder.group(
+  Api,
+  "Historical tickers",
+  Effect.fnUntraced(function* (handlers) {
+    const sql = yield* SqlClient.SqlClient
+    const { read } = yield* Database
+    const findEvents = yield* finder
 
-  const findNames = SqlSchema.findAll({
-    Request: Schema.String,
-    Result: FormerTicker,
-    execute: (ticker) =>
-      sql`select former_ticker as ticker, date from historical_tickers where ticker = ${ticker} order by date, former_ticker`
-  })
+    const findNames = SqlSchema.findAll({
+      Request: Schema.String,
+      Result: FormerTicker,
+      execute: (ticker) =>
+        sql`select former_ticker as ticker, date from historical_tickers where ticker = ${ticker} order by date, former_ticker`,
+    })
 
-  return handlers.handle("list", Effect.fnUntraced(function*({ query: { ticker } }) {
-    const events = yield* findEvents(ticker)
-    const names = yield* read(findNames(ticker))
-    const former = [...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })), ...names]
-    if (former.length === 0) {
-      return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
-    }
-    const historical_tickers = Array.sort(
-      Array.dedupeWith(former, (left, right) => left.ticker === right.ticker && left.date === right.date),
-      order
+    return handlers.handle(
+      "list",
+      Effect.fnUntraced(function* ({ query: { ticker } }) {
+        const events = yield* findEvents(ticker)
+        const names = yield* read(findNames(ticker))
+        const former = [
+          ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
+          ...names,
+        ]
+        if (former.length === 0) {
+          return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
+        }
+        const historical_tickers = Array.sort(
+          Array.dedupeWith(former, (left, right) => left.ticker === right.ticker && left.date === right.date),
+          order,
+        )
+        return { count: historical_tickers.length, historical_tickers }
+      }),
     )
-    return { count: historical_tickers.length, historical_tickers }
-  }))
-}))
+  }),
+)

@@ -48,7 +48,7 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   all_tags: words("Tags of the session."),
   last_updated: EasternWallClock,
   /** The table holds every session; only flagged ones are shown. */
-  anomaly_flagged: Model.Field({ insert: flag("").schemas.insert })
+  anomaly_flagged: Model.Field({ insert: flag("").schemas.insert }),
 }) {}
 
 export const Query = Schema.Struct({
@@ -56,16 +56,16 @@ export const Query = Schema.Struct({
   ...OnDate,
   min_gap_percentage: Schema.optionalKey(Schema.Finite.annotate({ description: "Gap of at least this, %." })),
   max_gap_percentage: Schema.optionalKey(Schema.Finite.annotate({ description: "Gap of at most this, %." })),
-  ...Paging
+  ...Paging,
 }).check(consistent)
 
 export class IntradayRunners extends HttpApiGroup.make("Intraday runners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: Query,
     success: Envelope(IntradayRunner.json),
-    error: [DataRefreshing, DatabasePoolTimeout]
+    error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Intraday runners",
-    "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its usual level, newest first."
-  ))
+    "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its usual level, newest first.",
+  )),
 ) {}

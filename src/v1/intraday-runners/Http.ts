@@ -7,17 +7,21 @@ import { envelope, span } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { IntradayRunner, Query } from "./Api.ts"
 
-export const layer = HttpApiBuilder.group(Api, "Intraday runners", Effect.fnUntraced(function*(handlers) {
-  const sql = yield* SqlClient.SqlClient
-  const database = yield* Database
-  const { atLeast, atMost, in: oneOf, is } = where(sql)
+export const layer = HttpApiBuilder.group(
+  Api,
+  "Intraday runners",
+  Effect.fnUntraced(function* (handlers) {
+    const sql = yield* SqlClient.SqlClient
+    const database = yield* Database
+    const { atLeast, atMost, in: oneOf, is } = where(sql)
 
-  const find = flow(SqlSchema.findAll({
-    Request: Schema.toType(Query),
-    Result: IntradayRunner,
-    execute: (query) => {
-      const { rows, skip } = span(query)
-      return sql`
+    const find = flow(
+      SqlSchema.findAll({
+        Request: Schema.toType(Query),
+        Result: IntradayRunner,
+        execute: (query) => {
+          const { rows, skip } = span(query)
+          return sql`
         select ticker, date, gap_percentage, market_open, previous_day_close, percentage_gain, open_to_high_pct,
           high_price, high_time, low_price, low_time, spike_start_time, spike_start_price, spike_duration_minutes,
           est_halt_minutes, daily_volume_ratio, volume, dollar_volume, rth_volume, rth_dollar_volume, market_close,
@@ -26,21 +30,24 @@ export const layer = HttpApiBuilder.group(Api, "Intraday runners", Effect.fnUntr
           premarket_low, market_cap, filing_types, all_tags, last_updated
         from intraday_runners
         where ${
-        sql.and([
-          "anomaly_flagged and daily_volume_ratio > 9",
-          ...oneOf("ticker", query.ticker),
-          ...is("date", query.date),
-          ...atLeast("date", query.date_from),
-          ...atMost("date", query.date_to),
-          ...atLeast("gap_percentage", query.min_gap_percentage),
-          ...atMost("gap_percentage", query.max_gap_percentage)
-        ])
-      }
+            sql.and([
+              "anomaly_flagged and daily_volume_ratio > 9",
+              ...oneOf("ticker", query.ticker),
+              ...is("date", query.date),
+              ...atLeast("date", query.date_from),
+              ...atMost("date", query.date_to),
+              ...atLeast("gap_percentage", query.min_gap_percentage),
+              ...atMost("gap_percentage", query.max_gap_percentage),
+            ])
+          }
         order by date desc, ticker
         limit ${rows} offset ${skip}
       `
-    }
-  }), database.read)
+        },
+      }),
+      database.read,
+    )
 
-  return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
-}))
+    return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
+  }),
+)

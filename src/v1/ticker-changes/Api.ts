@@ -13,7 +13,7 @@ export const statuses = ["confirmed", "estimated", "backfill", "reverted", "bloc
 const cik = Model.Field({
   select: Schema.String,
   insert: Schema.String.check(Schema.isPattern(/^\d{10}$/, { message: "must be a CIK of ten digits, zero-padded" })),
-  json: Schema.String
+  json: Schema.String,
 })
 
 /** A row of the table; the endpoint shows three of its columns. */
@@ -25,7 +25,7 @@ export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   company_name: orNull(text("The issuer's name.")),
   status: oneOf(statuses, "Only confirmed events move a ticker."),
   source: orNull(text("Where the fact comes from.")),
-  recorded_at: Model.Field({ insert: Schema.optionalKey(UtcInstant.schemas.insert) })
+  recorded_at: Model.Field({ insert: Schema.optionalKey(UtcInstant.schemas.insert) }),
 }) {}
 
 export const TickerChangesResult = Schema.Struct({
@@ -33,9 +33,9 @@ export const TickerChangesResult = Schema.Struct({
   has_changes: Schema.Boolean.annotate({ description: "True when at least one eligible event involves the symbol." }),
   current_ticker: Schema.NullOr(Schema.String).annotate({
     description: "The latest symbol that the change record establishes; it does not say that the security is listed. " +
-      "Null when has_changes is false."
+      "Null when has_changes is false.",
   }),
-  history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." })
+  history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." }),
 }).annotate({ identifier: "TickerChangesResult" })
 
 export const Query = Schema.Struct({ ticker: Ticker })
@@ -45,12 +45,12 @@ export class TickerChanges extends HttpApiGroup.make("Ticker changes").add(
     query: Query,
     success: Schema.Struct({
       count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
-      results: Schema.Tuple([TickerChangesResult])
+      results: Schema.Tuple([TickerChangesResult]),
     }),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout]
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Ticker changes",
     "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
-      "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why."
-  ))
+      "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why.",
+  )),
 ) {}

@@ -15,11 +15,11 @@ const Event = Schema.Struct({
   new_ticker: Schema.String,
   effective_date: Schema.String,
   cik: Schema.NullOr(Schema.String),
-  company_name: Schema.NullOr(Schema.String)
+  company_name: Schema.NullOr(Schema.String),
 })
 
 /** A function from a symbol to the events of its component, in no order. */
-export const finder = Effect.gen(function*() {
+export const finder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
 
@@ -48,10 +48,10 @@ export const finder = Effect.gen(function*() {
           limit ${mostEvents}
         ) as event
         limit ${mostEvents}
-      `
+      `,
   })
 
-  return Effect.fnUntraced(function*(ticker: string) {
+  return Effect.fnUntraced(function* (ticker: string) {
     const today = yield* todayInChicago
     return yield* read(find({ ticker, today }))
   })

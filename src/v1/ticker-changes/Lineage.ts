@@ -45,7 +45,7 @@ const byDate: Order.Order<Event> = Order.combineAll([
   Order.mapInput(Order.String, (event: Event) => event.effective_date),
   Order.mapInput(Order.String, (event: Event) => event.old_ticker),
   Order.mapInput(Order.String, (event: Event) => event.new_ticker),
-  Order.mapInput(Order.String, (event: Event) => event.cik ?? "")
+  Order.mapInput(Order.String, (event: Event) => event.cik ?? ""),
 ])
 
 const repeats = (values: ReadonlyArray<string>) => new Set(values).size < values.length
@@ -58,8 +58,11 @@ const tests: ReadonlyArray<readonly [LineageReason, (ordered: Events) => boolean
   ["multiple_cik_lineages", (ordered) => ciks(ordered).length > 1],
   ["same_date_events", (ordered) => repeats(ordered.map((event) => event.effective_date))],
   ["competing_destinations", (ordered) => repeats(ordered.map((event) => event.old_ticker))],
-  ["broken_chain", (ordered) => ordered.some((event, at) => at > 0 && ordered[at - 1]?.new_ticker !== event.old_ticker)],
-  ["max_hops_exceeded", (ordered) => ordered.length > mostLinks]
+  [
+    "broken_chain",
+    (ordered) => ordered.some((event, at) => at > 0 && ordered[at - 1]?.new_ticker !== event.old_ticker),
+  ],
+  ["max_hops_exceeded", (ordered) => ordered.length > mostLinks],
 ]
 
 const reasonsAgainst = (ordered: Events) => tests.flatMap(([reason, holds]) => holds(ordered) ? [reason] : [])
@@ -68,7 +71,7 @@ const toLink = ({ effective_date, new_ticker, old_ticker }: Event): Link => ({ o
 
 const toChain = (ordered: Array.NonEmptyReadonlyArray<Event>): Chain => ({
   history: ordered.map(toLink),
-  current_ticker: Array.lastNonEmpty(ordered).new_ticker
+  current_ticker: Array.lastNonEmpty(ordered).new_ticker,
 })
 
 /** One chain per issuer, where every event tells its issuer and each issuer's events stand alone; otherwise none. */
@@ -83,7 +86,7 @@ const candidates = (ordered: Events): ReadonlyArray<Candidate> => {
   })
   return chains.length < issuers.length ? [] : Array.sort(
     chains,
-    Order.mapInput(Order.String, ({ history: [first] }: Candidate) => first?.effective_date ?? "")
+    Order.mapInput(Order.String, ({ history: [first] }: Candidate) => first?.effective_date ?? ""),
   )
 }
 
