@@ -30,7 +30,7 @@ const jsonOf = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
 /** One request, its target sent byte for byte; no redirect is followed. */
-const send = Effect.fnUntraced(function*(path: string, { headers = {}, key, method = "GET" }: Options = {}) {
+const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Options = {}) {
   const keys = yield* TestKeys
   const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
   const listening = yield* port
@@ -72,7 +72,12 @@ const parsed = (text: string): Wire => {
   }))
   const body = text.slice(end + 4)
   const chunked = headers["transfer-encoding"] === "chunked"
-  return { status: Number(start.split(" ")[1]), headers, text: body, body: chunked ? undefined : jsonOf(headers["content-type"], body) }
+  return {
+    status: Number(start.split(" ")[1]),
+    headers,
+    text: body,
+    body: chunked ? undefined : jsonOf(headers["content-type"], body),
+  }
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -106,7 +111,7 @@ const assertDeprecated = ({ headers }: Wire) => {
 
 const competing = [
   { old_ticker: "EDGA", new_ticker: "EDGB", effective_date: "2020-01-01", status: "confirmed" },
-  { old_ticker: "EDGA", new_ticker: "EDGC", effective_date: "2021-01-01", status: "confirmed" }
+  { old_ticker: "EDGA", new_ticker: "EDGC", effective_date: "2021-01-01", status: "confirmed" },
 ]
 
 const undecodable = [
@@ -116,7 +121,7 @@ const undecodable = [
   ["a byte that is never UTF-8", "%FF"],
   ["overlong UTF-8", "%C0%AF"],
   ["a surrogate in UTF-8", "%ED%A0%80"],
-  ["UTF-8 cut short", "%E2%82"]
+  ["UTF-8 cut short", "%E2%82"],
 ] as const
 
 layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
@@ -125,7 +130,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("§9.1.2 D14 every response carries X-API-Version and X-Request-Id, whatever its status", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       yield* insert("ticker_changes", ...competing)
       const cases: ReadonlyArray<readonly [number, string, Options]> = [
         [200, "/endpoints", { key: null }],
@@ -157,7 +162,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         [405, "/health/live", { method: "PUT" }],
         [409, "/v1/ticker-changes?ticker=EDGA", {}],
         [422, "/v1/ticker-changes", {}],
-        [422, "/endpoints?x=1", { key: null }]
+        [422, "/endpoints?x=1", { key: null }],
       ]
       for (const [status, path, options] of cases) {
         const answer = yield* send(path, options)
@@ -168,13 +173,13 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D12 request ids are new for each request", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const answers = yield* Effect.forEach(Array.from({ length: 20 }), () => send("/health/live"), { concurrency: 10 })
       assert.strictEqual(new Set(answers.map(({ headers }) => headers["x-request-id"])).size, 20)
     }))
 
   it.effect("D12 a client's own request id is kept in header and body", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const id of ["a", "0", ".", "_", "-", "Order.7_of-9", "x".repeat(128)]) {
         const good = yield* send("/health/live", { headers: { "X-Request-Id": id } })
         assert.strictEqual(good.headers["x-request-id"], id)
@@ -185,7 +190,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D12 any other request id is replaced", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const id of ["", "x".repeat(129), "a b", "a,b", "a/b", "<script>", "\u00e9", "a\tb", "%41", "a:b", "a+b"]) {
         const answer = yield* send("/nowhere", { headers: { "X-Request-Id": id } })
         assertError(answer, 404, "not_found")
@@ -194,7 +199,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D12 two request ids are no request id", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const answer = yield* send("/health/live", { headers: { "X-Request-Id": ["one", "two"] } })
       assert.match(String(answer.headers["x-request-id"]), uuid)
     }))
@@ -202,18 +207,18 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   const octet = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0x5e + 96 })))
   const headerText = Arbitrary.map(
     Arbitrary.array(octet, { minLength: 0, maxLength: 140 }),
-    (codes) => codes.map((code) => String.fromCharCode(code <= 0x5e ? code + 0x20 : code + 0x41)).join("")
+    (codes) => codes.map((code) => String.fromCharCode(code <= 0x5e ? code + 0x20 : code + 0x41)).join(""),
   )
   const wordText = Arbitrary.map(
     Arbitrary.array(Arbitrary.schema(Schema.Literals([..."aZ09._-a,"])), { minLength: 1, maxLength: 135 }),
-    (letters) => letters.join("")
+    (letters) => letters.join(""),
   )
 
   it.effect.prop("D12 for any text: kept when 1 to 128 of [A-Za-z0-9._-], else replaced", {
     wild: headerText,
-    word: wordText
+    word: wordText,
   }, ({ wild, word }) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const sent of [wild, word]) {
         const { headers } = yield* send("/health/live", { headers: { "X-Request-Id": sent } })
         const id = sent.replace(/^[ \t]+|[ \t]+$/g, "")
@@ -245,11 +250,11 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     "/news?a=?b?c",
     "/news?+plus+",
     `/${"deep/".repeat(200)}end`,
-    `/${"x".repeat(4000)}?${"y".repeat(4000)}`
+    `/${"x".repeat(4000)}?${"y".repeat(4000)}`,
   ]
 
   it.effect.each(legacy)("§9.1.3 §4.5 301 keeps path and query byte for byte: %s", (rest) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const method of ["GET", "HEAD"]) {
         const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
         assert.strictEqual(answer.status, 301)
@@ -259,7 +264,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("§9.1.3 D2 the redirect is open without a key and with a bad one", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const key of [null, "nonsense"]) {
         const { status } = yield* send("/enterprise/v1/intraday-runners?nonsense=1", { key })
         assert.strictEqual(status, 301)
@@ -267,8 +272,15 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("§9.1.3 a redirect never leads back to where it came from, however the path is encoded", () =>
-    Effect.gen(function*() {
-      for (const path of ["/%65nterprise/v1/news", "/enterprise/%761/news", "//enterprise//v1//news", "/enterprise%2Fv1/news"]) {
+    Effect.gen(function* () {
+      for (
+        const path of [
+          "/%65nterprise/v1/news",
+          "/enterprise/%761/news",
+          "//enterprise//v1//news",
+          "/enterprise%2Fv1/news",
+        ]
+      ) {
         const { headers, status } = yield* send(path, { key: null })
         if (status === 301) assert.match(String(headers.location), /^\/v1\//, `${path} → ${headers.location}`)
         else assert.strictEqual(status, 404, path)
@@ -276,7 +288,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("§9.1.3 the redirect leads to the endpoint", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const first = yield* send("/enterprise/v1/ticker-changes?ticker=EDGZ")
       const second = yield* send(String(first.headers.location))
       assert.strictEqual(second.status, 200)
@@ -307,11 +319,11 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     "/*",
     `/${"x".repeat(8000)}`,
     `/v1/${"a/".repeat(3000)}`,
-    `/v1/intraday-runners/${"x".repeat(5000)}`
+    `/v1/intraday-runners/${"x".repeat(5000)}`,
   ]
 
   it.effect.each(nowhere)("D10 unknown path is 404 not_found, key or not: %s", (path) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const key of [undefined, null]) {
         const answer = yield* send(path, key === null ? { key } : {})
         assertError(answer, 404, "not_found")
@@ -326,8 +338,10 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   it.effect.each(["POST", "PUT", "PATCH", "DELETE", "PROPFIND", "TRACE", "PURGE", "QUERY", "M-SEARCH"])(
     "D10 %s on an endpoint is 405 with Allow, with and without a key",
     (method) =>
-      Effect.gen(function*() {
-        for (const path of ["/v1/intraday-runners?x=1", "/v1/ticker-changes", "/endpoints", "/v1/docs", "/health/live"]) {
+      Effect.gen(function* () {
+        for (
+          const path of ["/v1/intraday-runners?x=1", "/v1/ticker-changes", "/endpoints", "/v1/docs", "/health/live"]
+        ) {
           for (const options of [{ method }, { method, key: null }]) {
             const answer = yield* send(path, options)
             assertError(answer, 405, "method_not_allowed")
@@ -338,14 +352,21 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         const unknown = yield* send("/nowhere", { method })
         assertError(unknown, 404, "not_found")
         assert.isUndefined(unknown.headers.allow)
-      })
+      }),
   )
 
   it.effect("D14 §9.4 405 of a deprecated endpoint carries its headers, however the path is written", () =>
-    Effect.gen(function*() {
-      for (const path of ["/v1/historical-tickers", "/v1/historical-tickers?ticker=A", "/v1/historical-tickers/", "//v1//historical-tickers",
-        "/v1/%68istorical-tickers",
-        "/v1/Historical-Tickers"]) {
+    Effect.gen(function* () {
+      for (
+        const path of [
+          "/v1/historical-tickers",
+          "/v1/historical-tickers?ticker=A",
+          "/v1/historical-tickers/",
+          "//v1//historical-tickers",
+          "/v1/%68istorical-tickers",
+          "/v1/Historical-Tickers",
+        ]
+      ) {
         // What answers GET is an endpoint, so another method there is 405.
         const got = yield* send(path, { key: null })
         const answer = yield* send(path, { method: "POST" })
@@ -361,27 +382,27 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   it.effect.each(["GET", "HEAD", "POST", "OPTIONS"])(
     "D14 §9.4 %s with an undecodable query on a deprecated endpoint is 400 with its headers",
     (method) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const answer = yield* send("/v1/historical-tickers?ticker=%ZZ", { method })
         assert.strictEqual(answer.status, 400)
         assertDeprecated(answer)
-      })
+      }),
   )
 
   it.effect("D14 §9.4 OPTIONS of a deprecated endpoint carries its headers", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const answer = yield* send("/v1/historical-tickers", { method: "OPTIONS", key: null })
       assert.strictEqual(answer.status, 204)
       assertDeprecated(answer)
     }))
 
   it.effect("D10 OPTIONS answers 204 without a body, and allows no origin when none is configured", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const path of ["/v1/intraday-runners", "/endpoints", "/v1/docs"]) {
         const answer = yield* send(path, {
           method: "OPTIONS",
           key: null,
-          headers: { Origin: "https://app.example", "Access-Control-Request-Method": "GET" }
+          headers: { Origin: "https://app.example", "Access-Control-Request-Method": "GET" },
         })
         assert.strictEqual(answer.status, 204)
         assert.strictEqual(answer.text, "")
@@ -406,9 +427,9 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     "/v1/intraday-runners?page=0",
     "/enterprise/v1/news?a=b",
     "/nowhere",
-    "/%FF"
+    "/%FF",
   ])("D10 HEAD has the status and headers of GET and no body: %s", (path) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const options of [{}, { key: null }]) {
         const get = yield* send(path, options)
         const head = yield* send(path, { ...options, method: "HEAD" })
@@ -423,7 +444,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(undecodable)("D13 an undecodable URL is 400 bad_request: %s", ([, bytes]) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const paths = [
         `/v1/intraday-runners?ticker=${bytes}`,
         `/v1/intraday-runners?${bytes}=1`,
@@ -431,7 +452,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         `/${bytes}/x`,
         `/enterprise/v1/${bytes}`,
         `/enterprise/v1/news?a=${bytes}`,
-        `/endpoints?${bytes}`
+        `/endpoints?${bytes}`,
       ]
       for (const path of paths) {
         for (const method of ["GET", "POST"]) assertError(yield* send(path, { method }), 400, "bad_request")
@@ -439,7 +460,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D13 a decodable URL is no 400: reserved, high and control characters", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const bytes of ["%25", "%2B", "%F0%9F%98%80", "%00", "%0D%0A", "%7F", "+", "%2525ZZ"]) {
         const answer = yield* send(`/v1/ticker-changes?ticker=${bytes}`)
         assertError(answer, 422, "validation_error")
@@ -447,7 +468,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D11 no error shows SQL, a stack or a secret: the key stands nowhere in any answer", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { basic } = yield* TestKeys
       yield* insert("ticker_changes", ...competing.map((row) => ({ ...row, old_ticker: "EDGK", cik: "0000000001" })))
       const mistyped = `${basic.slice(0, -1)}${basic.endsWith("a") ? "b" : "a"}`
@@ -461,11 +482,15 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         "/v1/ticker-changes?ticker='",
         "/v1/historical-tickers?ticker=NONE",
         "/nowhere",
-        "/%ZZ"
+        "/%ZZ",
       ]
       for (const path of paths) {
         for (const key of [basic, mistyped]) {
-          for (const headers of [{ "X-API-Key": key }, { Authorization: `Bearer ${key}` }, { Authorization: `Basic ${key}` }]) {
+          for (
+            const headers of [{ "X-API-Key": key }, { Authorization: `Bearer ${key}` }, {
+              Authorization: `Basic ${key}`,
+            }]
+          ) {
             for (const method of ["GET", "POST"]) {
               const answer = yield* send(path, { headers, key: null, method })
               assert.isAtLeast(answer.status, 400, path)
@@ -481,7 +506,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D11 D2 a key in the query string authenticates nobody", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (const name of ["api_key", "X-API-Key", "key", "access_token"]) {
         assertError(yield* send(`/v1/intraday-runners?${name}=${basic}`, { key: null }), 401, "missing_api_key")
@@ -489,7 +514,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D14 odd headers break nothing", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const odd: ReadonlyArray<Record<string, string>> = [
         { "Accept-Encoding": "br, gzip;q=0, *;q=0" },
         { "Accept-Encoding": "identity;q=0" },
@@ -509,7 +534,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         { Origin: "null" },
         { Host: "evil.example" },
         { "X-Long": "y".repeat(8000) },
-        { Expect: "100-continue" }
+        { Expect: "100-continue" },
       ]
       for (const headers of odd) {
         for (const path of ["/endpoints", "/v1/intraday-runners?ticker=EDGE"]) {
@@ -523,14 +548,14 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D10 a body on GET, HTTP/1.0 and an absolute address are answered like any other request", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const listening = yield* port
       const requests = [
         "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
         "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
         "GET /endpoints HTTP/1.0\r\n\r\n",
         "GET http://x/endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-        "\r\nGET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        "\r\nGET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
       ]
       for (const bytes of requests) {
         const answer = parsed(yield* talk(listening, bytes))
@@ -540,7 +565,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect("D14 targets and upgrades that no endpoint has still carry the headers", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const listening = yield* port
       const requests: ReadonlyArray<readonly [number, string]> = [
         [204, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
@@ -551,8 +576,8 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         [
           200,
           "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-          "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        ]
+          "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        ],
       ]
       for (const [status, bytes] of requests) {
         const answer = parsed(yield* talk(listening, bytes))
@@ -567,30 +592,45 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
 // ---------------------------------------------------------------------------------------------------------------------
 
 const origins = ConfigProvider.layer(
-  ConfigProvider.fromUnknown({ CORS_ORIGINS: "https://app.example, https://other.example:8443 ,," })
+  ConfigProvider.fromUnknown({ CORS_ORIGINS: "https://app.example, https://other.example:8443 ,," }),
 )
 
 layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })("Edge with CORS_ORIGINS", (it) => {
-  it.effect.each(["https://app.example", "https://other.example:8443"])("D10 preflight of a configured origin: %s", (origin) =>
-    Effect.gen(function*() {
-      const answer = yield* send("/v1/intraday-runners", {
-        method: "OPTIONS",
-        key: null,
-        headers: { Origin: origin, "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "x-api-key" }
-      })
-      assert.strictEqual(answer.status, 204)
-      assert.strictEqual(answer.headers["access-control-allow-origin"], origin)
-      assert.strictEqual(answer.headers["access-control-allow-methods"], "GET, HEAD")
-      const allowed = String(answer.headers["access-control-allow-headers"]).toLowerCase().split(", ")
-      assert.includeMembers(allowed, ["authorization", "x-api-key", "x-request-id"])
-      assert.match(String(answer.headers.vary), /Origin/)
-      assert.isUndefined(answer.headers["access-control-allow-credentials"])
-      assertSurrounded(answer)
-    }))
+  it.effect.each(["https://app.example", "https://other.example:8443"])(
+    "D10 preflight of a configured origin: %s",
+    (origin) =>
+      Effect.gen(function* () {
+        const answer = yield* send("/v1/intraday-runners", {
+          method: "OPTIONS",
+          key: null,
+          headers: {
+            Origin: origin,
+            "Access-Control-Request-Method": "GET",
+            "Access-Control-Request-Headers": "x-api-key",
+          },
+        })
+        assert.strictEqual(answer.status, 204)
+        assert.strictEqual(answer.headers["access-control-allow-origin"], origin)
+        assert.strictEqual(answer.headers["access-control-allow-methods"], "GET, HEAD")
+        const allowed = String(answer.headers["access-control-allow-headers"]).toLowerCase().split(", ")
+        assert.includeMembers(allowed, ["authorization", "x-api-key", "x-request-id"])
+        assert.match(String(answer.headers.vary), /Origin/)
+        assert.isUndefined(answer.headers["access-control-allow-credentials"])
+        assertSurrounded(answer)
+      }),
+  )
 
   it.effect("D10 D14 every response to a configured origin lets its page read status and headers, errors too", () =>
-    Effect.gen(function*() {
-      const paths = ["/endpoints", "/v1/intraday-runners", "/v1/ticker-changes", "/nowhere", "/%ZZ", "/enterprise/v1/x", "/v1/docs"]
+    Effect.gen(function* () {
+      const paths = [
+        "/endpoints",
+        "/v1/intraday-runners",
+        "/v1/ticker-changes",
+        "/nowhere",
+        "/%ZZ",
+        "/enterprise/v1/x",
+        "/v1/docs",
+      ]
       for (const path of paths) {
         for (const method of ["GET", "HEAD", "POST"]) {
           const answer = yield* send(path, { method, key: null, headers: { Origin: "https://app.example" } })
@@ -598,7 +638,13 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
           assert.match(String(answer.headers.vary), /Origin/)
           const exposed = String(answer.headers["access-control-expose-headers"]).split(", ")
           assert.includeMembers(exposed, [
-            "X-Request-Id", "X-API-Version", "Deprecation", "Sunset", "Link", "Retry-After", "X-Dropped-Tickers"
+            "X-Request-Id",
+            "X-API-Version",
+            "Deprecation",
+            "Sunset",
+            "Link",
+            "Retry-After",
+            "X-Dropped-Tickers",
           ])
         }
       }
@@ -612,9 +658,9 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
     "https://APP.example",
     "null",
     "*",
-    ""
+    "",
   ])("D10 another origin is allowed nothing: %s", (origin) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const method of ["OPTIONS", "GET"]) {
         const answer = yield* send("/endpoints", { method, key: null, headers: { Origin: origin } })
         assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
@@ -624,7 +670,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
     }))
 
   it.effect("D10 without Origin nothing is allowed, and caches are told that it matters", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { headers } = yield* send("/endpoints", { key: null })
       assert.isUndefined(headers["access-control-allow-origin"])
       assert.match(String(headers.vary), /Origin/)
@@ -648,23 +694,27 @@ const freePort = Effect.callback<number>((resume) => {
 
 const served = Layer.effect(
   Served,
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const listening = yield* freePort
     yield* Effect.forkScoped(Effect.provide(
       serve,
-      ConfigProvider.layer(ConfigProvider.fromUnknown({ PORT: String(listening), BASE_URL: "https://api.tickerline.example/" }))
+      ConfigProvider.layer(
+        ConfigProvider.fromUnknown({ PORT: String(listening), BASE_URL: "https://api.tickerline.example/" }),
+      ),
     ))
     yield* talk(listening, "GET /health/ready HTTP/1.0\r\n\r\n").pipe(
       Effect.filterOrFail((text) => text.startsWith("HTTP/1.1 200"), (text) => new Error(text)),
-      Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 })
+      Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 }),
     )
     return listening
-  })
+  }),
 ).pipe(
-  Layer.provide(Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })))),
+  Layer.provide(
+    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+  ),
   Layer.provide(Layer.succeed(Home, { folder: Option.none() })),
   Layer.provide(TestConsole.layer),
-  Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer))
+  Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
 )
 
 layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
@@ -681,38 +731,46 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
     ["a NUL in a header", "GET /endpoints HTTP/1.1\r\nHost: x\r\nA: \0\r\n\r\n"],
     ["a length that is no number", "GET /endpoints HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n"],
     ["two lengths", "GET /endpoints HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"],
-    ["length and chunks", "GET /endpoints HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"],
+    [
+      "length and chunks",
+      "GET /endpoints HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ],
     ["a target without a slash", "GET ?a=b HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["no Host", "GET /endpoints HTTP/1.1\r\nConnection: close\r\n\r\n"],
-    ["two Hosts", "GET /endpoints HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"]
+    ["two Hosts", "GET /endpoints HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"],
   ] as const
 
-  it.effect.each(malformed)("D14 malformed HTTP is answered with the headers and an error body: %s", ([what, bytes]) =>
-    Effect.gen(function*() {
-      const answer = parsed(yield* talk(yield* Served, bytes))
-      // Two Hosts may also be taken for one.
-      if (what === "two Hosts" && answer.status === 200) return assertSurrounded(answer)
-      assertError(answer, 400, "bad_request")
-      assert.match(String(answer.headers["x-request-id"]), uuid)
-      assert.notMatch(answer.text, /HPE_|Parse Error|node:/)
-    }))
+  it.effect.each(malformed)(
+    "D14 malformed HTTP is answered with the headers and an error body: %s",
+    ([what, bytes]) =>
+      Effect.gen(function* () {
+        const answer = parsed(yield* talk(yield* Served, bytes))
+        // Two Hosts may also be taken for one.
+        if (what === "two Hosts" && answer.status === 200) return assertSurrounded(answer)
+        assertError(answer, 400, "bad_request")
+        assert.match(String(answer.headers["x-request-id"]), uuid)
+        assert.notMatch(answer.text, /HPE_|Parse Error|node:/)
+      }),
+  )
 
   it.effect("D14 headers too large to read are answered with the headers and an error body", () =>
-    Effect.gen(function*() {
-      const answer = parsed(yield* talk(yield* Served, `GET /endpoints HTTP/1.1\r\nHost: x\r\nA: ${"y".repeat(100_000)}\r\n\r\n`))
+    Effect.gen(function* () {
+      const answer = parsed(
+        yield* talk(yield* Served, `GET /endpoints HTTP/1.1\r\nHost: x\r\nA: ${"y".repeat(100_000)}\r\n\r\n`),
+      )
       assert.strictEqual(answer.status, 431)
       assertSurrounded(answer)
       assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
     }))
 
   it.effect("D14 an expectation that nobody fulfils is answered with the headers", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const bytes = "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: the-moon\r\n\r\n"
       assertSurrounded(parsed(yield* talk(yield* Served, bytes)))
     }))
 
   it.effect("D14 malformed after well-formed on one connection: both are answered with the headers", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const text = yield* talk(yield* Served, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nBREW\r\n\r\n")
       const second = text.lastIndexOf("HTTP/1.1 ")
       assert.isAbove(second, 0)
@@ -722,13 +780,13 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
     }))
 
   it.effect("§9.4 D8 addresses in Link start with BASE_URL", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const answer = parsed(yield* talk(yield* Served, "GET /v1/historical-tickers HTTP/1.0\r\n\r\n"))
       assert.strictEqual(answer.status, 401)
       assert.strictEqual(
         answer.headers["link"],
         `<https://api.tickerline.example/v1/ticker-changes>; rel="successor-version", ` +
-          `<https://api.tickerline.example/v1/docs>; rel="deprecation"; type="text/html"`
+          `<https://api.tickerline.example/v1/docs>; rel="deprecation"; type="text/html"`,
       )
     }))
 })

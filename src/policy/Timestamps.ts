@@ -4,7 +4,7 @@
  * How a column was stored decides what its digits mean. There are three ways, and a row names the one it has:
  * the conversion stands here and nowhere else.
  */
-import { DateTime, Schema, SchemaTransformation } from "effect"
+import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
 
 const eastern = DateTime.zoneMakeOffset(-5 * 60 * 60 * 1000)
@@ -36,9 +36,14 @@ const wallClockIn = (timeZone: DateTime.TimeZone) =>
   ))
 
 const digits = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
-const zone = /(Z|[+-]\d{2}:\d{2})$/
+const zone = /(Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
 
-const real = (text: string) => DateTime.make(`${text.replace(" ", "T")}Z`)._tag === "Some" && !text.startsWith("0000")
+const real = (text: string) => {
+  const read = DateTime.make(`${text.replace(" ", "T")}Z`)
+  // JavaScript moves 30 February to 2 March; such a text comes back with another day.
+  return Option.exists(read, (date) => DateTime.formatIso(date).startsWith(text.slice(0, 10))) &&
+    !text.startsWith("0000")
+}
 
 /** As a file of rows writes it (D31): `2026-06-01 09:30:00`, without a zone. */
 const WrittenWallClock = Schema.String.check(

@@ -9,7 +9,7 @@ const int = (minimum: number, maximum: number) =>
 const kinds = [
   { name: "price", column: price("A price."), integers: 14, decimals: 4 },
   { name: "money", column: money("An amount."), integers: 18, decimals: 2 },
-  { name: "ratio", column: ratio("A ratio."), integers: 14, decimals: 4 }
+  { name: "ratio", column: ratio("A ratio."), integers: 14, decimals: 4 },
 ]
 
 /** As a column goes through: what the driver hands over, then the text of the answer around it. */
@@ -45,12 +45,12 @@ const scaledValue = (integers: number, decimals: number) =>
       digits: Arbitrary.flatMap(int(1, integers + decimals), (length) =>
         Arbitrary.array(int(0, 9), { minLength: length, maxLength: length })),
       zeros: int(0, integers + decimals),
-      sign: int(0, 1)
+      sign: int(0, 1),
     }),
     ({ digits, sign, zeros }) => {
       const padded = (digits.join("") + "0".repeat(zeros)).slice(0, integers + decimals)
       return BigInt(padded) * (sign === 0 ? 1n : -1n)
-    }
+    },
   )
 
 /** RFC 8259, number, without its exponent and without zeros at the end of a fraction. */
@@ -101,7 +101,7 @@ describe("D16 a stored decimal", () => {
     ["-12345678901234567.89", "-12345678901234567.89"],
     ["999999999999999999.99", "999999999999999999.99"],
     ["100000000000000000.00", "100000000000000000"],
-    ["99999999999999.9999", "99999999999999.9999"]
+    ["99999999999999.9999", "99999999999999.9999"],
   ]
   it.each(examples)("D16 %s prints %s", (stored, printed) => {
     for (const { column } of kinds) assert.strictEqual(printer(column)(stored), `{"x":${printed}}`)
@@ -172,7 +172,7 @@ describe("D16 a whole number", () => {
   const print = (stored: bigint) => JSON.stringify({ x: encode(decode(stored)) })
 
   it.prop("D16 prints its digits, up to 2^53-1", [
-    Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), (value) => BigInt(value))
+    Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), (value) => BigInt(value)),
   ], ([stored]) => {
     assert.strictEqual(print(stored), `{"x":${stored}}`)
   }, { arbitrary: { runs: 1000 } })

@@ -5,7 +5,7 @@ import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../../src/policy
 
 /** Any millisecond of the years that data come from. */
 const moment = Schema.Int.check(
-  Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 })
+  Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 }),
 )
 
 const minute = 60_000
@@ -56,7 +56,7 @@ const clock = new Intl.DateTimeFormat("en-CA", {
   day: "2-digit",
   hour: "2-digit",
   minute: "2-digit",
-  second: "2-digit"
+  second: "2-digit",
 })
 
 /** What New York's clock shows at an instant, as the `Date` that has those digits. */
@@ -69,14 +69,13 @@ const byClock = (millis: number) => {
 }
 
 /** RFC 3339, date-time, narrowed to the one offset. */
-const grammar =
-  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?-05:00$/
+const grammar = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?-05:00$/
 
 /** The first few differences between what is printed and what should be. */
 const differences = (
   times: ReadonlyArray<number>,
   print: (millis: number) => string,
-  expected: (millis: number) => string
+  expected: (millis: number) => string,
 ) =>
   times.flatMap((millis) => {
     const [printed, right] = [print(millis), expected(millis)]
@@ -134,7 +133,7 @@ describe("D15 New York's wall clock", () => {
       assert.strictEqual(newYork(millis), byLaw(millis))
       assert.strictEqual(newYork(millis), byClock(millis))
     },
-    { arbitrary: { runs: 2000 } }
+    { arbitrary: { runs: 2000 } },
   )
 
   const examples: ReadonlyArray<readonly [why: string, stored: string, printed: string]> = [
@@ -157,7 +156,7 @@ describe("D15 New York's wall clock", () => {
     ["D15 1998, in summer", "1998-07-01 09:30:00", "1998-07-01T08:30:00-05:00"],
     ["D15 1998, in winter", "1998-01-02 09:30:00", "1998-01-02T09:30:00-05:00"],
     ["D15 2099, in summer", "2099-07-01 09:30:00", "2099-07-01T08:30:00-05:00"],
-    ["D15 2099, in winter", "2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00"]
+    ["D15 2099, in winter", "2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00"],
   ]
   it.each(examples)("%s: %s prints %s", (_, stored, printed) => {
     assert.strictEqual(newYork(wall(stored)), printed)
@@ -173,7 +172,7 @@ describe("D15 the other two kinds", () => {
     ["2026-11-01 01:30:00", "2026-11-01T01:30:00-05:00", "2026-10-31T20:30:00-05:00"],
     ["2028-02-29 00:00:00", "2028-02-29T00:00:00-05:00", "2028-02-28T19:00:00-05:00"],
     ["1998-01-01 00:00:00", "1998-01-01T00:00:00-05:00", "1997-12-31T19:00:00-05:00"],
-    ["2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00", "2099-12-31T18:59:59-05:00"]
+    ["2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00", "2099-12-31T18:59:59-05:00"],
   ]
   it.each(examples)("D15 %s, verbatim %s, as an instant %s", (stored, verbatim, instant) => {
     assert.strictEqual(eastern(wall(stored)), verbatim)
@@ -187,7 +186,7 @@ describe("D15 fractions of a second", () => {
     [1, ".001"],
     [10, ".010"],
     [120, ".120"],
-    [999, ".999"]
+    [999, ".999"],
   ]
   it.each(fractions)("D15 %i ms print as '%s'", (millis, printed) => {
     const stored = wall("2026-06-01 09:30:00") + millis
@@ -209,7 +208,7 @@ describe("D15 fractions of a second", () => {
       assert.strictEqual(eastern(millis), withSuffix(millis))
       assert.strictEqual(Date.parse(utc(millis)), millis)
     },
-    { arbitrary: { runs: 1000 } }
+    { arbitrary: { runs: 1000 } },
   )
 
   it.prop(
@@ -218,7 +217,7 @@ describe("D15 fractions of a second", () => {
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) assert.strictEqual(print(millis - millis % 1000).length, 25)
     },
-    { arbitrary: { runs: 1000 } }
+    { arbitrary: { runs: 1000 } },
   )
 })
 
@@ -233,7 +232,7 @@ describe("§2.1 what a client reads back", () => {
         assert.strictEqual(read.epochMilliseconds, millis)
         assert.strictEqual(Schema.encodeSync(kind.schemas.json)(read), printed)
       }
-    }
+    },
   )
 })
 
@@ -261,7 +260,7 @@ describe("D31 how a file of rows writes times", () => {
     "2099-12-31 23:59:59.999",
     // Neither the hour that never was nor the one that was twice is an error (D15).
     "2026-03-08 02:30:00",
-    "2026-11-01 01:30:00"
+    "2026-11-01 01:30:00",
   ]
   const zones = ["Z", "+00:00", "-05:00", "+05:30", "-12:00", "+14:00"]
 
@@ -310,7 +309,7 @@ describe("D31 how a file of rows writes times", () => {
     "01/06/2026 09:30:00",
     "２０２６-06-01 09:30:00",
     "now",
-    "infinity"
+    "infinity",
   ]
   it.each(badDigits)("D31 '%s' is neither, with or without a zone", (text) => {
     assert.isFalse(accepts(wallClock, text))
@@ -328,7 +327,7 @@ describe("D31 how a file of rows writes times", () => {
     "2026-09-31 09:30:00",
     "2026-11-31 09:30:00",
     "2100-02-29 09:30:00",
-    "1900-02-29T09:30:00"
+    "1900-02-29T09:30:00",
   ]
   it.each(missingDays)("D7 D31 the day of %s does not exist, so neither does the time", (text) => {
     assert.isFalse(accepts(wallClock, text))
@@ -351,6 +350,6 @@ describe("D31 how a file of rows writes times", () => {
       assert.isFalse(accepts(wallClock, written))
       assert.isTrue(accepts(wallClock, written.slice(0, -1)))
       assert.isFalse(accepts(instant, written.slice(0, -1)))
-    }
+    },
   )
 })

@@ -25,6 +25,7 @@ export default async function setup(project: TestProject) {
   const scope = Scope.makeUnsafe()
   const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope | NodeServices.NodeServices>) =>
     Effect.runPromise(effect.pipe(Effect.provide(NodeServices.layer), Scope.provide(scope)))
-  project.provide("databaseUrl", await run(start))
-  return () => run(Scope.close(scope, Exit.void))
+  const stop = () => run(Scope.close(scope, Exit.void))
+  project.provide("databaseUrl", await run(start.pipe(Effect.tapCause(() => Effect.promise(stop)))))
+  return stop
 }

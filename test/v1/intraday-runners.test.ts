@@ -1,10 +1,12 @@
+/** §2.4, §4.3 through the wire. Each test has tickers of its own; those that ask without `ticker` have days of their own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer, Predicate } from "effect"
+import { TestClock } from "effect/testing"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { ask, at, insert, TestKeys } = Service
 
-const runner = (fields: Record<string, unknown>) => ({
+const runner = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   date: "2025-07-01",
   gap_percentage: "25.5",
@@ -13,25 +15,677 @@ const runner = (fields: Record<string, unknown>) => ({
   percentage_gain: "80",
   open_to_high_pct: "43.4263",
   high_price: "1.8",
-  high_time: "2025-07-01 09:30:00",
   low_price: "1.1",
   daily_volume_ratio: "12.5",
-  volume: "9007199254740991",
-  dollar_volume: "123456789012345678.91",
   market_close: "1.2",
   close_under_50pct_of_range: true,
-  filing_types: ["8-K", "S-3"],
   last_updated: "2025-07-01 20:05:00",
   anomaly_flagged: true,
-  ...fields
+  ...fields,
 })
 
+const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
+  const results = at(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+/** What tells rows apart: `TICKER date`. */
+const keysOf = (body: unknown) => rowsOf(body).map((row) => `${String(at(row, "ticker"))} ${String(at(row, "date"))}`)
+
+const tickersOf = (body: unknown) => rowsOf(body).map((row) => at(row, "ticker"))
+
+const list = (query: string) => ask(`/v1/intraday-runners?${query}`)
+
+const refused = Effect.fnUntraced(function* (query: string) {
+  const answer = yield* list(query)
+  assert.strictEqual(answer.status, 422, `${query}: ${answer.text}`)
+  assert.strictEqual(at(answer.body, "error", "code"), "validation_error")
+  assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
+  const message = String(at(answer.body, "error", "message"))
+  const fields = at(answer.body, "error", "details", "fields")
+  return {
+    message,
+    fields,
+    field: at(answer.body, "error", "details", "fields", 0, "field"),
+    reason: String(at(answer.body, "error", "details", "fields", 0, "reason")),
+    headers: answer.headers,
+  }
+})
+
+const next = (headers: Readonly<Record<string, string | undefined>>) =>
+  /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
+
+/** `RNA`, `RNB`, … `RNZZ`: symbols in alphabetical order of their number. */
+const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
+
 layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", (it) => {
-  it.effect("§2.4 shows flagged sessions above nine times the volume, with every field", () =>
-    Effect.gen(function*() {
-      yield* insert("intraday_runners", runner({}))
-      const { body, headers, status, text } = yield* ask("/v1/intraday-runners")
-      console.log(text)
+  // -------------------------------------------------------------------------------------------------------------------
+  // Rows
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§2.4 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+    Effect.gen(function* () {
+      yield* insert("intraday_runners", {
+        ticker: "RFULL",
+        date: "2025-07-02",
+        gap_percentage: "-3.1",
+        market_open: "0.0001",
+        previous_day_close: "12345678901234.5678",
+        percentage_gain: "1000000",
+        open_to_high_pct: "0.3000",
+        high_price: "100",
+        high_time: "2025-07-02 09:30:00",
+        low_price: "1.10",
+        low_time: "2025-01-02 09:30:00",
+        spike_start_time: "2025-07-02 09:30:00.25",
+        spike_start_price: "0.29",
+        spike_duration_minutes: "0",
+        est_halt_minutes: "15",
+        daily_volume_ratio: "9.0001",
+        volume: "9007199254740991",
+        dollar_volume: "123456789012345678.91",
+        rth_volume: "1",
+        rth_dollar_volume: "0.01",
+        market_close: "1.2",
+        close_under_50pct_of_range: false,
+        afterhours_close: "2.05",
+        afterhours_high: "2.5",
+        afterhours_low: "2",
+        afterhours_volume: "1000000",
+        afterhours_dollar_volume: "100000000000000000.1",
+        premarket_vwap: "1.3333",
+        premarket_volume: "12",
+        premarket_dollar_volume: "16",
+        premarket_high: "3",
+        premarket_low: "0.7",
+        market_cap: "999999999999999999.99",
+        filing_types: ["8-K", "S-3"],
+        all_tags: ['a "quoted" tag', "ünï"],
+        last_updated: "2025-07-02 20:05:00",
+        anomaly_flagged: true,
+      })
+      const { headers, status, text } = yield* list("ticker=RFULL")
       assert.strictEqual(status, 200)
+      assert.match(String(headers["content-type"]), /^application\/json/)
+      assert.strictEqual(
+        text,
+        `{"count":1,"results":[{"ticker":"RFULL","date":"2025-07-02","gap_percentage":-3.1,"market_open":0.0001,` +
+          `"previous_day_close":12345678901234.5678,"percentage_gain":1000000,"open_to_high_pct":0.3,"high_price":100,` +
+          `"high_time":"2025-07-02T08:30:00-05:00","low_price":1.1,"low_time":"2025-01-02T09:30:00-05:00",` +
+          `"spike_start_time":"2025-07-02T08:30:00.250-05:00","spike_start_price":0.29,"spike_duration_minutes":0,` +
+          `"est_halt_minutes":15,"daily_volume_ratio":9.0001,"volume":9007199254740991,` +
+          `"dollar_volume":123456789012345678.91,"rth_volume":1,"rth_dollar_volume":0.01,"market_close":1.2,` +
+          `"close_under_50pct_of_range":false,"afterhours_close":2.05,"afterhours_high":2.5,"afterhours_low":2,` +
+          `"afterhours_volume":1000000,"afterhours_dollar_volume":100000000000000000.1,"premarket_vwap":1.3333,` +
+          `"premarket_volume":12,"premarket_dollar_volume":16,"premarket_high":3,"premarket_low":0.7,` +
+          `"market_cap":999999999999999999.99,"filing_types":["8-K","S-3"],"all_tags":["a \\"quoted\\" tag","ünï"],` +
+          `"last_updated":"2025-07-02T20:05:00-05:00"}],"page":1,"limit":10,"has_more":false}`,
+      )
+    }))
+
+  it.effect("§2.4 D16 what is missing is null, and a list without words is empty", () =>
+    Effect.gen(function* () {
+      yield* insert("intraday_runners", runner({ ticker: "RNULL" }))
+      const { body } = yield* list("ticker=RNULL")
+      const missing = [
+        "high_time",
+        "low_time",
+        "spike_start_time",
+        "spike_start_price",
+        "spike_duration_minutes",
+        "est_halt_minutes",
+        "volume",
+        "dollar_volume",
+        "rth_volume",
+        "rth_dollar_volume",
+        "afterhours_close",
+        "afterhours_high",
+        "afterhours_low",
+        "afterhours_volume",
+        "afterhours_dollar_volume",
+        "premarket_vwap",
+        "premarket_volume",
+        "premarket_dollar_volume",
+        "premarket_high",
+        "premarket_low",
+        "market_cap",
+      ]
+      missing.forEach((name) => assert.strictEqual(at(body, "results", 0, name), null, name))
+      assert.deepStrictEqual(at(body, "results", 0, "filing_types"), [])
+      assert.deepStrictEqual(at(body, "results", 0, "all_tags"), [])
+      assert.strictEqual(Object.keys(Predicate.isObject(rowsOf(body)[0]) ? rowsOf(body)[0] ?? {} : {}).length, 36)
+    }))
+
+  it.effect("§2.4 shows flagged sessions only, and only above nine times the volume: nine itself is not", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "intraday_runners",
+        runner({ ticker: "RNINE", date: "2025-03-03", daily_volume_ratio: "9" }),
+        runner({ ticker: "RNINE", date: "2025-03-04", daily_volume_ratio: "9.0001" }),
+        runner({ ticker: "RNINE", date: "2025-03-05", daily_volume_ratio: "8.9999" }),
+        runner({ ticker: "RNINE", date: "2025-03-06", daily_volume_ratio: "50", anomaly_flagged: false }),
+        runner({ ticker: "RNINE", date: "2025-03-07", daily_volume_ratio: "1000000" }),
+      )
+      const { body } = yield* list("ticker=RNINE")
+      assert.deepStrictEqual(keysOf(body), ["RNINE 2025-03-07", "RNINE 2025-03-04"])
+      assert.strictEqual(at(body, "count"), 2)
+    }))
+
+  it.effect("§2.1.4 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
+    Effect.gen(function* () {
+      const clocks = [
+        // A day in winter, in summer, and around both changes: stored, printed.
+        ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
+        ["2025-07-15 16:00:00", "2025-07-15T15:00:00-05:00"],
+        ["2025-03-09 01:59:59", "2025-03-09T01:59:59-05:00"],
+        ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
+        ["2025-03-09 03:00:00", "2025-03-09T02:00:00-05:00"],
+        ["2025-11-02 00:59:59", "2025-11-01T23:59:59-05:00"],
+        ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
+        ["2025-11-02 02:00:00", "2025-11-02T02:00:00-05:00"],
+        ["2025-07-01 00:15:00", "2025-06-30T23:15:00-05:00"],
+      ] as const
+      yield* insert(
+        "intraday_runners",
+        ...clocks.map(([stored], number) =>
+          runner({
+            ticker: symbol("RT", number),
+            high_time: stored,
+            low_time: stored,
+            spike_start_time: stored,
+            last_updated: stored,
+          })
+        ),
+      )
+      const { body } = yield* list(`ticker=${clocks.map((_, number) => symbol("RT", number)).join(",")}`)
+      clocks.forEach(([stored, printed], number) => {
+        for (const name of ["high_time", "low_time", "spike_start_time"]) {
+          assert.strictEqual(at(body, "results", number, name), printed)
+        }
+        assert.strictEqual(at(body, "results", number, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
+      })
+    }))
+
+  it.effect("§2.1.1 D15 whole seconds print without a fraction, others with milliseconds", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "intraday_runners",
+        runner({ ticker: "RMS1", last_updated: "2025-07-01 20:05:00.007" }),
+        runner({ ticker: "RMS2", last_updated: "2025-07-01 20:05:00.000" }),
+      )
+      const { body } = yield* list("ticker=RMS1,RMS2")
+      assert.strictEqual(at(body, "results", 0, "last_updated"), "2025-07-01T20:05:00.007-05:00")
+      assert.strictEqual(at(body, "results", 1, "last_updated"), "2025-07-01T20:05:00-05:00")
+    }))
+
+  it.effect("§2.4 §4.3 rows are ordered by date descending, then by ticker", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "intraday_runners",
+        runner({ ticker: "ROB", date: "2025-02-03" }),
+        runner({ ticker: "ROA", date: "2025-02-04" }),
+        runner({ ticker: "ROC", date: "2025-02-04" }),
+        runner({ ticker: "ROA", date: "2025-02-03" }),
+        runner({ ticker: "ROB", date: "2024-12-31" }),
+      )
+      const { body } = yield* list("ticker=ROC,ROA,ROB")
+      assert.deepStrictEqual(keysOf(body), [
+        "ROA 2025-02-04",
+        "ROC 2025-02-04",
+        "ROA 2025-02-03",
+        "ROB 2025-02-03",
+        "ROB 2024-12-31",
+      ])
+    }))
+
+  it.effect("§4.3 §3 is on all tiers, with every parameter left out", () =>
+    Effect.gen(function* () {
+      const keys = yield* TestKeys
+      for (const key of [keys.basic, keys.pro, keys.ultimate]) {
+        const { body, status } = yield* ask("/v1/intraday-runners", { key })
+        assert.strictEqual(status, 200)
+        assert.strictEqual(at(body, "page"), 1)
+        assert.strictEqual(at(body, "limit"), 10)
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Filters
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§4.3 date is exact, date_from and date_to include their day", () =>
+    Effect.gen(function* () {
+      const days = ["2025-04-07", "2025-04-08", "2025-04-09", "2025-04-10"]
+      yield* insert("intraday_runners", ...days.map((date) => runner({ ticker: "RDATE", date })))
+      const asked = (query: string) =>
+        Effect.map(list(`ticker=RDATE&${query}`), ({ body }) => rowsOf(body).map((row) => at(row, "date")).toReversed())
+      assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["2025-04-08"])
+      assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
+      assert.deepStrictEqual(yield* asked("date_from=2025-04-09"), ["2025-04-09", "2025-04-10"])
+      assert.deepStrictEqual(yield* asked("date_to=2025-04-08"), ["2025-04-07", "2025-04-08"])
+      assert.deepStrictEqual(yield* asked("date_from=2025-04-08&date_to=2025-04-09"), ["2025-04-08", "2025-04-09"])
+      assert.deepStrictEqual(yield* asked("date_from=2025-04-09&date_to=2025-04-09"), ["2025-04-09"])
+    }))
+
+  it.effect("§4.3 D9 gap bounds include their value, may be negative, and compare exact decimals", () =>
+    Effect.gen(function* () {
+      const gaps = ["-12.5", "-0.0001", "0", "0.3", "25.5", "99999999999999.9999"]
+      yield* insert(
+        "intraday_runners",
+        ...gaps.map((gap_percentage, number) => runner({ ticker: symbol("RG", number), gap_percentage })),
+      )
+      const all = gaps.map((_, number) => symbol("RG", number))
+      const asked = (query: string) =>
+        Effect.map(list(`ticker=${all.join(",")}&${query}`), ({ body }) => tickersOf(body))
+      assert.deepStrictEqual(yield* asked("min_gap_percentage=0"), all.slice(2))
+      assert.deepStrictEqual(yield* asked("max_gap_percentage=0"), all.slice(0, 3))
+      assert.deepStrictEqual(yield* asked("max_gap_percentage=-0"), all.slice(0, 3))
+      assert.deepStrictEqual(yield* asked("min_gap_percentage=0.3&max_gap_percentage=0.3"), ["RG003"])
+      assert.deepStrictEqual(yield* asked("min_gap_percentage=0.30001&max_gap_percentage=25.49999"), [])
+      assert.deepStrictEqual(yield* asked("min_gap_percentage=-12.5&max_gap_percentage=-0.0001"), ["RG000", "RG001"])
+      assert.deepStrictEqual(yield* asked("min_gap_percentage=2.55e1"), all.slice(4))
+      assert.deepStrictEqual(yield* asked("max_gap_percentage=-1e300"), [])
+      assert.deepStrictEqual(yield* asked("min_gap_percentage=1e300"), [])
+      assert.deepStrictEqual(yield* asked("min_gap_percentage=5e-324"), all.slice(3))
+    }))
+
+  it.effect("§4.3 filters narrow each other", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "intraday_runners",
+        runner({ ticker: "RMIXA", date: "2025-05-05", gap_percentage: "10" }),
+        runner({ ticker: "RMIXA", date: "2025-05-06", gap_percentage: "20" }),
+        runner({ ticker: "RMIXB", date: "2025-05-06", gap_percentage: "20" }),
+        runner({ ticker: "RMIXC", date: "2025-05-06", gap_percentage: "20" }),
+      )
+      const { body } = yield* list(
+        "ticker=RMIXA,RMIXB&date=2025-05-06&min_gap_percentage=15&max_gap_percentage=20&limit=5",
+      )
+      assert.deepStrictEqual(tickersOf(body), ["RMIXA", "RMIXB"])
+    }))
+
+  it.effect("D7 date together with date_from or date_to is 422", () =>
+    Effect.gen(function* () {
+      for (const range of ["date_from=2025-01-01", "date_to=2025-01-01", "date_from=2025-01-01&date_to=2025-01-02"]) {
+        const { field, message } = yield* refused(`date=2025-01-01&${range}`)
+        assert.strictEqual(field, "date")
+        assert.include(message, "date_from")
+      }
+    }))
+
+  it.effect("D7 date_from later than date_to is 422", () =>
+    Effect.gen(function* () {
+      const { field, message } = yield* refused("date_from=2025-01-02&date_to=2025-01-01")
+      assert.strictEqual(field, "date_from")
+      assert.include(message, "date_to")
+    }))
+
+  it.effect.each([
+    "2025-02-29",
+    "2025-13-01",
+    "2025-00-10",
+    "2025-01-32",
+    "2025-1-1",
+    "20250101",
+    "2025-01-01T00:00:00",
+    "01/02/2025",
+    "2025-01-01 ",
+    "0000-01-01",
+    "-2025-01-01",
+    "today",
+    "",
+    "2025-01-01,2025-01-02",
+    "２０２５-01-01",
+    "12025-01-01",
+  ])("D7 no date that exists: %j", (date) =>
+    Effect.gen(function* () {
+      for (const name of ["date", "date_from", "date_to"]) {
+        const { field, reason } = yield* refused(`${name}=${encodeURIComponent(date)}`)
+        assert.strictEqual(field, name)
+        assert.include(reason, "YYYY-MM-DD")
+      }
+    }))
+
+  it.effect("D7 29 February of a leap year and early years are dates", () =>
+    Effect.gen(function* () {
+      for (const date of ["2024-02-29", "2000-02-29", "0001-01-01"]) {
+        assert.strictEqual((yield* list(`date=${date}`)).status, 200)
+      }
+      yield* refused("date=1900-02-29")
+    }))
+
+  it.effect("D9 min above max is 422", () =>
+    Effect.gen(function* () {
+      const { field, message } = yield* refused("min_gap_percentage=5.0001&max_gap_percentage=5")
+      assert.strictEqual(field, "min_gap_percentage")
+      assert.include(message, "max_gap_percentage")
+    }))
+
+  it.effect.each([
+    "abc",
+    "",
+    " ",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e400",
+    "1,5",
+    "5%",
+    "--5",
+    "0x10",
+    "1_000",
+    "null",
+    "true",
+  ])(
+    "D9 no finite number: %j",
+    (text) =>
+      Effect.gen(function* () {
+        for (const name of ["min_gap_percentage", "max_gap_percentage"]) {
+          const { field } = yield* refused(`${name}=${encodeURIComponent(text)}`)
+          assert.strictEqual(field, name)
+        }
+      }),
+  )
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Tickers
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§7.3.1 §9.5.5 D5 invalid symbols are dropped, answered 200 and named in X-Dropped-Tickers", () =>
+    Effect.gen(function* () {
+      yield* insert("intraday_runners", runner({ ticker: "RDROP" }), runner({ ticker: "RDROQ" }))
+      const { body, headers, status } = yield* list("ticker=rdrop,@@,%2C,toolongtoolong123,a_b,%C3%A9")
+      assert.strictEqual(status, 200)
+      assert.deepStrictEqual(tickersOf(body), ["RDROP"])
+      const dropped = String(headers["x-dropped-tickers"]).split(",").map((text) =>
+        decodeURIComponent(text).toUpperCase()
+      )
+      assert.deepStrictEqual(dropped, ["@@", "TOOLONGTOOLONG123", "A_B", "É"])
+      assert.isUndefined(at(body, "message"))
+    }))
+
+  it.effect("D5 at most 20 dropped symbols are listed, percent-encoded", () =>
+    Effect.gen(function* () {
+      const bad = Array.from({ length: 30 }, (_, number) => `@\r\n"${number}`)
+      const { headers, status } = yield* list(`ticker=ROK,${encodeURIComponent(bad.join(","))}`)
+      assert.strictEqual(status, 200)
+      const listed = String(headers["x-dropped-tickers"])
+      assert.match(listed, /^[A-Za-z0-9%._~!'()*,-]+$/)
+      assert.deepStrictEqual(
+        listed.split(",").map(decodeURIComponent),
+        bad.slice(0, 20).map((text) => text.replace(/\s/g, "")),
+      )
+    }))
+
+  it.effect("D5 nothing dropped, nothing said; an error names them in its message instead", () =>
+    Effect.gen(function* () {
+      const good = yield* list("ticker=ROK,,ROK2,")
+      assert.strictEqual(good.status, 200)
+      assert.isUndefined(good.headers["x-dropped-tickers"])
+    }))
+
+  it.effect.each([
+    ["@@", "@@"],
+    ["a_b,c_d", "A_B, C_D"],
+    ["toolongtoolong123", "TOOLONGTOOLONG123"],
+  ])(
+    "§7.2 §7.3.2 §7.3.3 when every symbol is invalid: 422, never all tickers: %s",
+    ([sent, named]) =>
+      Effect.gen(function* () {
+        const { field, message } = yield* refused(`ticker=${sent}`)
+        assert.strictEqual(field, "ticker")
+        assert.isTrue(message.startsWith(`Invalid ticker(s): ${named}. `), message)
+        assert.match(message, /contain only uppercase letters, numbers, dots, hyphens or carets/)
+      }),
+  )
+
+  it.effect.each(["", ",", ",,,", "%20", "%20,%09,%0A", "%C2%A0", "+"])(
+    "D5 a parameter without a symbol is all invalid: ticker=%s",
+    (sent) =>
+      Effect.gen(function* () {
+        const { field, message } = yield* refused(`ticker=${sent}`)
+        assert.strictEqual(field, "ticker")
+        assert.match(message, /^Invalid ticker\(s\): /)
+        assert.match(message, /contain only uppercase letters, numbers, dots, hyphens or carets/)
+      }),
+  )
+
+  it.effect("§7.3.4 D5 white space inside a symbol is removed, and case does not matter", () =>
+    Effect.gen(function* () {
+      yield* insert("intraday_runners", runner({ ticker: "RSPACE" }), runner({ ticker: "R.S-P^C" }))
+      for (
+        const sent of [
+          "RS%20PACE",
+          "%20r%20s%20p%20a%20c%20e%20",
+          "RS+PACE",
+          "RS%09PA%0ACE",
+          "rspace",
+          "RS%C2%A0PACE",
+          "RS%E2%80%83PACE",
+        ]
+      ) {
+        const { body, headers, status } = yield* list(`ticker=${sent}`)
+        assert.strictEqual(status, 200, sent)
+        assert.deepStrictEqual(tickersOf(body), ["RSPACE"], sent)
+        assert.isUndefined(headers["x-dropped-tickers"])
+      }
+      assert.deepStrictEqual(tickersOf((yield* list("ticker=r.s-p%5Ec")).body), ["R.S-P^C"])
+    }))
+
+  it.effect("D5 a look-alike that upper-cases into the alphabet is no symbol", () =>
+    Effect.gen(function* () {
+      for (const sent of ["%C4%B1", "%C5%BF", "%C3%9F", "%EF%BC%A1", "%D0%90"]) yield* refused(`ticker=${sent}`)
+    }))
+
+  it.effect("§8 D5 100 valid symbols pass and 101 do not, counted after invalid and repeated ones are gone", () =>
+    Effect.gen(function* () {
+      const symbols = Array.from({ length: 101 }, (_, number) => symbol("RC", number))
+      yield* insert("intraday_runners", runner({ ticker: "RC099" }), runner({ ticker: "RC100" }))
+      const hundred = symbols.slice(0, 100)
+      for (const sent of [hundred, [...hundred, "@@", "a_b"], [...hundred, ...hundred], [...hundred, "rc%20099", ""]]) {
+        const { body, status } = yield* list(`ticker=${sent.join(",")}`)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(tickersOf(body), ["RC099"])
+      }
+      const { field, reason } = yield* refused(`ticker=${symbols.join(",")}`)
+      assert.strictEqual(field, "ticker")
+      assert.match(reason, /at most 100 tickers, not 101/)
+      yield* refused(`ticker=@@,${symbols.join(",")}`)
+    }))
+
+  it.effect("§7.3 1 to 16 characters are a symbol, an unknown one has no rows", () =>
+    Effect.gen(function* () {
+      for (const sent of ["Q", "Q234567890123456"]) {
+        const { body, status } = yield* list(`ticker=${sent}`)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(body, { count: 0, results: [], page: 1, limit: 10, has_more: false })
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Pages
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D8 following Link to its end shows each of 125 rows once, in order, whatever the limit", () =>
+    Effect.gen(function* () {
+      // 25 tickers on each of five days: the day alone does not order them.
+      const days = ["2023-06-05", "2023-06-06", "2023-06-07", "2023-06-08", "2023-06-09"]
+      const rows = days.flatMap((date) =>
+        Array.from({ length: 25 }, (_, number) => runner({ ticker: symbol("RP", number), date }))
+      )
+      yield* insert("intraday_runners", ...rows)
+      const expected = rows.map(({ date, ticker }) => `${ticker} ${date}`).toSorted((left, right) => {
+        const [[a = "", x = ""], [b = "", y = ""]] = [left.split(" "), right.split(" ")]
+        return x === y ? (a < b ? -1 : 1) : x < y ? 1 : -1
+      })
+      for (const limit of [1, 7, 10, 25, 99, 100]) {
+        const seen: Array<string> = []
+        let path: string | undefined = `/v1/intraday-runners?date_from=2023-06-05&date_to=2023-06-09&limit=${limit}`
+        let page = 0
+        while (path !== undefined) {
+          page += 1
+          const { body, headers, status }: Effect.Success<ReturnType<typeof ask>> = yield* ask(path)
+          assert.strictEqual(status, 200)
+          assert.strictEqual(at(body, "page"), page)
+          assert.strictEqual(at(body, "limit"), limit)
+          assert.strictEqual(at(body, "count"), rowsOf(body).length)
+          seen.push(...keysOf(body))
+          path = next(headers)
+          assert.strictEqual(at(body, "has_more"), path !== undefined)
+          if (path !== undefined) assert.strictEqual(rowsOf(body).length, limit)
+        }
+        assert.strictEqual(page, Math.ceil(125 / limit))
+        assert.deepStrictEqual(seen, expected)
+      }
+    }))
+
+  it.effect("D8 has_more is false on a last page that is full, and after the end nothing follows", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "intraday_runners",
+        ...Array.from({ length: 20 }, (_, number) => runner({ ticker: symbol("RL", number), date: "2022-03-01" })),
+      )
+      const asked = (page: number) => ask(`/v1/intraday-runners?date=2022-03-01&page=${page}`)
+      const [first, last, after] = [yield* asked(1), yield* asked(2), yield* asked(3)]
+      assert.strictEqual(at(first.body, "has_more"), true)
+      assert.strictEqual(at(last.body, "has_more"), false)
+      assert.strictEqual(at(last.body, "count"), 10)
+      assert.isUndefined(last.headers["link"])
+      assert.deepStrictEqual(after.body, { count: 0, results: [], page: 3, limit: 10, has_more: false })
+      assert.isUndefined(after.headers["link"])
+    }))
+
+  it.effect("D8 Link keeps every other parameter and is there on HEAD too", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "intraday_runners",
+        ...Array.from({ length: 3 }, (_, number) => runner({ ticker: symbol("RK", number), date: "2022-04-01" })),
+      )
+      const query = "limit=1&ticker=rk000,rk%20001,RK002,@@&min_gap_percentage=-1e3&date_from=2022-04-01&page=2"
+      for (const method of ["GET", "HEAD"] as const) {
+        const { headers } = yield* ask(`/v1/intraday-runners?${query}`, { method })
+        const link = new URL(next(headers) ?? "nothing", "http://base")
+        assert.strictEqual(link.pathname, "/v1/intraday-runners")
+        assert.deepStrictEqual(Object.fromEntries(link.searchParams), {
+          limit: "1",
+          ticker: "rk000,rk 001,RK002,@@",
+          min_gap_percentage: "-1e3",
+          date_from: "2022-04-01",
+          page: "3",
+        })
+        assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
+      }
+      const { headers } = yield* ask(`/v1/intraday-runners?${query}`)
+      const followed = yield* ask(next(headers) ?? "nothing")
+      assert.deepStrictEqual(tickersOf(followed.body), ["RK002"])
+      assert.strictEqual(at(followed.body, "has_more"), false)
+    }))
+
+  it.effect("D8 rows that appear before a page do not make the same page differ on unchanged data", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "intraday_runners",
+        ...Array.from({ length: 30 }, (_, number) => runner({ ticker: symbol("RS", number), date: "2022-05-02" })),
+      )
+      const asked = ask("/v1/intraday-runners?date=2022-05-02&page=2&limit=10")
+      const answers = yield* Effect.all(Array.from({ length: 12 }, () => asked), { concurrency: 12 })
+      assert.strictEqual(new Set(answers.map(({ text }) => text)).size, 1)
+    }))
+
+  it.effect.each(["0", "-1", "1.5", "abc", "", " ", "1e999", "NaN", "9007199254740993", "2147483648", "1,2"])(
+    "§8 D8 page=%j is 422",
+    (page) =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* refused(`page=${encodeURIComponent(page)}`)).field, "page")
+      }),
+  )
+
+  it.effect.each(["0", "101", "-5", "10.5", "ten", "", " ", "1000000", "Infinity"])(
+    "§8 §4.3 limit=%j is 422",
+    (limit) =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* refused(`limit=${encodeURIComponent(limit)}`)).field, "limit")
+      }),
+  )
+
+  it.effect("§8 limit 1 and 100 and the furthest page are accepted", () =>
+    Effect.gen(function* () {
+      for (const query of ["limit=1", "limit=100", "page=2147483647&limit=100"]) {
+        assert.strictEqual((yield* list(query)).status, 200, query)
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Refusals
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D4 D11 everything that is wrong is named at once", () =>
+    Effect.gen(function* () {
+      const { fields, message } = yield* refused("tickers=A&date=x&limit=0&page=0&min_gap_percentage=y")
+      const names = Array.isArray(fields) ? fields.map((field) => at(field, "field")) : []
+      assert.sameMembers(names, ["tickers", "date", "limit", "page", "min_gap_percentage"])
+      assert.include(message, "Did you mean ticker?")
+    }))
+
+  it.effect("D11 the message alone tells which parameter is wrong, and how", () =>
+    Effect.gen(function*() {
+      for (const name of ["page", "limit", "min_gap_percentage", "max_gap_percentage", "date", "date_from", "date_to"]) {
+        for (const text of ["x", "", "1.5x", "Infinity"]) {
+          const { message, reason } = yield* refused(`${name}=${text}`)
+          assert.match(message, new RegExp(`^${name} must be `))
+          assert.strictEqual(message, `${name} ${reason}`)
+        }
+      }
+      for (const query of ["page=1.5", "limit=10.5"]) assert.match((yield* refused(query)).message, /^(page|limit) must be /)
+    }))
+
+  it.effect("D4 filters of other endpoints and of the table are unknown", () =>
+    Effect.gen(function* () {
+      for (
+        const name of [
+          "anomaly_flagged",
+          "min_daily_volume_ratio",
+          "sort",
+          "min_volume",
+          "order",
+          "offset",
+          "last_updated_from",
+        ]
+      ) {
+        const { field, reason } = yield* refused(`${name}=1`)
+        assert.strictEqual(field, name)
+        assert.include(reason, "is not a parameter of this endpoint")
+      }
     }))
 })
+
+/** The service of a day to come. Its clock is set before anything waits on it, and moved by seconds only. */
+const serviceAt = (instant: number) => Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(instant - 10_000)))
+
+/** Midnight in New York, in daylight time and in standard time: the day before, the day that begins, the day after. */
+const midnights = [
+  ["2026-07-01T04:00:00Z", "2026-06-30", "2026-07-01", "2026-07-02"],
+  ["2027-01-01T05:00:00Z", "2026-12-31", "2027-01-01", "2027-01-02"]
+] as const
+
+midnights.forEach(([instant, before, day, after]) =>
+  layer(serviceAt(Date.parse(instant)))(`GET /v1/intraday-runners at ${instant}`, (it) => {
+    it.effect("D7 §7.2 today in New York is accepted, tomorrow is 422 and the message says: in the past", () =>
+      Effect.gen(function*() {
+        const check = Effect.fnUntraced(function*(today: string, tomorrow: string) {
+          for (const name of ["date", "date_from", "date_to"]) {
+            assert.strictEqual((yield* list(`${name}=${today}`)).status, 200)
+            for (const future of [tomorrow, "9999-12-31"]) {
+              const { field, message } = yield* refused(`${name}=${future}`)
+              assert.strictEqual(field, name)
+              assert.match(message, /must be in the past/)
+            }
+          }
+        })
+        yield* TestClock.setTime(Date.parse(instant) - 1000)
+        yield* check(before, day)
+        yield* TestClock.setTime(Date.parse(instant))
+        yield* check(day, after)
+      }))
+  })
+)
