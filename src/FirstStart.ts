@@ -15,7 +15,7 @@ const files = [
   { dataset: "intraday_runners", file: "made-up/intraday_runners.csv", append: false },
 ]
 
-const loadSamples = Effect.gen(function* () {
+export const loadSamples = Effect.gen(function* () {
   const path = yield* Path.Path
   const folder = yield* path.fromFileUrl(samples)
   const progress = yield* Ref.make(0)

@@ -19,7 +19,7 @@ import {
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import packageJson from "../package.json" with { type: "json" }
 import * as Keys from "./account/Keys.ts"
-import { openApi } from "./catalogue/Http.ts"
+import { document } from "./catalogue/OpenApi.ts"
 import * as Connection from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
 import { datasets } from "./load/Datasets.ts"
@@ -171,7 +171,7 @@ const keys = Command.make("keys").pipe(
   Command.provide(database),
 )
 
-const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(openApi, null, 2))).pipe(
+const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(document, null, 2))).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document"),
   Command.withExamples([{
     command: "npm run --silent tickerline -- openapi > openapi.json",

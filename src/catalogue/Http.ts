@@ -1,14 +1,12 @@
 import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../Api.ts"
 import { Database } from "../db/Database.ts"
 import { documentation } from "../policy/Lifecycle.ts"
 import { endpoints } from "./Endpoints.ts"
-
-/** OpenAPI 3.1, made from the declaration of the endpoints. */
-export const openApi = OpenApi.fromApi(Api)
+import { document, DocumentedApi } from "./OpenApi.ts"
 
 const group = HttpApiBuilder.group(
   Api,
@@ -17,26 +15,25 @@ const group = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
     const results = endpoints.map(({ row }) => row)
-    const document = HttpServerResponse.jsonUnsafe(openApi)
+    const openapi = HttpServerResponse.jsonUnsafe(document)
 
     return handlers.handleAll({
       endpoints: () => Effect.succeed({ count: results.length, results }),
-      openapi: () => Effect.succeed(document),
+      openapi: () => Effect.succeed(openapi),
       live: () => Effect.succeed({ status: "ok" } as const),
       ready: () => Effect.as(read(sql`select 1`), { status: "ok" } as const),
     })
   }),
 )
 
-/** The reference, with everything it needs inside the page: it works without the internet. */
-const docs = HttpApiScalar.layer(Api, {
+/** Three bars, inside the page as everything else: it works without the internet. */
+const favicon = "data:image/svg+xml," + encodeURIComponent(
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path stroke="#07c" stroke-width="3" d="M3 15V9M8 15V2M13 15V6"/></svg>`,
+)
+
+const docs = HttpApiScalar.layer(DocumentedApi, {
   path: documentation,
-  scalar: {
-    withDefaultFonts: false,
-    layout: "modern",
-    theme: "default",
-    authentication: { preferredSecurityScheme: "apiKey" },
-  },
+  scalar: { favicon, withDefaultFonts: false, authentication: { preferredSecurityScheme: "apiKey" } },
 })
 
 export const layer = Layer.merge(group, docs)
