@@ -1,35 +1,14 @@
 /** The command line. Results go to standard output, everything else to standard error; a command exits with 0 or 1. */
 import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
-import {
-  Cause,
-  Config,
-  Console,
-  Duration,
-  Effect,
-  Exit,
-  Layer,
-  Logger,
-  Option,
-  Predicate,
-  Ref,
-  Schedule,
-  Schema,
-  SchemaIssue,
-} from "effect"
-import { Argument, CliError, Command, Flag } from "effect/cli"
+import { Cause, Config, Console, Effect, Exit, Layer, Logger, Predicate, Schema, SchemaIssue } from "effect"
+import { CliError, Command } from "effect/cli"
 import packageJson from "../package.json" with { type: "json" }
-import * as Keys from "./account/Keys.ts"
+import * as Keys from "./account/Command.ts"
 import { document } from "./catalogue/OpenApi.ts"
 import * as Connection from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
-import { datasets } from "./load/Datasets.ts"
-import * as Load from "./load/Load.ts"
-import { tiers } from "./policy/Access.ts"
-import { Day } from "./policy/Dates.ts"
+import * as Load from "./load/Command.ts"
 import * as Serve from "./Serve.ts"
-
-/** The database, migrated; what every command but `openapi` works on. */
-const database = Layer.effectDiscard(Migrations.run).pipe(Layer.provideMerge(Connection.layer("tickerline-command")))
 
 const serve = Command.make("serve", {}, () => Serve.serve).pipe(
   Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL names one"),
@@ -50,127 +29,6 @@ const migrate = Command.make(
   Command.provide(Connection.layer("tickerline-command")),
 )
 
-/** On a terminal, a line that is written over; in a file it would be noise. */
-const watched = <A, E, R>(work: Effect.Effect<A, E, R>, progress: Ref.Ref<number>) => {
-  if (!process.stderr.isTTY) return work
-  const show = Effect.flatMap(
-    Ref.get(progress),
-    (rows) => Effect.sync(() => process.stderr.write(`\r${rows.toLocaleString("en")} rows`)),
-  )
-  return Effect.raceFirst(work, Effect.flatMap(Effect.repeat(show, Schedule.spaced("200 millis")), () => Effect.never))
-    .pipe(
-      Effect.ensuring(Effect.sync(() => process.stderr.write("\r\u001b[K"))),
-    )
-}
-
-const load = Command.make(
-  "load",
-  {
-    dataset: Argument.String("dataset").pipe(
-      Argument.withDescription(`One of ${datasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
-    ),
-    file: Argument.String("file").pipe(Argument.withDescription("A .csv, .ndjson or .jsonl file; .gz too")),
-    append: Flag.Boolean("append").pipe(
-      Flag.withDescription("Add to the rows that are there instead of replacing them"),
-    ),
-  },
-  Effect.fnUntraced(function* (options) {
-    const progress = yield* Ref.make(0)
-    const [taken, { dropped, rows, table }] = yield* Effect.timed(watched(Load.load(options, progress), progress))
-    const repeats = dropped === 0 ? "" : `, ${dropped} repeated rows dropped`
-    yield* Console.log(
-      `${table}: ${rows} rows ${options.append ? "added" : "loaded"}${repeats}, in ${
-        Duration.toSeconds(taken).toFixed(1)
-      } s`,
-    )
-  }),
-).pipe(
-  Command.withDescription("Replace a dataset's rows with those of a file; a bad row refuses the whole file"),
-  Command.withExamples([
-    { command: "npm run tickerline -- load ticker-changes changes.csv", description: "Replace all symbol changes" },
-    {
-      command: "npm run tickerline -- load intraday-runners today.ndjson.gz --append",
-      description: "Add today's sessions",
-    },
-  ]),
-  Command.provide(database),
-)
-
-const createKey = Command.make(
-  "create",
-  {
-    account: Flag.String("account").pipe(Flag.withDescription("Its name; the account is made where there is none")),
-    tier: Flag.Literals("tier", tiers).pipe(Flag.withDescription("The account's tier from now on")),
-    email: Flag.String("email").pipe(Flag.withDescription("Contact address of the account"), Flag.optional),
-    expires: Flag.String("expires").pipe(
-      Flag.withDescription("The last day on which the key works, YYYY-MM-DD"),
-      Flag.withSchema(Day),
-      Flag.optional,
-    ),
-  },
-  Effect.fnUntraced(function* ({ account, email, expires, tier }) {
-    const key = yield* Keys.create({
-      account,
-      tier,
-      email: Option.getOrNull(email),
-      expires: Option.getOrNull(expires),
-    })
-    yield* Console.log(key)
-  }),
-).pipe(
-  Command.withDescription("Make a key and print it; it cannot be shown again"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- keys create --account acme --tier pro --email ops@acme.example",
-    description: "Prints the key alone on standard output",
-  }]),
-)
-
-const listKeys = Command.make(
-  "list",
-  {},
-  Effect.fnUntraced(function* () {
-    const keys = yield* Keys.list
-    const lines = keys.map((
-      key,
-    ) => [
-      key.key_id,
-      key.account,
-      key.tier,
-      key.key_hint,
-      key.status,
-      key.created,
-      key.expires ?? "-",
-      key.last_used ?? "-",
-    ])
-    const header = ["id", "account", "tier", "hint", "status", "created", "expires", "last used (UTC)"]
-    yield* Console.log([header, ...lines].map((cells) => cells.join("\t")).join("\n"))
-  }),
-).pipe(
-  Command.withDescription("List all keys, tab-separated"),
-  Command.withExamples([{ command: "npm run --silent tickerline -- keys list", description: "Ids for revoke" }]),
-)
-
-const revokeKey = Command.make(
-  "revoke",
-  {
-    id: Argument.Int("id").pipe(Argument.withDescription("The key's id, from keys list")),
-  },
-  Effect.fnUntraced(function* ({ id }) {
-    yield* Keys.revoke(id)
-    yield* Console.log(`Key ${id} is revoked.`)
-  }),
-).pipe(
-  Command.withDescription("End a key; every instance notices within a second"),
-  Command.withExamples([{ command: "npm run tickerline -- keys revoke 7", description: "End key 7" }]),
-)
-
-const keys = Command.make("keys").pipe(
-  Command.withDescription("API keys"),
-  Command.withExamples([{ command: "npm run tickerline -- keys list", description: "All keys" }]),
-  Command.withSubcommands([createKey, listKeys, revokeKey]),
-  Command.provide(database),
-)
-
 const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(document, null, 2))).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document"),
   Command.withExamples([{
@@ -181,7 +39,7 @@ const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(doc
 
 const tickerline = Command.make("tickerline").pipe(
   Command.withDescription("Market-data API over PostgreSQL"),
-  Command.withSubcommands([serve, migrate, load, keys, openapi]),
+  Command.withSubcommands([serve, migrate, Load.command, Keys.command, openapi]),
 )
 
 const Logs = Layer.unwrap(Effect.map(

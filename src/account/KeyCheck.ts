@@ -108,7 +108,7 @@ export const layer = Layer.effect(
   Authentication,
   Effect.gen(function* () {
     const admit = yield* make
-    // Where both schemes fail, the last one's refusal is the answer; without a key of its own it repeats the first one's.
+    // Where both schemes fail the last one answers; without a key of its own it repeats what the first one found.
     const refusals = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof admit>>>()
 
     return Authentication.of({

@@ -57,7 +57,11 @@ export const list = Effect.gen(function* () {
     execute: () =>
       sql`
         select key_id, name as account, tier, key_hint,
-          case when disabled_at is not null then 'disabled' when expires_at <= now() then 'expired' else 'active' end as status,
+          case
+            when disabled_at is not null then 'disabled'
+            when expires_at <= now() then 'expired'
+            else 'active'
+          end as status,
           to_char(created_at, 'YYYY-MM-DD') as created,
           to_char(expires_at, 'YYYY-MM-DD') as expires,
           to_char(last_used_at, 'YYYY-MM-DD HH24:MI:SS') as last_used

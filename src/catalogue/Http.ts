@@ -28,7 +28,8 @@ const group = HttpApiBuilder.group(
 
 /** Three bars, inside the page as everything else: it works without the internet. */
 const favicon = "data:image/svg+xml," + encodeURIComponent(
-  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path stroke="#07c" stroke-width="3" d="M3 15V9M8 15V2M13 15V6"/></svg>`,
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path stroke="#07c" stroke-width="3" ` +
+    `d="M3 15V9M8 15V2M13 15V6"/></svg>`,
 )
 
 const docs = HttpApiScalar.layer(DocumentedApi, {

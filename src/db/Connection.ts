@@ -2,6 +2,7 @@
 import { Config, Context, Effect, Layer, Option } from "effect"
 import { client } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
+import * as Migrations from "./Migrations.ts"
 
 const DatabaseUrl = Config.option(Config.Redacted("DATABASE_URL"))
 
@@ -26,3 +27,6 @@ export const layer = (applicationName: string) =>
     })
     return Layer.merge(client({ url, applicationName }), Layer.succeed(Home, { folder }))
   }))
+
+/** The same, brought up to date: what a command works on. */
+export const migrated = Migrations.layer.pipe(Layer.provideMerge(layer("tickerline-command")))

@@ -1,4 +1,4 @@
-/** Applies `sql/migrations/<id>_<name>.sql` in order, once each, in one transaction; several processes may start at once. */
+/** Applies `sql/migrations/<id>_<name>.sql` in order, once each; several processes may start at once. */
 import { PgMigrator } from "@effect/sql-pg"
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { SqlClient } from "effect/sql"

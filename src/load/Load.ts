@@ -3,35 +3,20 @@
  * table, in the schema `loading`, and takes its place in one moment; readers see the old rows until then.
  */
 import { PgTypes } from "@effect/sql-pg"
-import { Console, Effect, Ref, Result, Schedule, Schema, SchemaIssue, Stream } from "effect"
+import { Console, Effect, Ref, Result, Schedule, Schema, Stream } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
+import { type BadRow, type Checked, checker, mostBadRows, refused } from "./Check.ts"
 import { type Cells, type Dataset, datasets, find } from "./Datasets.ts"
-import { read, type Row, UnreadableFile } from "./Rows.ts"
+import { read, type Row } from "./Rows.ts"
 
 /** Rows a statement; measured: more gain nothing, fewer cost round trips. */
 const batchSize = 5_000
 
-const mostBadRows = 20
-
 /** For how long the swap may stand in line for the table before it steps back and lets readers pass. */
 const swapPatience = "100ms"
 
-export interface BadRow {
-  readonly line: number
-  readonly column: string
-  readonly reason: string
-}
-
-export class BadRows extends Schema.TaggedError<BadRows>()("BadRows", { message: Schema.String }) {}
 export class UnknownDataset
   extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
-
-export interface Loaded {
-  readonly table: string
-  readonly rows: number
-  /** Rows that repeated another and were left out (D22). */
-  readonly dropped: number
-}
 
 interface Column {
   readonly name: string
@@ -52,46 +37,7 @@ const columnsOf = Effect.fnUntraced(function* (table: string) {
   `
 })
 
-const describe = SchemaIssue.makeFormatterStandardSchemaV1({
-  leafHook: (issue) =>
-    issue._tag === "MissingKey"
-      ? "is missing"
-      : issue._tag === "UnexpectedKey"
-      ? "is not a column of this table"
-      : issue._tag === "InvalidType"
-      ? "must not be empty"
-      : SchemaIssue.defaultLeafHook(issue).replace(/^Expected /, "must be "),
-})
-
-/** A row's cells once they are known to be right, or what is wrong with them. */
-const checker = ({ row, wrong }: Dataset) => {
-  const decode = Schema.decodeUnknownResult(row, { onExcessProperty: "error", errors: "all" })
-  const nulls = Object.fromEntries(
-    Object.entries(row.fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null]),
-  )
-  return ({ cells, line, problem }: Row): Result.Result<{ line: number; cells: Cells }, ReadonlyArray<BadRow>> => {
-    if (problem !== undefined) return Result.fail([{ line, ...problem }])
-    return decode({ ...nulls, ...cells }).pipe(
-      Result.mapError(({ issue }) =>
-        describe(issue).issues.map(({ message, path }) => ({ line, column: String(path?.[0] ?? ""), reason: message }))
-      ),
-      Result.flatMap((checked) => {
-        const mistake = wrong?.(checked)
-        return mistake === undefined ? Result.succeed({ line, cells: checked }) : Result.fail([{ line, ...mistake }])
-      }),
-    )
-  }
-}
-
-const refused = (path: string, table: string, bad: ReadonlyArray<BadRow>) => {
-  const shown = bad.slice(0, mostBadRows).map(({ column, line, reason }) =>
-    `  line ${line}: ${column === "" ? "the row" : column} ${reason}`
-  )
-  const rest = bad.length >= mostBadRows ? `\n  … only the first ${mostBadRows} are shown` : ""
-  return new BadRows({ message: `${path} was refused and ${table} is unchanged:\n${shown.join("\n")}${rest}` })
-}
-
-type Batch = ReadonlyArray<{ readonly line: number; readonly cells: Cells }>
+type Batch = ReadonlyArray<Checked>
 
 const cellText = (cell: Cells[string]) =>
   cell === undefined || cell === null ? null : typeof cell === "string" ? cell : JSON.stringify(cell)
@@ -111,7 +57,8 @@ const inserter = Effect.fnUntraced(function* (target: string, columns: ReadonlyA
   }).join(", ")
   const arrays = columns.map((_, at) => `$${at + 1}::text[]`).join(", ")
   const statement = `with inserted as (
-    insert into ${target} (${names}) select ${values} from unnest(${arrays}) as r(${names}) on conflict do nothing returning 1
+    insert into ${target} (${names}) select ${values} from unnest(${arrays}) as r(${names})
+    on conflict do nothing returning 1
   ) select count(*)::int as count from inserted`
   return Effect.fnUntraced(function* (batch: Batch) {
     const parameters = columns.map(({ name }) => texts(batch, name))
@@ -129,7 +76,8 @@ const repeatsIn = Effect.fnUntraced(function* (target: string, { key }: Dataset,
   const columns = key.map((column) => `"${column}"::text`).join(", ")
   const arrays = key.map((_, at) => `$${at + 1}::text[]`).join(", ")
   const present = yield* sql.unsafe<{ readonly key: string }>(
-    `select jsonb_build_array(${columns})::text as key from ${target} where (${columns}) in (select * from unnest(${arrays}))`,
+    `select jsonb_build_array(${columns})::text as key from ${target}
+     where (${columns}) in (select * from unnest(${arrays}))`,
     key.map((column) => texts(batch, column)),
   )
   const seen = new Set(present.map((row) => JSON.stringify(JSON.parse(row.key))))
@@ -159,7 +107,7 @@ const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path
   })
 
   const take = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
-    const batch: Array<Batch[number]> = []
+    const batch: Array<Checked> = []
     for (const row of rows) {
       const checked = check(row)
       if (Result.isSuccess(checked)) batch.push(checked.success)
@@ -239,5 +187,3 @@ export const load = Effect.fnUntraced(function* (
   )
   return { table: dataset.table, ...counts }
 })
-
-export { UnreadableFile }

@@ -1,6 +1,6 @@
 /**
  * §7, D11, D13: every error the service can answer. Each is a tagged class (`Effect.catchTag`, in handlers and in the
- * typed client) that knows its status and prints as `{ error: { code, message, details? }, request_id }`, without its tag.
+ * typed client) that knows its status and prints as `{ error: { code, message, details? }, request_id }`, without tag.
  */
 import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
 import { Exchange } from "./Exchange.ts"

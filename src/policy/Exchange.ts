@@ -1,4 +1,4 @@
-/** What one request has to say in the headers of its answer, whoever learns it: gathered here, printed once by `Edge.ts`. */
+/** What a request has to say in the headers of its answer, whoever learns it: gathered here, printed by `Edge.ts`. */
 import { Context, Effect } from "effect"
 
 export interface Exchange {

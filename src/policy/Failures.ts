@@ -1,4 +1,4 @@
-/** §7.2: what no endpoint declares. A request that does not decode is a 422 that names its fields; a defect is a 500. */
+/** §7.2: what no endpoint declares. A request that does not decode is a 422 naming its fields; a defect is a 500. */
 import { Array, Cause, Effect, Layer, Order, SchemaAST, SchemaIssue } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"

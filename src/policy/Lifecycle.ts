@@ -37,7 +37,8 @@ const promised = (life: Deprecation): Deprecation => {
     const earliest = DateTime.formatIsoDate(DateTime.add(midnight(life.announced), { years: 1 }))
     if (life.sunset < earliest) {
       throw new Error(
-        `Lifecycle: a sunset on ${life.sunset} is less than twelve months after ${life.announced}; the earliest is ${earliest} (§3)`,
+        `Lifecycle: a sunset on ${life.sunset} is less than twelve months after ${life.announced} (§3); ` +
+          `the earliest is ${earliest}`,
       )
     }
   }

@@ -11,7 +11,7 @@ const rule = "Tickers contain only uppercase letters, numbers, dots, hyphens or 
 const mostTickers = 100
 const mostShown = 20
 
-/** A header holds at most this many dropped symbols (D5); each is cut so that a hostile list cannot swell the answer. */
+/** D5: at most twenty dropped symbols, each cut, so that a hostile list cannot swell the answer. */
 const shown = (dropped: ReadonlyArray<string>) =>
   dropped.slice(0, mostShown).map((text) => encodeURIComponent(text.slice(0, 32).toWellFormed())).join(",")
 

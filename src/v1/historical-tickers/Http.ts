@@ -27,7 +27,10 @@ export const layer = HttpApiBuilder.group(
       Request: Schema.String,
       Result: FormerTicker,
       execute: (ticker) =>
-        sql`select former_ticker as ticker, date from historical_tickers where ticker = ${ticker} order by date, former_ticker`,
+        sql`
+          select former_ticker as ticker, date from historical_tickers
+          where ticker = ${ticker} order by date, former_ticker
+        `,
     })
 
     return handlers.handle(

@@ -66,6 +66,7 @@ export class IntradayRunners extends HttpApiGroup.make("Intraday runners").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Intraday runners",
-    "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its usual level, newest first.",
+    "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its " +
+      "usual level, newest first.",
   )),
 ) {}
