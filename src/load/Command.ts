@@ -27,6 +27,7 @@ export const command = Command.make(
     file: Argument.String("file").pipe(Argument.withDescription("A .csv, .ndjson or .jsonl file; .gz too")),
     append: Flag.Boolean("append").pipe(
       Flag.withDescription("Add to the rows that are there instead of replacing them"),
+      Flag.withDefault(false),
     ),
   },
   Effect.fnUntraced(function* (options) {

@@ -3,11 +3,11 @@
  * table, in the schema `loading`, and takes its place in one moment; readers see the old rows until then.
  */
 import { PgTypes } from "@effect/sql-pg"
-import { Console, Effect, Ref, Result, Schedule, Schema, Stream } from "effect"
+import { Array, Console, Effect, Ref, Result, Schedule, Schema, Stream } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { type BadRow, type Checked, checker, mostBadRows, refused } from "./Check.ts"
 import { type Cells, type Dataset, datasets, find } from "./Datasets.ts"
-import { read, type Row } from "./Rows.ts"
+import { read } from "./Rows.ts"
 
 /** Rows a statement; measured: more gain nothing, fewer cost round trips. */
 const batchSize = 5_000
@@ -95,7 +95,7 @@ const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path
   const columns = yield* columnsOf(target)
   const insert = yield* inserter(target, columns)
   const check = checker(dataset)
-  const bad: Array<BadRow> = []
+  const bad: BadRow[] = []
   const counts = { rows: 0, dropped: 0 }
 
   const insertBatch = Effect.fnUntraced(function* (batch: Batch) {
@@ -106,13 +106,8 @@ const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path
     yield* Ref.set(progress, counts.rows)
   })
 
-  const take = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
-    const batch: Array<Checked> = []
-    for (const row of rows) {
-      const checked = check(row)
-      if (Result.isSuccess(checked)) batch.push(checked.success)
-      else bad.push(...checked.failure)
-    }
+  const take = Effect.fnUntraced(function* ([batch, wrong]: readonly [Batch, ReadonlyArray<ReadonlyArray<BadRow>>]) {
+    bad.push(...wrong.flat())
     // Once a row is bad nothing is inserted any more; reading goes on only to show what else is wrong.
     if (bad.length > 0) return
     yield* sql.withTransaction(insertBatch(batch)).pipe(
@@ -123,6 +118,9 @@ const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path
   const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
   yield* read(path, lists).pipe(
     Stream.grouped(batchSize),
+    Stream.map((rows) => Array.separate(rows.map(check))),
+    // The next rows are read and checked while PostgreSQL takes these.
+    Stream.buffer({ capacity: 1 }),
     Stream.takeWhile(() => bad.length < mostBadRows),
     Stream.runForEach(take),
   )
