@@ -1,6 +1,6 @@
 /** What the service says of itself: open to everybody (D2). */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { described } from "../policy/Access.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 import { NoParameters } from "../policy/Filters.ts"
@@ -19,7 +19,7 @@ export const EndpointRow = Schema.Struct({
 
 const Health = Schema.Struct({ status: Schema.Literal("ok") })
 
-export class Catalogue extends HttpApiGroup.make("Catalogue").add(
+export class Catalogue extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
     query: NoParameters,
     success: Schema.Struct({ count: Schema.Int, results: Schema.Array(EndpointRow) }),
@@ -35,4 +35,4 @@ export class Catalogue extends HttpApiGroup.make("Catalogue").add(
     success: Health,
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described("Readiness", "The database answers too.")),
-) {}
+).annotate(OpenApi.Title, "Catalogue") {}

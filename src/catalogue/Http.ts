@@ -10,7 +10,7 @@ import { document, DocumentedApi } from "./OpenApi.ts"
 
 const group = HttpApiBuilder.group(
   Api,
-  "Catalogue",
+  "catalogue",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database

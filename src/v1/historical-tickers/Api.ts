@@ -1,6 +1,6 @@
 /** §2.3, §4.2, D23. Deprecated: `/v1/ticker-changes` supersedes it. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
 import { described } from "../../policy/Access.ts"
 import { date, orNull, ticker } from "../../policy/Columns.ts"
@@ -22,7 +22,7 @@ export const FormerTicker = Schema.Struct({
   }),
 }).annotate({ identifier: "HistoricalTicker" })
 
-export class HistoricalTickers extends HttpApiGroup.make("Historical tickers").add(
+export class HistoricalTickers extends HttpApiGroup.make("historicalTickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
     query: Schema.Struct({ ticker: Ticker }),
     success: Schema.Struct({ count: Schema.Int, historical_tickers: Schema.Array(FormerTicker) }),
@@ -34,4 +34,4 @@ export class HistoricalTickers extends HttpApiGroup.make("Historical tickers").a
       successor: "/v1/ticker-changes",
       note: "Its history shows each change with both symbols, and a record that is not one chain is refused with 409.",
     })),
-) {}
+).annotate(OpenApi.Title, "Historical tickers") {}

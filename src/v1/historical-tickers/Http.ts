@@ -17,7 +17,7 @@ const order: Order.Order<Former> = Order.combine(
 
 export const layer = HttpApiBuilder.group(
   Api,
-  "Historical tickers",
+  "historicalTickers",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database

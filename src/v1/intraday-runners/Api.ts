@@ -1,6 +1,6 @@
 /** §2.4, §4.3. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
 import { described } from "../../policy/Access.ts"
 import { date, flag, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
@@ -59,7 +59,7 @@ export const Query = Schema.Struct({
   ...Paging,
 }).check(consistent)
 
-export class IntradayRunners extends HttpApiGroup.make("Intraday runners").add(
+export class IntradayRunners extends HttpApiGroup.make("intradayRunners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: Query,
     success: Envelope(IntradayRunner.json),
@@ -69,4 +69,4 @@ export class IntradayRunners extends HttpApiGroup.make("Intraday runners").add(
     "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its " +
       "usual level, newest first.",
   )),
-) {}
+).annotate(OpenApi.Title, "Intraday runners") {}

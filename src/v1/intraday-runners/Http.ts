@@ -9,7 +9,7 @@ import { IntradayRunner, Query } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
-  "Intraday runners",
+  "intradayRunners",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const database = yield* Database

@@ -1,6 +1,6 @@
 /** §2.2, §4.1. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
 import { described } from "../../policy/Access.ts"
 import { date, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
@@ -40,7 +40,7 @@ export const TickerChangesResult = Schema.Struct({
 
 export const Query = Schema.Struct({ ticker: Ticker })
 
-export class TickerChanges extends HttpApiGroup.make("Ticker changes").add(
+export class TickerChanges extends HttpApiGroup.make("tickerChanges").add(
   HttpApiEndpoint.get("resolve", "/ticker-changes", {
     query: Query,
     success: Schema.Struct({
@@ -53,4 +53,4 @@ export class TickerChanges extends HttpApiGroup.make("Ticker changes").add(
     "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
       "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why.",
   )),
-) {}
+).annotate(OpenApi.Title, "Ticker changes") {}

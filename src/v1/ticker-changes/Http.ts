@@ -22,7 +22,7 @@ const refusal = (query_ticker: string, { candidates, reasons, tickers }: Refusal
 
 export const layer = HttpApiBuilder.group(
   Api,
-  "Ticker changes",
+  "tickerChanges",
   Effect.fnUntraced(function* (handlers) {
     const findEvents = yield* finder
 
