@@ -1,6 +1,6 @@
-/** D7, D9: what the filters of one query must agree on. */
-import { Schema } from "effect"
-import { PastDay } from "./Dates.ts"
+/** D7, D9 and the filters of the resources: the parameters that queries are made of, and what they must agree on. */
+import { Schema, SchemaTransformation } from "effect"
+import { Day, PastDay } from "./Dates.ts"
 
 type Filters = { readonly [name: string]: unknown }
 
@@ -43,3 +43,110 @@ export const OnDate = {
   date_from: Schema.optionalKey(PastDay.annotate({ description: "This day or later." })),
   date_to: Schema.optionalKey(PastDay.annotate({ description: "This day or earlier." })),
 }
+
+type Keyed<Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field> = {
+  readonly [Name in Names[number] as `${Prefix}${Name}${Suffix}`]: Field
+}
+
+/** The same field under each name; the one place where the compiler takes our word for a key. */
+const keyed = <Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field>(
+  names: Names,
+  prefix: Prefix,
+  suffix: Suffix,
+  field: (name: string) => Field,
+) =>
+  Object.fromEntries(names.map((name) => [`${prefix}${name}${suffix}`, field(name)])) as Keyed<
+    Names,
+    Prefix,
+    Suffix,
+    Field
+  >
+
+const bound = (text: string) => Schema.optionalKey(Schema.Finite.annotate({ description: text }))
+
+/** `min_x` and `max_x` of each name, inclusive; a row without the value never matches (D9). */
+export const bounds = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+  ...keyed(names, "min_", "", (name) => bound(`${name} of at least this.`)),
+  ...keyed(names, "max_", "", (name) => bound(`${name} of at most this.`)),
+})
+
+/** `x_from` and `x_to` of each name, for days that lie in the past by nature (D7, §4.4). */
+export const pastDays = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+  ...keyed(
+    names,
+    "",
+    "_from",
+    (name) => Schema.optionalKey(PastDay.annotate({ description: `${name} on this day or later; not in the future.` })),
+  ),
+  ...keyed(
+    names,
+    "",
+    "_to",
+    (name) =>
+      Schema.optionalKey(PastDay.annotate({ description: `${name} on this day or earlier; not in the future.` })),
+  ),
+})
+
+/** `x_from` and `x_to` of each name, for days that may lie in the future (D7, §4.4). */
+export const anyDays = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+  ...keyed(
+    names,
+    "",
+    "_from",
+    (name) => Schema.optionalKey(Day.annotate({ description: `${name} on this day or later.` })),
+  ),
+  ...keyed(
+    names,
+    "",
+    "_to",
+    (name) => Schema.optionalKey(Day.annotate({ description: `${name} on this day or earlier.` })),
+  ),
+})
+
+/** `x=true` or `x=false` of each name. */
+export const flags = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+  keyed(
+    names,
+    "",
+    "",
+    (name) => Schema.optionalKey(Schema.Boolean.annotate({ description: `Only rows whose ${name} is this.` })),
+  )
+
+const listed = <Item extends Schema.Codec<string, string>>(item: Item, description: string) =>
+  Schema.optionalKey(
+    Schema.String.annotate({ description }).pipe(Schema.decodeTo(
+      Schema.Array(item),
+      SchemaTransformation.transform({
+        decode: (text): ReadonlyArray<string> => text.split(",").map((word) => word.trim()),
+        encode: (items: ReadonlyArray<string>) => items.join(","),
+      }),
+    )),
+  )
+
+const Word = Schema.String.check(
+  Schema.makeFilter((text: string) => text !== "" && !text.includes("\0"), { message: "must not hold an empty value" }),
+)
+
+/** Equality of each name with one of several comma-separated values. */
+export const texts = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+  keyed(names, "", "", (name) => listed(Word, `${name} is this; several values comma-separated.`))
+
+/** Equality with one of a few words, comma-separated; another word is refused. */
+export const someOf = <const Words extends ReadonlyArray<string>>(words: Words) =>
+  listed(
+    Schema.Literals(words).annotate({ message: `must be of: ${words.join(", ")}` }),
+    `One of ${words.join(", ")}; several comma-separated.`,
+  )
+
+/** A part of the text, whatever the case. `%`, `_` and quotes are text. */
+export const part = (name: string) =>
+  Schema.optionalKey(
+    Schema.String.check(
+      Schema.makeFilter((text: string) => text.trim().length >= 3 && text.length <= 100 && !text.includes("\0"), {
+        message: "must be a part of the text, 3 to 100 characters",
+      }),
+    ).annotate({ description: `A part of ${name}, at least three characters, in any case.` }),
+  )
+
+/** A word that a list of the row holds, such as a tag. */
+export const word = (description: string) => Schema.optionalKey(Word.annotate({ description }))

@@ -5,7 +5,7 @@ import { Model } from "effect/schema"
 import { described } from "../../policy/Access.ts"
 import { date, flag, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent, OnDate } from "../../policy/Filters.ts"
+import { bounds, consistent, OnDate } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { EasternWallClock, NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -54,8 +54,7 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   ...OnDate,
-  min_gap_percentage: Schema.optionalKey(Schema.Finite.annotate({ description: "Gap of at least this, %." })),
-  max_gap_percentage: Schema.optionalKey(Schema.Finite.annotate({ description: "Gap of at most this, %." })),
+  ...bounds("gap_percentage"),
   ...Paging,
 }).check(consistent)
 

@@ -13,7 +13,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const database = yield* Database
-    const { atLeast, atMost, in: oneOf, is } = where(sql)
+    const { in: oneOf, ranges } = where(sql)
 
     const find = flow(
       SqlSchema.findAll({
@@ -33,11 +33,7 @@ export const layer = HttpApiBuilder.group(
             sql.and([
               "anomaly_flagged and daily_volume_ratio > 9",
               ...oneOf("ticker", query.ticker),
-              ...is("date", query.date),
-              ...atLeast("date", query.date_from),
-              ...atMost("date", query.date_to),
-              ...atLeast("gap_percentage", query.min_gap_percentage),
-              ...atMost("gap_percentage", query.max_gap_percentage),
+              ...ranges(query),
             ])
           }
         order by date desc, ticker
