@@ -1,5 +1,6 @@
 /** D31: a row's cells once they are known to be right, or what is wrong with them, by line and column. */
-import { Result, Schema, SchemaIssue } from "effect"
+import { Result, Schema } from "effect"
+import { reasonsIn } from "../policy/Reasons.ts"
 import type { Cells, Dataset } from "./Datasets.ts"
 import type { Row } from "./Rows.ts"
 
@@ -13,21 +14,17 @@ export interface BadRow {
 }
 
 export class BadRows extends Schema.TaggedError<BadRows>()("BadRows", { message: Schema.String }) {}
+
 /** A row that may be inserted, and where it stands in the file. */
 export interface Checked {
   readonly line: number
   readonly cells: Cells
 }
 
-const describe = SchemaIssue.makeFormatterStandardSchemaV1({
-  leafHook: (issue) =>
-    issue._tag === "MissingKey"
-      ? "is missing"
-      : issue._tag === "UnexpectedKey"
-      ? "is not a column of this table"
-      : issue._tag === "InvalidType"
-      ? "must not be empty"
-      : SchemaIssue.defaultLeafHook(issue).replace(/^Expected /, "must be "),
+const reasons = reasonsIn({
+  missing: "is missing",
+  unexpected: "is not a column of this table",
+  wrongType: "must not be empty",
 })
 
 export const checker = ({ row, wrong }: Dataset) => {
@@ -38,9 +35,7 @@ export const checker = ({ row, wrong }: Dataset) => {
   return ({ cells, line, problem }: Row): Result.Result<Checked, ReadonlyArray<BadRow>> => {
     if (problem !== undefined) return Result.fail([{ line, ...problem }])
     return decode({ ...nulls, ...cells }).pipe(
-      Result.mapError(({ issue }) =>
-        describe(issue).issues.map(({ message, path }) => ({ line, column: String(path?.[0] ?? ""), reason: message }))
-      ),
+      Result.mapError(({ issue }) => reasons(issue).map(({ name, reason }) => ({ line, column: name, reason }))),
       Result.flatMap((checked) => {
         const mistake = wrong?.(checked)
         return mistake === undefined ? Result.succeed({ line, cells: checked }) : Result.fail([{ line, ...mistake }])

@@ -1,24 +1,24 @@
 /** §7.2: what no endpoint declares. A request that does not decode is a 422 naming its fields; a defect is a 500. */
-import { Array, Cause, Effect, Layer, Order, SchemaAST, SchemaIssue } from "effect"
+import { Array, Cause, Effect, Layer, Order, SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { Exchange } from "./Exchange.ts"
 import { unknownParameter } from "./Filters.ts"
+import { reasonsIn } from "./Reasons.ts"
+
+const mostReasons = 20
 
 interface Field {
   readonly field: string
   readonly reason: string
 }
 
-const describe = SchemaIssue.makeFormatterStandardSchemaV1({
-  leafHook: (issue) => {
-    if (issue._tag === "MissingKey") return "is required"
-    if (issue._tag === "UnexpectedKey") return unknownParameter
-    // Every parameter is text until it is given twice (D4).
-    if (issue._tag === "InvalidType") return "was given more than once; give it once"
-    return SchemaIssue.defaultLeafHook(issue).replace(/^Expected /, "must be ")
-  },
+/** Every parameter is text until it is given twice (D4). */
+const reasons = reasonsIn({
+  missing: "is required",
+  unexpected: unknownParameter,
+  wrongType: "was given more than once; give it once",
 })
 
 /** Letters to insert, remove or change to get from one word to the other. */
@@ -69,10 +69,8 @@ export class Validation extends HttpApiMiddleware.Service<Validation>()("tickerl
     (failure, { endpoint }) =>
       failure.kind === "Query"
         ? Effect.fail(refusal(
-          describe(failure.cause.issue).issues.slice(0, 20).map((issue) => ({
-            field: String(issue.path?.[0] ?? "query"),
-            reason: issue.message,
-          })).map(suggest(parameters(endpoint))),
+          reasons(failure.cause.issue).slice(0, mostReasons)
+            .map(({ name, reason }) => suggest(parameters(endpoint))({ field: name || "query", reason })),
         ))
         : Effect.die(failure),
   )
