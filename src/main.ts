@@ -2,6 +2,7 @@
 import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Config, Console, Effect, Exit, Layer, Logger, Predicate, Schema, SchemaIssue } from "effect"
 import { CliError, Command } from "effect/cli"
+import { SqlError } from "effect/sql"
 import packageJson from "../package.json" with { type: "json" }
 import * as Keys from "./account/Command.ts"
 import { document } from "./catalogue/OpenApi.ts"
@@ -55,12 +56,16 @@ const misconfigured = ({ cause, message }: Config.ConfigError) =>
     ? describe(cause.issue).issues.map((issue) => `${(issue.path ?? []).join("_")}: ${issue.message}`).join("; ")
     : message
 
+const saidByDatabase = ({ message, reason: { cause } }: SqlError.SqlError) =>
+  Predicate.hasProperty(cause, "message") ? `${cause.message} (${message})` : message
+
 /** One line for what a person can mend; the cause in full for what is our mistake. */
 const explain = (cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
   // The command line says itself what is wrong with its arguments.
   if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return Effect.void
   if (error instanceof Config.ConfigError) return Console.error(`tickerline: configuration: ${misconfigured(error)}`)
+  if (SqlError.isSqlError(error)) return Console.error(`tickerline: the database refused: ${saidByDatabase(error)}`)
   return Cause.hasDies(cause) || !Predicate.hasProperty(error, "message")
     ? Console.error(Cause.pretty(cause))
     : Console.error(`tickerline: ${error.message}`)
