@@ -15,7 +15,11 @@ const tidy = Schema.String.check(
 
 /** Text; stray white space is refused when rows are loaded. */
 export const text = (description: string) =>
-  Model.Field({ select: Schema.String, insert: tidy, json: Schema.String.annotate({ description }) })
+  Model.Field({
+    select: Schema.String,
+    insert: tidy.annotate({ title: "text", description, examples: ["text"] }),
+    json: Schema.String.annotate({ description }),
+  })
 
 const symbol = Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,16}$/, {
   message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets",
@@ -25,7 +29,7 @@ const symbol = Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,16}$/, {
 export const ticker = (description = "The symbol.") =>
   Model.Field({
     select: Schema.String,
-    insert: symbol,
+    insert: symbol.annotate({ title: "symbol", description, examples: ["ZYXA"] }),
     json: Schema.String.annotate({ description, examples: ["ZYXA"] }),
   })
 
@@ -33,13 +37,17 @@ export const ticker = (description = "The symbol.") =>
 export const oneOf = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
     select: Schema.Literals(words),
-    insert: Schema.Literals(words),
+    insert: Schema.Literals(words).annotate({ title: words.join(" | "), description }),
     json: Schema.Literals(words).annotate({ description }),
   })
 
 /** A date without a time. */
 export const date = (description: string) =>
-  Model.Field({ select: Schema.String, insert: Day, json: Schema.String.annotate({ format: "date", description }) })
+  Model.Field({
+    select: Schema.String,
+    insert: Day.annotate({ title: "date", description, examples: ["2026-06-01"] }),
+    json: Schema.String.annotate({ format: "date", description }),
+  })
 
 /** A whole number up to 2^53-1; the driver hands `bigint` over as such, which JSON refuses. */
 export const whole = (description: string) =>
@@ -55,7 +63,7 @@ export const whole = (description: string) =>
       Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
         message: "must be a whole number, at most 9007199254740991",
       }),
-    ),
+    ).annotate({ title: "whole number", description, examples: ["1200000"] }),
     json: Schema.Int.annotate({ description }),
   })
 
@@ -63,7 +71,7 @@ export const whole = (description: string) =>
 export const flag = (description: string) =>
   Model.Field({
     select: Schema.Boolean,
-    insert: Schema.Literals(["true", "false"]),
+    insert: Schema.Literals(["true", "false"]).annotate({ title: "true | false", description }),
     json: Schema.Boolean.annotate({ description }),
   })
 
@@ -71,7 +79,9 @@ export const flag = (description: string) =>
 export const words = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String),
-    insert: Schema.Array(tidy).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+    insert: Schema.Array(tidy).annotate({ title: "list of texts", description, examples: [["8-K", "S-3"]] }).pipe(
+      Schema.withDecodingDefaultKey(Effect.succeed([])),
+    ),
     json: Schema.Array(Schema.String).annotate({ description }),
   })
 
@@ -104,7 +114,11 @@ const canonical = (stored: string) => stored.includes(".") ? stored.replace(/\.?
 const decimal = (integers: number, decimals: number) => (description: string) =>
   Model.Field({
     select: Schema.String,
-    insert: decimalCell(integers, decimals),
+    insert: decimalCell(integers, decimals).annotate({
+      title: `decimal, up to ${decimals} places`,
+      description,
+      examples: ["12.34"],
+    }),
     json: PrintedNumber.annotate({ description }).pipe(Schema.decodeTo(Schema.String, {
       decode: SchemaGetter.transform(String),
       encode: SchemaGetter.transform((stored: string) => JSON.rawJSON(canonical(stored))),

@@ -65,20 +65,20 @@ const WrittenInstant = Schema.String.check(
 /** `dtV`, column `timestamp`: Eastern wall clock, printed verbatim with the suffix. */
 export const EasternWallClock = Model.Field({
   select: wallClockIn(eastern),
-  insert: WrittenWallClock,
+  insert: WrittenWallClock.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
   json: printed("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
 /** `dtU`, column `timestamptz`: an instant, printed on the clock of -05:00. */
 export const UtcInstant = Model.Field({
   select: Schema.DateTimeUtcFromDate,
-  insert: WrittenInstant,
+  insert: WrittenInstant.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: printed("An instant, printed with the fixed offset -05:00."),
 })
 
 /** `dtN`, column `timestamp`: New York wall clock; daylight-time values print one hour earlier. */
 export const NewYorkWallClock = Model.Field({
   select: wallClockIn(newYork),
-  insert: WrittenWallClock,
+  insert: WrittenWallClock.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
   json: printed("A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."),
 })

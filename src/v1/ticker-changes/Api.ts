@@ -12,7 +12,8 @@ export const statuses = ["confirmed", "estimated", "backfill", "reverted", "bloc
 
 const cik = Model.Field({
   select: Schema.String,
-  insert: Schema.String.check(Schema.isPattern(/^\d{10}$/, { message: "must be a CIK of ten digits, zero-padded" })),
+  insert: Schema.String.check(Schema.isPattern(/^\d{10}$/, { message: "must be a CIK of ten digits, zero-padded" }))
+    .annotate({ title: "CIK of ten digits", description: "The issuer's CIK.", examples: ["9990000001"] }),
   json: Schema.String,
 })
 
