@@ -40,7 +40,7 @@ const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(doc
 
 const tickerline = Command.make("tickerline").pipe(
   Command.withDescription("Market-data API over PostgreSQL"),
-  Command.withSubcommands([serve, migrate, Load.command, Keys.command, openapi]),
+  Command.withSubcommands([serve, migrate, Load.load, Load.list, Keys.command, openapi]),
 )
 
 const Logs = Layer.unwrap(Effect.map(

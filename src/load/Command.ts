@@ -1,8 +1,10 @@
-/** `load` on the command line. */
-import { Console, Duration, Effect, Ref, Schedule } from "effect"
+/** `load` and `datasets` on the command line. */
+import { Console, Duration, Effect, Option, Ref, Schedule, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
-import { datasets } from "./Datasets.ts"
+import { datasets, find } from "./Datasets.ts"
+import { describe } from "./Describe.ts"
+import { filesIn } from "./Folder.ts"
 import * as Load from "./Load.ts"
 
 /** On a terminal, a line that is written over; in a file it would be noise. */
@@ -18,27 +20,70 @@ const watched = <A, E, R>(work: Effect.Effect<A, E, R>, progress: Ref.Ref<number
     )
 }
 
-export const command = Command.make(
+const done = (
+  { dropped, rows, table }: Effect.Success<ReturnType<typeof Load.load>>,
+  task: Load.Task,
+  seconds: number,
+) => {
+  const what = task.check === true ? "are right; nothing was loaded" : task.append ? "added" : "loaded"
+  const repeats = dropped === 0 ? "" : `, ${dropped} repeated rows ${task.check === true ? "would be " : ""}dropped`
+  return `${table}: ${rows} rows ${what}${repeats}, in ${seconds.toFixed(1)} s`
+}
+
+const run = Effect.fnUntraced(function* (task: Load.Task) {
+  const progress = yield* Ref.make(0)
+  const [taken, loaded] = yield* Effect.timed(watched(Load.load(task, progress), progress))
+  yield* Console.log(done(loaded, task, Duration.toSeconds(taken)))
+})
+
+class Unloaded extends Schema.TaggedError<Unloaded>()("Unloaded", { message: Schema.String }) {}
+
+/** One file after the other; a bad one does not keep the others from being loaded. */
+const runAll = Effect.fnUntraced(function* (folder: string, how: Pick<Load.Task, "append" | "check">) {
+  const { others, tasks } = yield* filesIn(folder)
+  if (others.length > 0) yield* Console.error(`Not named after a table, and left alone: ${others.join(", ")}`)
+  const bad = yield* Effect.filter(tasks, (task) =>
+    run({ ...task, ...how }).pipe(
+      Effect.as(false),
+      Effect.catchTag(["BadRows", "UnreadableFile"], ({ message }) => Effect.as(Console.error(message), true)),
+    ))
+  if (bad.length > 0) {
+    return yield* new Unloaded({ message: `${bad.length} of ${tasks.length} files were refused; see above.` })
+  }
+})
+
+const misused = new Unloaded({
+  message: "load takes a dataset and a file, or --all with a folder. `load --help` shows examples.",
+})
+
+export const load = Command.make(
   "load",
   {
     dataset: Argument.String("dataset").pipe(
       Argument.withDescription(`One of ${datasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
+      Argument.optional,
     ),
-    file: Argument.String("file").pipe(Argument.withDescription("A .csv, .ndjson or .jsonl file; .gz too")),
+    file: Argument.String("file").pipe(
+      Argument.withDescription("A .csv, .ndjson or .jsonl file; .gz too"),
+      Argument.optional,
+    ),
+    all: Flag.String("all").pipe(
+      Flag.withDescription("Load every file of this folder that is named after a table"),
+      Flag.optional,
+    ),
     append: Flag.Boolean("append").pipe(
       Flag.withDescription("Add to the rows that are there instead of replacing them"),
       Flag.withDefault(false),
     ),
+    check: Flag.Boolean("check").pipe(
+      Flag.withDescription("Only say whether it could be loaded, and leave everything as it was"),
+      Flag.withDefault(false),
+    ),
   },
-  Effect.fnUntraced(function* (options) {
-    const progress = yield* Ref.make(0)
-    const [taken, { dropped, rows, table }] = yield* Effect.timed(watched(Load.load(options, progress), progress))
-    const repeats = dropped === 0 ? "" : `, ${dropped} repeated rows dropped`
-    yield* Console.log(
-      `${table}: ${rows} rows ${options.append ? "added" : "loaded"}${repeats}, in ${
-        Duration.toSeconds(taken).toFixed(1)
-      } s`,
-    )
+  Effect.fnUntraced(function* ({ all, append, check, dataset, file }) {
+    if (Option.isSome(all) && Option.isNone(dataset)) return yield* runAll(all.value, { append, check })
+    if (Option.isSome(all) || Option.isNone(dataset) || Option.isNone(file)) return yield* misused
+    return yield* run({ dataset: dataset.value, file: file.value, append, check })
   }),
 ).pipe(
   Command.withDescription("Replace a dataset's rows with those of a file; a bad row refuses the whole file"),
@@ -48,6 +93,28 @@ export const command = Command.make(
       command: "npm run tickerline -- load intraday-runners today.ndjson.gz --append",
       description: "Add today's sessions",
     },
+    { command: "npm run tickerline -- load --all exports --check", description: "See whether a whole folder is right" },
   ]),
   Command.provide(Connection.migrated),
+)
+
+export const list = Command.make(
+  "datasets",
+  {
+    dataset: Argument.String("dataset").pipe(Argument.withDescription("Only this one"), Argument.optional),
+  },
+  Effect.fnUntraced(function* ({ dataset }) {
+    const one = Option.map(dataset, find)
+    if (Option.isNone(one)) return yield* Console.log(datasets.map(describe).join("\n"))
+    if (one.value !== undefined) return yield* Console.log(describe(one.value))
+    return yield* new Unloaded({
+      message: `There is no dataset ${Option.getOrElse(dataset, () => "")}; \`datasets\` lists all.`,
+    })
+  }),
+).pipe(
+  Command.withDescription("List the tables that load fills: columns, kinds and an example row"),
+  Command.withExamples([
+    { command: "npm run --silent tickerline -- datasets", description: "All of them" },
+    { command: "npm run --silent tickerline -- datasets news", description: "One of them" },
+  ]),
 )

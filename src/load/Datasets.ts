@@ -1,7 +1,17 @@
 /** D30: the tables that `load` fills, each with the row that says what its columns are. */
 import type { Schema } from "effect"
+import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
+import { DilutiveSecurity, strayColumn } from "../v1/dilution-data/Api.ts"
+import { GapStatAdvanced } from "../v1/gap-stats/Api.ts"
 import { HistoricalTicker } from "../v1/historical-tickers/Api.ts"
 import { IntradayRunner } from "../v1/intraday-runners/Api.ts"
+import { ComplianceNotice } from "../v1/nasdaq-compliance/Api.ts"
+import { NewsItem } from "../v1/news/Api.ts"
+import { PremarketStat } from "../v1/premarket-stats/Api.ts"
+import { PumpAndDumpSuspect } from "../v1/pump-and-dump-tracker/Api.ts"
+import { Registration } from "../v1/registrations/Api.ts"
+import { ResearchReport } from "../v1/research-reports/Api.ts"
+import { SplitStatus } from "../v1/split-status/Api.ts"
 import { TickerChange } from "../v1/ticker-changes/Api.ts"
 
 /** A row as a file writes it: every cell is text, a list of texts, or null. */
@@ -35,6 +45,16 @@ export const datasets: ReadonlyArray<Dataset> = [
     repeats: "dropped",
   },
   { table: "intraday_runners", row: IntradayRunner.insert, key: ["ticker", "date"], repeats: "refused" },
+  { table: "dilution_data", row: DilutiveSecurity.insert, key: ["id"], repeats: "refused", wrong: strayColumn },
+  { table: "registrations", row: Registration.insert, key: ["id"], repeats: "refused" },
+  { table: "pump_and_dump_tracker", row: PumpAndDumpSuspect.insert, key: ["ticker"], repeats: "refused" },
+  { table: "split_status", row: SplitStatus.insert, key: ["id"], repeats: "refused" },
+  { table: "nasdaq_compliance", row: ComplianceNotice.insert, key: ["id"], repeats: "refused" },
+  { table: "news", row: NewsItem.insert, key: ["id"], repeats: "refused" },
+  { table: "gap_stats", row: GapStatAdvanced.insert, key: ["ticker", "date"], repeats: "refused" },
+  { table: "premarket_stats", row: PremarketStat.insert, key: ["ticker", "date"], repeats: "refused" },
+  { table: "afterhours_stats", row: AfterhoursStat.insert, key: ["ticker", "date"], repeats: "refused" },
+  { table: "research_reports", row: ResearchReport.insert, key: ["report_id"], repeats: "refused" },
 ]
 
 /** By the name of its table or of its endpoint. */

@@ -3,7 +3,7 @@
  * table, in the schema `loading`, and takes its place in one moment; readers see the old rows until then.
  */
 import { PgTypes } from "@effect/sql-pg"
-import { Array, Console, Effect, Ref, Result, Schedule, Schema, Stream } from "effect"
+import { Array, Console, Data, Effect, Ref, Result, Schedule, Schema, Stream } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { type BadRow, type Checked, checker, mostBadRows, refused } from "./Check.ts"
 import { type Cells, type Dataset, datasets, find } from "./Datasets.ts"
@@ -36,6 +36,12 @@ const columnsOf = Effect.fnUntraced(function* (table: string) {
     order by attnum
   `
 })
+
+interface Counts {
+  rows: number
+  /** Rows that repeated another and were left out (D22). */
+  dropped: number
+}
 
 type Batch = ReadonlyArray<Checked>
 
@@ -96,7 +102,7 @@ const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path
   const insert = yield* inserter(target, columns)
   const check = checker(dataset)
   const bad: BadRow[] = []
-  const counts = { rows: 0, dropped: 0 }
+  const counts: Counts = { rows: 0, dropped: 0 }
 
   const insertBatch = Effect.fnUntraced(function* (batch: Batch) {
     const inserted = yield* insert(batch)
@@ -153,35 +159,46 @@ const alone = Effect.fnUntraced(function* (table: string) {
   yield* sql`select pg_advisory_xact_lock(hashtext(${`load ${table}`}))`
 })
 
-const replace = Effect.fnUntraced(function* (dataset: Dataset, path: string, progress: Ref.Ref<number>) {
+/** Undoes a load that was only a check; not an error, but the one way out of a transaction without a commit. */
+class Rehearsal extends Data.TaggedError("Rehearsal")<{ readonly counts: Counts }> {}
+
+const replace = Effect.fnUntraced(function* (dataset: Dataset, { check, file }: Task, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const { table } = dataset
-  yield* alone(table)
   yield* sql`create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including all)`
-  const counts = yield* fill(`loading.${table}`, dataset, path, progress)
+  const counts = yield* fill(`loading.${table}`, dataset, file, progress)
+  if (check === true) return counts
   yield* sql`analyze ${sql("loading")}.${sql(table)}`
   yield* swap(table)
   return counts
 })
 
-const append = Effect.fnUntraced(function* (dataset: Dataset, path: string, progress: Ref.Ref<number>) {
-  yield* alone(dataset.table)
-  return yield* fill(`public.${dataset.table}`, dataset, path, progress)
-})
+/** What is to be loaded, and how. */
+export interface Task {
+  /** The name of a table or of its endpoint. */
+  readonly dataset: string
+  readonly file: string
+  /** Adds to the rows that are there instead of replacing them. */
+  readonly append: boolean
+  /** Only checks, to the last row, and leaves everything as it was. */
+  readonly check?: boolean
+}
 
 /** Loads a file into a dataset. `progress` counts the rows that have arrived. */
-export const load = Effect.fnUntraced(function* (
-  options: { readonly dataset: string; readonly file: string; readonly append: boolean },
-  progress: Ref.Ref<number>,
-) {
+export const load = Effect.fnUntraced(function* (task: Task, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
-  const dataset = find(options.dataset)
+  const dataset = find(task.dataset)
   if (dataset === undefined) {
     const known = datasets.map(({ table }) => table).join(", ")
-    return yield* new UnknownDataset({ message: `There is no dataset ${options.dataset}. There are: ${known}.` })
+    return yield* new UnknownDataset({ message: `There is no dataset ${task.dataset}. There are: ${known}.` })
   }
-  const counts = yield* sql.withTransaction(
-    options.append ? append(dataset, options.file, progress) : replace(dataset, options.file, progress),
+  const counts = yield* alone(dataset.table).pipe(
+    Effect.andThen(
+      task.append ? fill(`public.${dataset.table}`, dataset, task.file, progress) : replace(dataset, task, progress),
+    ),
+    Effect.flatMap((counts) => task.check === true ? Effect.fail(new Rehearsal({ counts })) : Effect.succeed(counts)),
+    sql.withTransaction,
+    Effect.catchTag("Rehearsal", ({ counts }) => Effect.succeed(counts)),
   )
   return { table: dataset.table, ...counts }
 })

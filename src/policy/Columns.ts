@@ -26,11 +26,11 @@ const symbol = Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,16}$/, {
 }))
 
 /** A ticker symbol. */
-export const ticker = (description = "The symbol.") =>
+export const ticker = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
     select: Schema.String,
-    insert: symbol.annotate({ title: "symbol", description, examples: ["ZYXA"] }),
-    json: Schema.String.annotate({ description, examples: ["ZYXA"] }),
+    insert: symbol.annotate({ title: "symbol", description, examples: [example] }),
+    json: Schema.String.annotate({ description, examples: [example] }),
   })
 
 /** One of a few words. */
@@ -127,6 +127,9 @@ const decimal = (integers: number, decimals: number) => (description: string) =>
 
 /** A price in USD, up to four decimals: `numeric(18,4)`. */
 export const price = decimal(14, 4)
+
+/** A price in USD, up to three decimals (§2.5): `numeric(18,3)`. */
+export const priceToThousandth = decimal(15, 3)
 
 /** An amount in USD, up to two decimals: `numeric(20,2)`. */
 export const money = decimal(18, 2)

@@ -11,7 +11,7 @@ import { Ticker } from "../../policy/Tickers.ts"
 /** A row of the table: a former name known without an event. */
 export class HistoricalTicker extends Model.Class<HistoricalTicker>("HistoricalTickerRow")({
   ticker: ticker("The symbol asked for."),
-  former_ticker: ticker("A symbol it had before."),
+  former_ticker: ticker("A symbol it had before.", "ZYXB"),
   date: orNull(date("The day it was given up.")),
 }) {}
 

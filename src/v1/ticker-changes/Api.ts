@@ -20,7 +20,7 @@ const cik = Model.Field({
 /** A row of the table; the endpoint shows three of its columns. */
 export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   old_ticker: ticker("The symbol given up."),
-  new_ticker: ticker("The symbol taken."),
+  new_ticker: ticker("The symbol taken.", "ZYXB"),
   effective_date: date("The first day of the new symbol."),
   cik: orNull(cik),
   company_name: orNull(text("The issuer's name.")),

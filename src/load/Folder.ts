@@ -1,0 +1,38 @@
+/** Which files of a folder are named after a table, and so say by themselves where they belong. */
+import { Effect, FileSystem, Path, Schema } from "effect"
+import { datasets } from "./Datasets.ts"
+
+export class UnclearFolder extends Schema.TaggedError<UnclearFolder>()("UnclearFolder", { message: Schema.String }) {}
+
+const named = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
+
+const tableOf = (file: string) => {
+  const name = named.exec(file)?.[1]?.replaceAll("-", "_")
+  return datasets.find(({ table }) => table === name)?.table
+}
+
+/** One file a table, in the order of the datasets; `others` are not named after any. */
+export const filesIn = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const names = yield* Effect.mapError(
+    fs.readDirectory(folder),
+    (error) => new UnclearFolder({ message: `${folder} cannot be read: ${error.reason._tag}.` }),
+  )
+  const found = datasets.map(({ table }) => ({ table, files: names.filter((name) => tableOf(name) === table) }))
+  const twice = found.find(({ files }) => files.length > 1)
+  if (twice !== undefined) {
+    return yield* new UnclearFolder({
+      message: `${twice.table} has two files in ${folder}: ${twice.files.join(", ")}.`,
+    })
+  }
+  const tasks = found.flatMap(({ files, table }) =>
+    files.map((file) => ({ dataset: table, file: path.join(folder, file) }))
+  )
+  if (tasks.length === 0) {
+    return yield* new UnclearFolder({
+      message: `No file in ${folder} is named after a table, like ${datasets[0]?.table}.csv. \`datasets\` lists them.`,
+    })
+  }
+  return { tasks, others: names.filter((name) => tableOf(name) === undefined).toSorted() }
+})
