@@ -2,10 +2,11 @@
  * What surrounds every response, whoever produced it (D12, D14): request id, version, the headers gathered in the
  * exchange; and the answers that no endpoint gives: 301, 400, 404, 405, preflight.
  */
-import { Config, Context, Effect, Layer, Option, Schema } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Endpoints from "./catalogue/Endpoints.ts"
+import * as Cors from "./Cors.ts"
 import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "./policy/Errors.ts"
 import * as Exchange from "./policy/Exchange.ts"
 import * as Lifecycle from "./policy/Lifecycle.ts"
@@ -15,13 +16,7 @@ type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
 /** Where clients reach the service: what `Link` headers start with. */
 export const BaseUrl = Context.Reference<string>("tickerline/Edge/BaseUrl", { defaultValue: () => "" })
 
-/** Origins whose pages may call the API (D10); none unless configured. */
-const Origins = Config.String("CORS_ORIGINS").pipe(
-  Config.withDefault(""),
-  Config.map((text) => text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "")),
-)
-
-const allowed = "GET, HEAD"
+const { allowed } = Cors
 const keptId = /^[A-Za-z0-9._-]{1,128}$/
 
 const requestId = (request: HttpServerRequest.HttpServerRequest) => {
@@ -67,7 +62,11 @@ const isDecodable = (target: string) => {
   }
 }
 
-const pathOf = (target: string) => target.split("?", 1)[0] ?? target
+/** The path as routes are written; what cannot be decoded stays as it is. */
+const pathOf = (target: string) => {
+  const path = target.split("?", 1)[0] ?? target
+  return isDecodable(path) ? decodeURI(path) : path
+}
 
 const nothingAt = (path: string) =>
   notFound(
@@ -77,32 +76,41 @@ const nothingAt = (path: string) =>
     404,
   )
 
-/** D10: an endpoint that is deprecated says so to a wrong method too (D14). */
 const wrongMethod = (method: string, path: string): Answer =>
   Option.match(Endpoints.at(path), {
     onNone: () => nothingAt(path),
-    onSome: ({ life, row }) =>
-      (Option.isSome(life) ? Lifecycle.announce(life.value) : Effect.void).pipe(
-        Effect.andThen(methodNotAllowed(
-          new MethodNotAllowed({ error: { message: `${row.path} answers ${allowed}, not ${method}.` } }),
-          405,
-        )),
+    onSome: ({ row }) =>
+      methodNotAllowed(
+        new MethodNotAllowed({ error: { message: `${row.path} answers ${allowed}, not ${method}.` } }),
+        405,
       ),
   })
 
 const preflight = HttpServerResponse.empty({ status: 204, headers: { Allow: allowed } })
 
+const unreadable = (message: string) => Option.some(badRequest(new BadRequest({ error: { message } }), 400))
+
+/** RFC 9112: HTTP/1.1 names a host, 1.0 need not. */
+const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
+  headers["host"] === undefined && Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.1"
+
 /** The answer to a request that must not reach an endpoint. */
-const early = ({ method, url }: HttpServerRequest.HttpServerRequest): Option.Option<Answer> => {
-  if (!isDecodable(url)) {
-    return Option.some(badRequest(
-      new BadRequest({ error: { message: "The URL cannot be decoded: a % must be followed by two digits of UTF-8." } }),
-      400,
-    ))
-  }
+const early = (request: HttpServerRequest.HttpServerRequest, path: string): Option.Option<Answer> => {
+  const { method, url } = request
+  if (lacksHost(request)) return unreadable("The request names no Host.")
+  if (!isDecodable(url)) return unreadable("The URL cannot be decoded: a % must be followed by two digits of UTF-8.")
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflight))
-  return method === "GET" || method === "HEAD" ? Option.none() : Option.some(wrongMethod(method, pathOf(url)))
+  // The router would take what follows for the query.
+  if (/[;#]/.test(path) && !path.startsWith("/enterprise/v1/")) return Option.some(nothingAt(path))
+  return method === "GET" || method === "HEAD" ? Option.none() : Option.some(wrongMethod(method, path))
 }
+
+/** An endpoint that is deprecated says so before it is reached, too (D14). */
+const announceEndpoint = (path: string) =>
+  Option.match(Option.flatMap(Endpoints.at(path), ({ life }) => life), {
+    onNone: () => Effect.void,
+    onSome: Lifecycle.announce,
+  })
 
 /** D26: a retired version says so on every response, and is gone after its sunset. */
 const version = Effect.fnUntraced(function* (path: string) {
@@ -118,55 +126,21 @@ const version = Effect.fnUntraced(function* (path: string) {
 const Surroundings = HttpRouter.middleware(
   Effect.gen(function* () {
     const base = yield* BaseUrl
+    Option.map(yield* Lifecycle.VersionLifecycle, Lifecycle.promised)
     return (served) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
         const exchange = Exchange.make(requestId(request), request.url)
-        return Option.getOrElse(early(request), () =>
-          Effect.flatMap(version(pathOf(request.url)), (gone) => Option.getOrElse(gone, () => served))).pipe(
-            HttpEffect.withPreResponseHandler((_, response) =>
-              Effect.succeed(gathered(exchange, base, response))
-            ),
+        const path = pathOf(request.url)
+        return Effect.flatMap(version(path), (gone) =>
+          Option.match(early(request, path), {
+            onSome: (answer) => Effect.andThen(announceEndpoint(path), answer),
+            onNone: () => Option.getOrElse(gone, () => served),
+          })).pipe(
+            HttpEffect.withPreResponseHandler((_, response) => Effect.succeed(gathered(exchange, base, response))),
             Effect.provideService(Exchange.Exchange, exchange),
           )
       })
   }),
-  { global: true },
-)
-
-/** Browsers of configured origins may read everything that the exchange says. */
-const exposedHeaders = [
-  "Deprecation",
-  "Link",
-  "Retry-After",
-  "Sunset",
-  "X-API-Version",
-  "X-Dropped-Tickers",
-  "X-Request-Id",
-]
-
-const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined): Record<string, string> =>
-  origin === undefined || !origins.includes(origin) ? {} : {
-    "Access-Control-Allow-Origin": origin,
-    "Access-Control-Allow-Methods": allowed,
-    "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match",
-    "Access-Control-Expose-Headers": exposedHeaders.join(", "),
-    "Access-Control-Max-Age": "86400",
-  }
-
-const Cors = HttpRouter.middleware(
-  Effect.map(
-    Origins,
-    (origins) => (served) =>
-      Effect.flatMap(
-        HttpServerRequest.HttpServerRequest,
-        (request) =>
-          HttpEffect.withPreResponseHandler(served, (_, response) =>
-            Effect.succeed(HttpServerResponse.setHeaders(response, {
-              ...(origins.length === 0 ? {} : { Vary: "Origin" }),
-              ...corsHeaders(origins, request.headers["origin"]),
-            }))),
-      ),
-  ),
   { global: true },
 )
 
@@ -175,9 +149,11 @@ const Legacy = HttpRouter.add(
   "GET",
   "/enterprise/v1/*",
   (request) =>
-    Effect.succeed(HttpServerResponse.redirect(request.url.replace("/enterprise/v1", "/v1"), { status: 301 })),
+    request.url.startsWith("/enterprise/v1/")
+      ? Effect.succeed(HttpServerResponse.redirect(request.url.replace("/enterprise/v1", "/v1"), { status: 301 }))
+      : nothingAt(pathOf(request.url)),
 )
 
 const Nowhere = HttpRouter.add("GET", "/*", (request) => nothingAt(pathOf(request.url)))
 
-export const layer = Layer.mergeAll(Cors, Surroundings, Legacy, Nowhere)
+export const layer = Layer.mergeAll(Cors.layer, Surroundings, Legacy, Nowhere)

@@ -3,6 +3,7 @@ import { Effect, FileSystem, Option, Path, Redacted, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { hasher } from "./account/Key.ts"
 import * as Keys from "./account/Keys.ts"
+import { datasets } from "./load/Datasets.ts"
 import { load } from "./load/Load.ts"
 
 const samples = new URL("../samples/", import.meta.url)
@@ -49,10 +50,17 @@ const demoKey = Effect.fnUntraced(function* (home: string) {
   return key
 })
 
-/** The demo key; sample data are loaded once, into a database that has no account yet. */
+/** Rows that somebody loaded before are not replaced by samples. */
+const isBare = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* Effect.forEach(datasets, ({ table }) => sql`select 1 from ${sql(table)} limit 1`)
+  return found.every((rows) => rows.length === 0)
+})
+
+/** The demo key; sample data are loaded once, into a database that has no account and no row yet. */
 export const prepare = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
   const accounts = yield* sql`select 1 from accounts limit 1`
-  if (accounts.length === 0) yield* loadSamples
+  if (accounts.length === 0 && (yield* isBare)) yield* loadSamples
   return yield* demoKey(home)
 })

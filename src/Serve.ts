@@ -1,6 +1,6 @@
 /** `serve`: the database made ready, the socket opened, and a first request to try. */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Config, Console, Effect, Layer, Option } from "effect"
+import { Config, Console, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { createServer, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
@@ -14,9 +14,15 @@ import * as Server from "./Server.ts"
 const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
 
+const WebAddress = Schema.URLFromString.check(
+  Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
+    expected: "an address that starts with http:// or https://",
+  }),
+)
+
 /** Where clients reach the service, without a slash at the end. */
 const Base = Effect.gen(function* () {
-  const configured = yield* Config.option(Config.URL("BASE_URL"))
+  const configured = yield* Config.option(Config.schema(WebAddress, "BASE_URL"))
   const [host, port] = [yield* Host, yield* Port]
   const local = `http://${
     host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
@@ -43,8 +49,14 @@ const refuseMalformed = (error: NodeJS.ErrnoException, socket: Duplex) => {
   ].join("\r\n"))
 }
 
+/** What Node would answer by itself goes the way of every request. */
+const makeServer = () => {
+  const server = createServer({ requireHostHeader: false }).on("clientError", refuseMalformed)
+  return server.on("checkExpectation", (request, response) => server.emit("request", request, response))
+}
+
 const Socket = Layer.unwrap(Effect.gen(function* () {
-  return NodeHttpServer.layer(() => createServer().on("clientError", refuseMalformed), {
+  return NodeHttpServer.layer(() => makeServer(), {
     host: yield* Host,
     port: yield* Port,
   })

@@ -1,13 +1,13 @@
 /** The command line. Results go to standard output, everything else to standard error; a command exits with 0 or 1. */
 import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Config, Console, Effect, Exit, Layer, Logger, Predicate, Schema, SchemaIssue } from "effect"
-import { CliError, Command } from "effect/cli"
-import { SqlError } from "effect/sql"
+import { Cause, Config, Console, Effect, Exit, Layer, Logger } from "effect"
+import { Command } from "effect/cli"
 import packageJson from "../package.json" with { type: "json" }
 import * as Keys from "./account/Command.ts"
 import { document } from "./catalogue/OpenApi.ts"
 import * as Connection from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
+import { explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
 import * as Serve from "./Serve.ts"
 
@@ -45,38 +45,15 @@ const tickerline = Command.make("tickerline").pipe(
 
 const Logs = Layer.unwrap(Effect.map(
   Config.Literals(["pretty", "json"], "LOG_FORMAT").pipe(Config.withDefault("pretty")),
-  (format) => Logger.layer([format === "json" ? Logger.consoleJson : Logger.consolePretty()]),
+  (format) => Logger.layer([format === "json" ? Logger.withConsoleError(Logger.formatJson) : Logger.consolePretty()]),
 )).pipe(Layer.merge(Layer.succeed(Logger.LogToStderr, true)))
-
-const describe = SchemaIssue.makeFormatterStandardSchemaV1()
-
-/** `PORT: Expected a string representing a finite number` */
-const misconfigured = ({ cause, message }: Config.ConfigError) =>
-  Schema.isSchemaError(cause)
-    ? describe(cause.issue).issues.map((issue) => `${(issue.path ?? []).join("_")}: ${issue.message}`).join("; ")
-    : message
-
-const saidByDatabase = ({ message, reason: { cause } }: SqlError.SqlError) =>
-  Predicate.hasProperty(cause, "message") ? `${cause.message} (${message})` : message
-
-/** One line for what a person can mend; the cause in full for what is our mistake. */
-const explain = (cause: Cause.Cause<unknown>) => {
-  const error = Cause.squash(cause)
-  // The command line says itself what is wrong with its arguments.
-  if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return Effect.void
-  if (error instanceof Config.ConfigError) return Console.error(`tickerline: configuration: ${misconfigured(error)}`)
-  if (SqlError.isSqlError(error)) return Console.error(`tickerline: the database refused: ${saidByDatabase(error)}`)
-  return Cause.hasDies(cause) || !Predicate.hasProperty(error, "message")
-    ? Console.error(Cause.pretty(cause))
-    : Console.error(`tickerline: ${error.message}`)
-}
 
 /** A service that is told to stop has done its work. */
 const serving = process.argv[2] === "serve"
 
 tickerline.pipe(
   Command.run({ version: packageJson.version }),
-  Effect.provide(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Logs)),
+  Effect.provide(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Logs, presenter)),
   Effect.tapCause(explain),
   (program) =>
     NodeRuntime.runMain(program, {

@@ -1,7 +1,8 @@
-/** What surrounds every response (§9.1, D10 to D14), seen through plain sockets: no client puts a URL right on the way. */
+/** What surrounds every response (§9.1, D10 to D14), through plain sockets: no client puts a URL right on the way. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, ConfigProvider, Context, Effect, Layer, Option, Schedule, Schema } from "effect"
+import { Arbitrary, Clock, ConfigProvider, Context, Effect, Layer, Option, Schedule, Schema, Tracer } from "effect"
+import { SqlClient } from "effect/sql"
 import { TestConsole } from "effect/testing"
 import { type IncomingHttpHeaders, request } from "node:http"
 import { connect, createServer } from "node:net"
@@ -97,10 +98,10 @@ const assertError = (answer: Wire, status: number, code: string) => {
 }
 
 /** What belongs to one answer alone, or to the way in which its body was sent. */
-const ofOneAnswer = ["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"]
+const ofOneAnswer = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
 
 const withoutIds = (headers: IncomingHttpHeaders) =>
-  Object.entries(headers).filter(([name]) => !ofOneAnswer.includes(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
+  Object.entries(headers).filter(([name]) => !ofOneAnswer.has(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
 
 const deprecation = ["deprecation", "link"] as const
 
@@ -309,6 +310,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     "/V1/intraday-runners",
     "/v1/intraday-runners/1",
     "/v1/intraday-runners.json",
+    "/v1/intraday-runners;page=2",
     "/intraday-runners",
     "/enterprise",
     "/enterprise/v2/news",
@@ -513,6 +515,19 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
+  it.effect("D4 D11 a flood of unknown parameters gets a short answer at once", () =>
+    Effect.gen(function* () {
+      const flood = Array.from({ length: 1800 }, (_, number) => `p${number}=1`).join("&")
+      const start = yield* Clock.currentTimeMillis
+      const answer = yield* send(`/v1/intraday-runners?${flood}`)
+      assertError(answer, 422, "validation_error")
+      assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
+      assert.isBelow(answer.text.length, 10_000)
+      const long = yield* send(`/v1/intraday-runners?${"n".repeat(12_000)}=1`)
+      assertError(long, 422, "validation_error")
+      assert.isBelow(long.text.length, 1000)
+    }))
+
   it.effect("D14 odd headers break nothing", () =>
     Effect.gen(function* () {
       const odd: ReadonlyArray<Record<string, string>> = [
@@ -552,7 +567,8 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       const listening = yield* port
       const requests = [
         "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
-        "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+        "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+        "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
         "GET /endpoints HTTP/1.0\r\n\r\n",
         "GET http://x/endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
         "\r\nGET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -584,6 +600,55 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         assert.strictEqual(answer.status, status, bytes)
         assertSurrounded(answer)
       }
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Unexpected failures and traces
+// ---------------------------------------------------------------------------------------------------------------------
+
+const spans: Array<Tracer.Span> = []
+
+const recorder = Layer.succeed(
+  Tracer.Tracer,
+  Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    },
+  }),
+)
+
+layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true })("Edge over a broken table", (it) => {
+  it.effect("§7.2 D11 what nobody expected is 500 internal_error: no SQL, no stack, not even the cause", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`alter table intraday_runners rename column gap_percentage to gone`
+      const answer = yield* send("/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
+      assertError(answer, 500, "internal_error")
+      assert.strictEqual(answer.headers["x-request-id"], "my-id")
+      assert.deepStrictEqual(Object.keys(Object(at(answer.body, "error"))), ["code", "message"])
+      assert.notMatch(answer.text, /gap_percentage|gone|column|select|sql|\.ts|Error:|\bat /i)
+      assert.isUndefined(answer.headers["retry-after"])
+      const head = yield* send("/v1/intraday-runners", { method: "HEAD" })
+      assert.strictEqual(head.status, 500)
+      assertSurrounded(head)
+    }))
+
+  it.effect("D12 W3C traceparent is continued, and nonsense starts a trace of its own", () =>
+    Effect.gen(function* () {
+      const [trace, parent] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"]
+      spans.length = 0
+      yield* send("/health/live", { headers: { traceparent: `00-${trace}-${parent}-01` } })
+      const continued = spans.find((span) => span.kind === "server")
+      assert.strictEqual(continued?.traceId, trace)
+      assert.strictEqual(continued === undefined ? "" : Option.getOrUndefined(continued.parent)?.spanId, parent)
+      spans.length = 0
+      yield* send("/health/live", { headers: { traceparent: "00-zz-zz-01" } })
+      const own = spans.find((span) => span.kind === "server")
+      assert.match(own?.traceId ?? "", /^[0-9a-f]{32}$/)
+      assert.notStrictEqual(own?.traceId, trace)
     }))
 })
 
@@ -703,7 +768,7 @@ const served = Layer.effect(
       ),
     ))
     yield* talk(listening, "GET /health/ready HTTP/1.0\r\n\r\n").pipe(
-      Effect.filterOrFail((text) => text.startsWith("HTTP/1.1 200"), (text) => new Error(text)),
+      Effect.filterOrFail((text) => text.startsWith("HTTP/1.1 200")),
       Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 }),
     )
     return listening

@@ -1,15 +1,24 @@
 /** `keys` on the command line. */
-import { Console, Effect, Option } from "effect"
+import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
 import { tiers } from "../policy/Access.ts"
 import { Day } from "../policy/Dates.ts"
 import * as Keys from "./Keys.ts"
 
+const AccountName = Schema.String.check(
+  Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
+    message: "must not be empty, start or end with white space or contain control characters",
+  }),
+)
+
 const create = Command.make(
   "create",
   {
-    account: Flag.String("account").pipe(Flag.withDescription("Its name; the account is made where there is none")),
+    account: Flag.String("account").pipe(
+      Flag.withSchema(AccountName),
+      Flag.withDescription("Its name; the account is made where there is none"),
+    ),
     tier: Flag.Literals("tier", tiers).pipe(Flag.withDescription("The account's tier from now on")),
     email: Flag.String("email").pipe(Flag.withDescription("Contact address of the account"), Flag.optional),
     expires: Flag.String("expires").pipe(

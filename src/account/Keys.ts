@@ -63,7 +63,7 @@ export const list = Effect.gen(function* () {
             else 'active'
           end as status,
           to_char(api_keys.created_at, 'YYYY-MM-DD') as created,
-          to_char(expires_at, 'YYYY-MM-DD') as expires,
+          to_char(expires_at at time zone 'America/New_York' - interval '1 day', 'YYYY-MM-DD') as expires,
           to_char(last_used_at, 'YYYY-MM-DD HH24:MI:SS') as last_used
         from api_keys join accounts using (account_id) order by key_id
       `,

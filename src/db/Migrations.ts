@@ -5,15 +5,19 @@ import { SqlClient } from "effect/sql"
 
 const directory = new URL("../../sql/migrations/", import.meta.url)
 
-/** The driver takes one statement a call. Bodies of functions, between `$$`, keep their semicolons. */
-export const statements = (script: string): ReadonlyArray<string> =>
-  script
-    .split(/(\$\$[\s\S]*?\$\$)/)
-    .map((part, index) => index % 2 === 1 ? part : part.replace(/--.*$/gm, "").replace(/;\s*$/gm, "\0"))
-    .join("")
-    .split("\0")
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== "")
+/** Literals, quoted names, bodies between `$$` and comments, in which a semicolon ends nothing. */
+const tokens =
+  /'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$|--[^\n]*|\/\*[\s\S]*?\*\/|;|[^'"$;/-]+|[\s\S]/g
+
+/** The driver takes one statement a call. */
+export const statements = (script: string): ReadonlyArray<string> => {
+  const found = [""]
+  for (const [token] of script.matchAll(tokens)) {
+    if (token === ";") found.push("")
+    else if (!token.startsWith("--") && !token.startsWith("/*")) found.push(`${found.pop() ?? ""}${token}`)
+  }
+  return found.map((statement) => statement.trim()).filter((statement) => statement !== "")
+}
 
 const loader = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -30,7 +34,17 @@ const loader = Effect.gen(function* () {
   ])))
 }).pipe(Effect.orDie, Effect.flatten)
 
-/** The migrations it applied, oldest first. */
-export const run = PgMigrator.run({ loader, table: "tickerline_migrations" })
+const turn = 7_101_884
+
+/** The migrations it applied, oldest first. Of several processes one works and the others wait, however long. */
+export const run = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.withTransaction(Effect.gen(function* () {
+    yield* sql`set local lock_timeout = 0`
+    yield* sql`set local statement_timeout = 0`
+    yield* sql`select pg_advisory_xact_lock(${turn}::int8)`
+    return yield* PgMigrator.run({ loader, table: "tickerline_migrations" })
+  }))
+})
 
 export const layer = Layer.effectDiscard(run)

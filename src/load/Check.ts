@@ -1,8 +1,9 @@
 /** D31: a row's cells once they are known to be right, or what is wrong with them, by line and column. */
 import { Result, Schema } from "effect"
-import { reasonsIn } from "../policy/Reasons.ts"
-import type { Cells, Dataset } from "./Datasets.ts"
-import type { Row } from "./Rows.ts"
+import { type Reason, reasonsIn } from "../policy/Reasons.ts"
+import type { Dataset } from "./Datasets.ts"
+import type { Cells } from "./Row.ts"
+import type { Row, WrongHeader } from "./Row.ts"
 
 /** No more than these are shown, and none beyond them is looked for. */
 export const mostBadRows = 20
@@ -21,31 +22,56 @@ export interface Checked {
   readonly cells: Cells
 }
 
-const reasons = reasonsIn({
+const words = {
   missing: "is missing",
   unexpected: "is not a column of this table",
   wrongType: "must not be empty",
-})
+}
 
+const reasons = reasonsIn(words)
+
+/** A cell of the other sort decodes as badly as an empty one, but that is not what is wrong with it. */
+const ofTheOtherSort = (cell: Cells[string]) =>
+  Array.isArray(cell) ? "must be text, not an array" : `must be a JSON array of strings, like ["8-K","S-3"]`
+
+/** How the rows of a dataset are checked, and before them the names of its columns. */
 export const checker = ({ row, wrong }: Dataset) => {
   const decode = Schema.decodeUnknownResult(row, { onExcessProperty: "error", errors: "all" })
   const nulls = Object.fromEntries(
     Object.entries(row.fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null]),
   )
-  return ({ cells, line, problem }: Row): Result.Result<Checked, ReadonlyArray<BadRow>> => {
+  const required = Result.match(decode(nulls), {
+    onSuccess: () => [],
+    onFailure: ({ issue }) => reasons(issue).map(({ name }) => name),
+  })
+
+  const wrongHeader: WrongHeader = (names) => [
+    ...names.filter((name) => !Object.hasOwn(row.fields, name)).map((column) => ({ column, reason: words.unexpected })),
+    ...required.filter((name) => !names.includes(name)).map((column) => ({ column, reason: words.missing })),
+  ]
+
+  const mistakes = (cells: Cells) => ({ name, reason }: Reason) => {
+    const cell = Object.hasOwn(cells, name) ? cells[name] : null
+    const sort = reason === words.wrongType && cell !== null ? ofTheOtherSort(cell) : reason
+    return { column: name, reason: sort }
+  }
+
+  const checkRow = ({ cells, line, problem }: Row): Result.Result<Checked, ReadonlyArray<BadRow>> => {
     if (problem !== undefined) return Result.fail([{ line, ...problem }])
     return decode({ ...nulls, ...cells }).pipe(
-      Result.mapError(({ issue }) => reasons(issue).map(({ name, reason }) => ({ line, column: name, reason }))),
+      Result.mapError(({ issue }) => reasons(issue).map(mistakes(cells)).map((mistake) => ({ line, ...mistake }))),
       Result.flatMap((checked) => {
         const mistake = wrong?.(checked)
         return mistake === undefined ? Result.succeed({ line, cells: checked }) : Result.fail([{ line, ...mistake }])
       }),
     )
   }
+  return { checkRow, wrongHeader }
 }
 
-export const refused = (path: string, table: string, bad: ReadonlyArray<BadRow>) => {
-  const shown = bad.slice(0, mostBadRows).map(({ column, line, reason }) =>
+/** The file's bad rows, at most twenty of them, each with all that is wrong with it. */
+export const refused = (path: string, table: string, bad: ReadonlyArray<ReadonlyArray<BadRow>>) => {
+  const shown = bad.slice(0, mostBadRows).flat().map(({ column, line, reason }) =>
     `  line ${line}: ${column === "" ? "the row" : column} ${reason}`
   )
   const rest = bad.length >= mostBadRows ? `\n  … only the first ${mostBadRows} are shown` : ""

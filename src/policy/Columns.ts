@@ -8,8 +8,11 @@ import { Model, type VariantSchema } from "effect/schema"
 import { Day } from "./Dates.ts"
 
 const tidy = Schema.String.check(
-  Schema.makeFilter((text: string) => text !== "" && text.trim() === text && !text.includes("\0"), {
+  Schema.makeFilter((text: string) => text !== "" && text.trim() === text, {
     message: "must not be empty and must not start or end with white space",
+  }),
+  Schema.makeFilter((text: string) => text.isWellFormed() && !text.includes("\0"), {
+    message: "must not contain a NUL character or half of a surrogate pair",
   }),
 )
 

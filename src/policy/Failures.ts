@@ -1,5 +1,6 @@
 /** §7.2: what no endpoint declares. A request that does not decode is a 422 naming its fields; a defect is a 500. */
 import { Array, Cause, Effect, Layer, Order, SchemaAST } from "effect"
+import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
 import { InternalError, ValidationError } from "./Errors.ts"
@@ -14,12 +15,10 @@ interface Field {
   readonly reason: string
 }
 
+const repeated = "was given more than once; give it once"
+
 /** Every parameter is text until it is given twice (D4). */
-const reasons = reasonsIn({
-  missing: "is required",
-  unexpected: unknownParameter,
-  wrongType: "was given more than once; give it once",
-})
+const reasons = reasonsIn({ missing: "is required", unexpected: unknownParameter, wrongType: repeated })
 
 /** Letters to insert, remove or change to get from one word to the other. */
 const distance = (left: string, right: string) => {
@@ -68,10 +67,16 @@ export class Validation extends HttpApiMiddleware.Service<Validation>()("tickerl
     Validation,
     (failure, { endpoint }) =>
       failure.kind === "Query"
-        ? Effect.fail(refusal(
-          reasons(failure.cause.issue).slice(0, mostReasons)
-            .map(({ name, reason }) => suggest(parameters(endpoint))({ field: name || "query", reason })),
-        ))
+        ? Effect.flatMap(HttpServerRequest.ParsedSearchParams, (sent) =>
+          Effect.fail(refusal(
+            reasons(failure.cause.issue)
+              .map(({ name, reason }) => ({
+                field: name || "query",
+                reason: Array.isArray(sent[name]) ? repeated : reason,
+              }))
+              .slice(0, mostReasons)
+              .map(suggest(parameters(endpoint))),
+          )))
         : Effect.die(failure),
   )
 }

@@ -1,23 +1,31 @@
 /** D7, D9 and the filters of the resources: the parameters that queries are made of, and what they must agree on. */
-import { Schema, SchemaTransformation } from "effect"
+import { BigDecimal, Schema, SchemaTransformation } from "effect"
 import { Day, PastDay } from "./Dates.ts"
 
 type Filters = { readonly [name: string]: unknown }
 
-const disordered = (query: Filters, lower: string, upper: string) => {
+const later = (from: string, to: string) => from > to
+
+const greater = (low: string, high: string) =>
+  BigDecimal.isGreaterThan(BigDecimal.fromStringUnsafe(low), BigDecimal.fromStringUnsafe(high))
+
+const disordered = (
+  query: Filters,
+  lower: string,
+  upper: string,
+  exceeds: (left: string, right: string) => boolean,
+) => {
   const [from, to] = [query[lower], query[upper]]
-  const wrong = typeof from === "number" && typeof to === "number"
-    ? from > to
-    : typeof from === "string" && typeof to === "string" && from > to
+  const wrong = typeof from === "string" && typeof to === "string" && exceeds(from, to)
   return wrong ? [{ path: [lower], issue: `must not be greater than ${upper}` }] : []
 }
 
 const pairs = (query: Filters) =>
   Object.keys(query).flatMap((name) =>
     name.startsWith("min_")
-      ? disordered(query, name, name.replace("min_", "max_"))
+      ? disordered(query, name, name.replace("min_", "max_"), greater)
       : name.endsWith("_from")
-      ? disordered(query, name, name.replace(/_from$/, "_to"))
+      ? disordered(query, name, name.replace(/_from$/, "_to"), later)
       : []
   )
 
@@ -37,11 +45,15 @@ export const NoParameters = Schema.Struct({}).check(
   Schema.makeFilter((query: object) => Object.keys(query).map((name) => ({ path: [name], issue: unknownParameter }))),
 )
 
+/** In a URL a parameter is text; said here is what it means and, as its format, how it is written. */
+const written = <To extends Schema.Codec<string, string>>(to: To, format: "date" | "decimal", description: string) =>
+  Schema.optionalKey(Schema.String.annotate({ description, format }).pipe(Schema.decodeTo(to)))
+
 /** `date`, or `date_from` and `date_to`. */
 export const OnDate = {
-  date: Schema.optionalKey(PastDay.annotate({ description: "Exactly this day. Not with date_from or date_to." })),
-  date_from: Schema.optionalKey(PastDay.annotate({ description: "This day or later." })),
-  date_to: Schema.optionalKey(PastDay.annotate({ description: "This day or earlier." })),
+  date: written(PastDay, "date", "Exactly this day; not in the future, and not with date_from or date_to."),
+  date_from: written(PastDay, "date", "This day or later; not in the future."),
+  date_to: written(PastDay, "date", "This day or earlier; not in the future."),
 }
 
 type Keyed<Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field> = {
@@ -62,45 +74,31 @@ const keyed = <Names extends ReadonlyArray<string>, Prefix extends string, Suffi
     Field
   >
 
-const bound = (text: string) => Schema.optionalKey(Schema.Finite.annotate({ description: text }))
+/** Kept as text, so that a bound is compared by all of its digits (D16). */
+const Bound = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      /^[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d{1,3})?$/.test(text) && text.length <= 64 && isFinite(Number(text)),
+    { message: "must be a finite number" },
+  ),
+)
 
 /** `min_x` and `max_x` of each name, inclusive; a row without the value never matches (D9). */
 export const bounds = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "min_", "", (name) => bound(`${name} of at least this.`)),
-  ...keyed(names, "max_", "", (name) => bound(`${name} of at most this.`)),
+  ...keyed(names, "min_", "", (name) => written(Bound, "decimal", `${name} of at least this.`)),
+  ...keyed(names, "max_", "", (name) => written(Bound, "decimal", `${name} of at most this.`)),
 })
 
 /** `x_from` and `x_to` of each name, for days that lie in the past by nature (D7, §4.4). */
 export const pastDays = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(
-    names,
-    "",
-    "_from",
-    (name) => Schema.optionalKey(PastDay.annotate({ description: `${name} on this day or later; not in the future.` })),
-  ),
-  ...keyed(
-    names,
-    "",
-    "_to",
-    (name) =>
-      Schema.optionalKey(PastDay.annotate({ description: `${name} on this day or earlier; not in the future.` })),
-  ),
+  ...keyed(names, "", "_from", (name) => written(PastDay, "date", `${name} on this day or later; not in the future.`)),
+  ...keyed(names, "", "_to", (name) => written(PastDay, "date", `${name} on this day or earlier; not in the future.`)),
 })
 
 /** `x_from` and `x_to` of each name, for days that may lie in the future (D7, §4.4). */
 export const anyDays = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(
-    names,
-    "",
-    "_from",
-    (name) => Schema.optionalKey(Day.annotate({ description: `${name} on this day or later.` })),
-  ),
-  ...keyed(
-    names,
-    "",
-    "_to",
-    (name) => Schema.optionalKey(Day.annotate({ description: `${name} on this day or earlier.` })),
-  ),
+  ...keyed(names, "", "_from", (name) => written(Day, "date", `${name} on this day or later.`)),
+  ...keyed(names, "", "_to", (name) => written(Day, "date", `${name} on this day or earlier.`)),
 })
 
 /** `x=true` or `x=false` of each name. */
@@ -138,15 +136,20 @@ export const someOf = <const Words extends ReadonlyArray<string>>(words: Words) 
     `One of ${words.join(", ")}; several comma-separated.`,
   )
 
+const Part = Schema.String.check(
+  Schema.makeFilter((text: string) => text.trim().length >= 3 && text.length <= 100 && !text.includes("\0"), {
+    message: "must be a part of the text, 3 to 100 characters",
+  }),
+)
+
 /** A part of the text, whatever the case. `%`, `_` and quotes are text. */
 export const part = (name: string) =>
   Schema.optionalKey(
-    Schema.String.check(
-      Schema.makeFilter((text: string) => text.trim().length >= 3 && text.length <= 100 && !text.includes("\0"), {
-        message: "must be a part of the text, 3 to 100 characters",
-      }),
-    ).annotate({ description: `A part of ${name}, at least three characters, in any case.` }),
+    Schema.String.annotate({ description: `A part of ${name}, 3 to 100 characters, in any case.` }).pipe(
+      Schema.decodeTo(Part),
+    ),
   )
 
 /** A word that a list of the row holds, such as a tag. */
-export const word = (description: string) => Schema.optionalKey(Word.annotate({ description }))
+export const word = (description: string) =>
+  Schema.optionalKey(Schema.String.annotate({ description }).pipe(Schema.decodeTo(Word)))

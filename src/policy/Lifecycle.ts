@@ -2,9 +2,9 @@
  * §3, §9.4, D24, D26: the life of an endpoint, or of the whole version, is declared once, as an annotation.
  * Headers, `/endpoints`, OpenAPI and documentation all read that declaration.
  */
-import { Context, DateTime, Duration, Effect, Layer, Option } from "effect"
+import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { HttpApiMiddleware, OpenApi } from "effect/http-api"
-import { todayInNewYork } from "./Dates.ts"
+import { Day, todayInNewYork } from "./Dates.ts"
 import { EndpointRemoved } from "./Errors.ts"
 import { addLink, setHeaders } from "./Exchange.ts"
 
@@ -32,7 +32,10 @@ export const VersionLifecycle = Context.Reference<Option.Option<Deprecation>>("t
 const midnight = (day: string) => DateTime.makeUnsafe(`${day}T00:00:00Z`)
 
 /** Refuses a promise that the specification forbids; thrown while modules load, so neither tests nor service start. */
-const promised = (life: Deprecation): Deprecation => {
+export const promised = (life: Deprecation): Deprecation => {
+  for (const day of [life.announced, life.sunset]) {
+    if (day !== undefined && !Schema.is(Day)(day)) throw new Error(`Lifecycle: ${day} is not a date, YYYY-MM-DD`)
+  }
   if (life.sunset !== undefined) {
     const earliest = DateTime.formatIsoDate(DateTime.add(midnight(life.announced), { years: 1 }))
     if (life.sunset < earliest) {

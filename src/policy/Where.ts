@@ -1,32 +1,28 @@
 /** The SQL side of `Filters.ts`: a filter that was not sent adds nothing to the query. */
+import { BigDecimal } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 
 type Fragments = ReadonlyArray<Statement.Fragment>
 type Query = { readonly [name: string]: unknown }
 
-/** The greatest whole number that the bound implies of a column's value, for a lower bound; the least, for an upper. */
-const implied = (operator: ">=" | "<=", value: number) =>
-  operator === ">="
-    ? Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER)
-    : Math.max(Math.ceil(value), Number.MIN_SAFE_INTEGER)
+const most = BigInt(Number.MAX_SAFE_INTEGER)
+
+/** A whole number that the bound implies of a column's value; no column holds one beyond 2^53-1 (D16). */
+const implied = (operator: ">=" | "<=", bound: string) => {
+  const exact = BigDecimal.fromStringUnsafe(bound)
+  const { value: whole } = BigDecimal.scale(operator === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)
+  return whole > most ? most : whole < -most ? -most : whole
+}
 
 /**
- * A number goes as text; as a float it would turn the column into floats. An index on a `bigint` column serves a
- * comparison with a whole number only: what the bound implies in whole numbers finds the rows, the exact `numeric`
- * beside it (where they differ) keeps those that match.
+ * A bound is compared as the exact `numeric` it is written as; as a float it would turn the column into floats. What it
+ * implies in whole numbers stands beside it, since an index on a `bigint` column serves no other comparison.
  */
-const compared = (
-  sql: SqlClient.SqlClient,
-  column: Statement.Fragment,
-  operator: ">=" | "<=",
-  value: unknown,
-): Fragments => {
-  const is = sql.literal(operator)
-  if (typeof value !== "number") return [sql`${column} ${is} ${value}`]
-  const whole = implied(operator, value)
+const compared = (sql: SqlClient.SqlClient, column: Statement.Identifier, operator: ">=" | "<=", bound: unknown) => {
+  const [is, text] = [sql.literal(operator), String(bound)]
   return [
-    ...(Number.isSafeInteger(whole) ? [sql`${column} ${is} ${String(whole)}::text::bigint`] : []),
-    ...(whole === value ? [] : [sql`${column} ${is} ${String(value)}::text::numeric`]),
+    sql`${column} ${is} ${String(implied(operator, text))}::text::bigint`,
+    sql`${column} ${is} ${text}::text::numeric`,
   ]
 }
 
@@ -39,8 +35,8 @@ export const where = (sql: SqlClient.SqlClient) => {
     if (value === undefined) return []
     if (name.startsWith("min_")) return compared(sql, column(name.slice(4), columns), ">=", value)
     if (name.startsWith("max_")) return compared(sql, column(name.slice(4), columns), "<=", value)
-    if (name.endsWith("_from")) return compared(sql, column(name.slice(0, -5), columns), ">=", value)
-    if (name.endsWith("_to")) return compared(sql, column(name.slice(0, -3), columns), "<=", value)
+    if (name.endsWith("_from")) return [sql`${column(name.slice(0, -5), columns)} >= ${value}`]
+    if (name.endsWith("_to")) return [sql`${column(name.slice(0, -3), columns)} <= ${value}`]
     return name === "date" ? [sql`${column(name, columns)} = ${value}`] : []
   }
 

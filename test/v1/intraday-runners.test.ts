@@ -1,6 +1,7 @@
-/** §2.4, §4.3 through the wire. Each test has tickers of its own; those that ask without `ticker` have days of their own. */
+/** §2.4, §4.3 through the wire. Each test has tickers of its own; who asks without `ticker` has days of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate } from "effect"
+import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as Service from "../support/Service.ts"
 
@@ -110,7 +111,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.strictEqual(
         text,
         `{"count":1,"results":[{"ticker":"RFULL","date":"2025-07-02","gap_percentage":-3.1,"market_open":0.0001,` +
-          `"previous_day_close":12345678901234.5678,"percentage_gain":1000000,"open_to_high_pct":0.3,"high_price":100,` +
+          `"previous_day_close":12345678901234.5678,"percentage_gain":1000000,"open_to_high_pct":0.3,` +
+          `"high_price":100,` +
           `"high_time":"2025-07-02T08:30:00-05:00","low_price":1.1,"low_time":"2025-01-02T09:30:00-05:00",` +
           `"spike_start_time":"2025-07-02T08:30:00.250-05:00","spike_start_price":0.29,"spike_duration_minutes":0,` +
           `"est_halt_minutes":15,"daily_volume_ratio":9.0001,"volume":9007199254740991,` +
@@ -287,6 +289,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.deepStrictEqual(yield* asked("max_gap_percentage=-1e300"), [])
       assert.deepStrictEqual(yield* asked("min_gap_percentage=1e300"), [])
       assert.deepStrictEqual(yield* asked("min_gap_percentage=5e-324"), all.slice(3))
+    }))
+
+  it.effect("D9 D16 a bound equal to a stored decimal includes it, also where a float could not hold it", () =>
+    Effect.gen(function* () {
+      yield* insert("intraday_runners", runner({ ticker: "RBIG", gap_percentage: "99999999999999.9999" }))
+      const asked = (query: string) => Effect.map(list(`ticker=RBIG&${query}`), ({ body }) => at(body, "count"))
+      assert.strictEqual(yield* asked("min_gap_percentage=99999999999999.9999"), 1)
+      assert.strictEqual(yield* asked("max_gap_percentage=99999999999999.9999"), 1)
+      assert.strictEqual(yield* asked("max_gap_percentage=99999999999999.9998"), 0)
+      yield* refused("min_gap_percentage=99999999999999.9999&max_gap_percentage=99999999999999.9998")
     }))
 
   it.effect("§4.3 filters narrow each other", () =>
@@ -628,15 +640,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     }))
 
   it.effect("D11 the message alone tells which parameter is wrong, and how", () =>
-    Effect.gen(function*() {
-      for (const name of ["page", "limit", "min_gap_percentage", "max_gap_percentage", "date", "date_from", "date_to"]) {
+    Effect.gen(function* () {
+      for (
+        const name of ["page", "limit", "min_gap_percentage", "max_gap_percentage", "date", "date_from", "date_to"]
+      ) {
         for (const text of ["x", "", "1.5x", "Infinity"]) {
           const { message, reason } = yield* refused(`${name}=${text}`)
           assert.match(message, new RegExp(`^${name} must be `))
           assert.strictEqual(message, `${name} ${reason}`)
         }
       }
-      for (const query of ["page=1.5", "limit=10.5"]) assert.match((yield* refused(query)).message, /^(page|limit) must be /)
+      for (const query of ["page=1.5", "limit=10.5"]) {
+        assert.match((yield* refused(query)).message, /^(page|limit) must be /)
+      }
     }))
 
   it.effect("D4 filters of other endpoints and of the table are unknown", () =>
@@ -659,20 +675,48 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     }))
 })
 
+layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners without indexes", (it) => {
+  it.effect("D8 the order is the query's own: no index lends it the tie-breaker", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        create table bare as table intraday_runners with no data
+      `
+      yield* sql`drop table intraday_runners`
+      yield* sql`alter table bare rename to intraday_runners`
+      // 37 and 101 have no divisor in common: every number once, far from any order.
+      const rows = Array.from({ length: 101 }, (_, number) =>
+        runner({
+          ticker: symbol("RX", number * 37 % 101),
+          date: "2021-01-04",
+          filing_types: [],
+          all_tags: [],
+        }))
+      yield* insert("intraday_runners", ...rows)
+      const seen: Array<unknown> = []
+      for (const page of Array.from({ length: 15 }, (_, number) => number + 1)) {
+        const { body } = yield* list(`limit=7&page=${page}`)
+        seen.push(...tickersOf(body))
+      }
+      assert.deepStrictEqual(seen, rows.map(({ ticker }) => ticker).toSorted())
+    }))
+})
+
 /** The service of a day to come. Its clock is set before anything waits on it, and moved by seconds only. */
-const serviceAt = (instant: number) => Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(instant - 10_000)))
+const serviceAt = (instant: number) =>
+  Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(instant - 10_000)))
 
 /** Midnight in New York, in daylight time and in standard time: the day before, the day that begins, the day after. */
 const midnights = [
   ["2026-07-01T04:00:00Z", "2026-06-30", "2026-07-01", "2026-07-02"],
-  ["2027-01-01T05:00:00Z", "2026-12-31", "2027-01-01", "2027-01-02"]
+  ["2027-01-01T05:00:00Z", "2026-12-31", "2027-01-01", "2027-01-02"],
 ] as const
 
 midnights.forEach(([instant, before, day, after]) =>
   layer(serviceAt(Date.parse(instant)))(`GET /v1/intraday-runners at ${instant}`, (it) => {
     it.effect("D7 §7.2 today in New York is accepted, tomorrow is 422 and the message says: in the past", () =>
-      Effect.gen(function*() {
-        const check = Effect.fnUntraced(function*(today: string, tomorrow: string) {
+      Effect.gen(function* () {
+        const check = Effect.fnUntraced(function* (today: string, tomorrow: string) {
           for (const name of ["date", "date_from", "date_to"]) {
             assert.strictEqual((yield* list(`${name}=${today}`)).status, 200)
             for (const future of [tomorrow, "9999-12-31"]) {

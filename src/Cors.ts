@@ -1,0 +1,48 @@
+/** D10: web pages of configured origins may call the API; of no others, and none unless configured. */
+import { Config, Effect } from "effect"
+import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+
+/** The methods that every endpoint answers. */
+export const allowed = "GET, HEAD"
+
+const Origins = Config.String("CORS_ORIGINS").pipe(
+  Config.withDefault(""),
+  Config.map((text) => text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "")),
+)
+
+/** Browsers of configured origins may read everything that the exchange says. */
+const exposedHeaders = [
+  "Deprecation",
+  "Link",
+  "Retry-After",
+  "Sunset",
+  "X-API-Version",
+  "X-Dropped-Tickers",
+  "X-Request-Id",
+]
+
+const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined): Record<string, string> =>
+  origin === undefined || !origins.includes(origin) ? {} : {
+    "Access-Control-Allow-Origin": origin,
+    "Access-Control-Allow-Methods": allowed,
+    "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match",
+    "Access-Control-Expose-Headers": exposedHeaders.join(", "),
+    "Access-Control-Max-Age": "86400",
+  }
+
+export const layer = HttpRouter.middleware(
+  Effect.map(
+    Origins,
+    (origins) => (served) =>
+      Effect.flatMap(
+        HttpServerRequest.HttpServerRequest,
+        (request) =>
+          HttpEffect.withPreResponseHandler(served, (_, response) =>
+            Effect.succeed(HttpServerResponse.setHeaders(response, {
+              ...(origins.length === 0 ? {} : { Vary: "Origin" }),
+              ...corsHeaders(origins, request.headers["origin"]),
+            }))),
+      ),
+  ),
+  { global: true },
+)

@@ -1,0 +1,90 @@
+/** The rows of a CSV file, with the lines they start on. */
+import { Predicate, Stream } from "effect"
+import { Csv } from "effect/encoding"
+import type { Cells, Row, WrongHeader } from "./Row.ts"
+
+/** In a cell a list is JSON (D31). */
+const list = (text: string): ReadonlyArray<string> | undefined => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Array.isArray(value) && value.every(Predicate.isString) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const toRow = (
+  header: ReadonlyArray<string>,
+  lists: ReadonlySet<string>,
+  line: number,
+  record: ReadonlyArray<string>,
+): Row => {
+  if (record.length !== header.length) {
+    const reason = `has ${record.length} cells; the header has ${header.length}`
+    return { line, cells: {}, problem: { column: "", reason } }
+  }
+  const cells: Record<string, Cells[string]> = {}
+  for (const [at, column] of header.entries()) {
+    const text = record[at] ?? ""
+    if (lists.has(column)) {
+      if (text === "") continue
+      const words = list(text)
+      if (words === undefined) {
+        return { line, cells, problem: { column, reason: `must be a JSON array of strings, like ["8-K","S-3"]` } }
+      }
+      cells[column] = words
+    } else cells[column] = text === "" ? null : text
+  }
+  return { line, cells }
+}
+
+const lineBreaks = (record: ReadonlyArray<string>) =>
+  record.reduce((count, cell) => count + (cell.includes("\n") ? cell.split("\n").length - 1 : 0), 0)
+
+/** The first record names the columns; a mistake there is a bad row like any other. */
+class Reader {
+  readonly lists: ReadonlySet<string>
+  readonly wrongHeader: WrongHeader
+  header: ReadonlyArray<string> | undefined = undefined
+  line = 1
+
+  constructor(lists: ReadonlySet<string>, wrongHeader: WrongHeader) {
+    this.lists = lists
+    this.wrongHeader = wrongHeader
+  }
+
+  take(record: ReadonlyArray<string>): ReadonlyArray<Row> {
+    const { line } = this
+    this.line += 1 + lineBreaks(record)
+    if (record.length === 1 && record[0] === "") return []
+    if (this.header !== undefined) return [toRow(this.header, this.lists, line, record)]
+    this.header = record.map((name) => name.trim())
+    return this.headerProblems(this.header).map((problem) => ({ line, cells: {}, problem }))
+  }
+
+  headerProblems(names: ReadonlyArray<string>) {
+    const twice = names.filter((name, at) => names.indexOf(name) < at)
+    return [...twice.map((column) => ({ column, reason: "is named twice in the header" })), ...this.wrongHeader(names)]
+  }
+}
+
+const noHeader = new Csv.CsvError({ kind: "Header", message: "It has no header", record: 0, line: 1 })
+
+export const csv = <E, R>(
+  source: Stream.Stream<Uint8Array, E, R>,
+  lists: ReadonlySet<string>,
+  wrongHeader: WrongHeader,
+): Stream.Stream<Row, E | Csv.CsvError, R> =>
+  Stream.suspend(() => {
+    const reader = new Reader(lists, wrongHeader)
+    return Stream.pipeThroughChannel(source, Csv.decode()).pipe(
+      Stream.mapError((error) =>
+        Csv.isCsvError(error) ? new Csv.CsvError({ ...error, message: `Line ${error.line}: ${error.message}` }) : error
+      ),
+      Stream.mapAccum(
+        () => reader,
+        (state, record): readonly [Reader, ReadonlyArray<Row>] => [state, state.take(record)],
+      ),
+      Stream.concat(Stream.suspend(() => reader.header === undefined ? Stream.fail(noHeader) : Stream.empty)),
+    )
+  })

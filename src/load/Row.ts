@@ -1,0 +1,19 @@
+/** What a file is made of, as far as it is read and not yet checked. */
+
+/** A row as a file writes it: every cell is text, a list of texts, or null. */
+export type Cells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
+
+export interface Problem {
+  readonly column: string
+  readonly reason: string
+}
+
+/** One row and the line it starts on, or why there is none. */
+export interface Row {
+  readonly line: number
+  readonly cells: Cells
+  readonly problem?: Problem
+}
+
+/** What is wrong with the names of the columns. */
+export type WrongHeader = (names: ReadonlyArray<string>) => ReadonlyArray<Problem>

@@ -1,0 +1,57 @@
+/** D31: how a new table takes the place of the old one, in one moment and with everything that hung on it. */
+import { Console, Effect, Schedule, Schema } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+
+/** For how long the swap may stand in line for the table before it steps back and lets readers pass. */
+const swapPatience = "100ms"
+
+export class TableBusy extends Schema.TaggedError<TableBusy>()("TableBusy", { message: Schema.String }) {}
+
+const isLockTimeout = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError"
+
+const busy = (table: string) =>
+  new TableBusy({
+    message:
+      `${table} was in use without a gap for more than a minute, so it is unchanged. End what reads it, and try again.`,
+  })
+
+/** Waits its turn in short looks, so that it never holds up the readers behind it for longer than one look. */
+export const swap = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(`set local lock_timeout = '${swapPatience}'`)
+  yield* sql.withTransaction(Effect.gen(function* () {
+    yield* sql`drop table ${sql("public")}.${sql(table)}`
+    yield* sql`alter table ${sql("loading")}.${sql(table)} set schema public`
+  })).pipe(
+    Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("50 millis"), times: 600 }),
+    Effect.mapError((error) => isLockTimeout(error) ? busy(table) : error),
+  )
+})
+
+/** One load of a table at a time; a second one waits. The session's limits are for readers. */
+export const alone = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`set local statement_timeout = 0`
+  yield* sql`set local lock_timeout = 0`
+  const [first] = yield* sql<
+    { readonly free: boolean }
+  >`select pg_try_advisory_xact_lock(hashtext(${`load ${table}`})) as free`
+  if (first?.free === true) return
+  yield* Console.error(`Another load of ${table} is running; waiting for it.`)
+  yield* sql`select pg_advisory_xact_lock(hashtext(${`load ${table}`}))`
+})
+
+/** `like` copies everything but who may do what. */
+export const keepRights = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rights = yield* sql<{ readonly statement: string }>`
+    select format('alter table loading.%I owner to %s', relname, relowner::regrole) as statement
+    from pg_class where oid = ${`public.${table}`}::regclass
+    union all
+    select format('grant %s on loading.%I to %s%s', privilege_type, relname,
+      case grantee when 0 then 'public' else grantee::regrole::text end,
+      case when is_grantable then ' with grant option' else '' end)
+    from pg_class, aclexplode(relacl) where oid = ${`public.${table}`}::regclass
+  `
+  yield* Effect.forEach(rights, ({ statement }) => sql.unsafe(statement), { discard: true })
+})

@@ -1,0 +1,424 @@
+/** What holds for every endpoint, read from the one declaration and checked on the wire; a new one is in it too. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Predicate, Schema } from "effect"
+import { HttpApi, OpenApi } from "effect/http-api"
+import { Authentication } from "../src/account/Authentication.ts"
+import { Api } from "../src/Api.ts"
+import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../src/policy/Timestamps.ts"
+import * as Service from "./support/Service.ts"
+
+const { at } = Service
+
+/** With the key that sees every endpoint, unless told otherwise. */
+const ask = Effect.fnUntraced(function* (path: string, asked: Service.Asked = {}) {
+  const { ultimate } = yield* Service.TestKeys
+  return yield* Service.ask(path, { key: ultimate, ...asked })
+})
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const entriesOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
+  Predicate.isObject(value) ? Object.entries(value) : []
+
+const spec: unknown = OpenApi.fromApi(Api)
+
+const resolved = (schema: unknown): unknown => {
+  const reference = at(schema, "$ref")
+  return typeof reference === "string" ? resolved(at(spec, ...reference.replace("#/", "").split("/"))) : schema
+}
+
+interface Parameter {
+  readonly name: string
+  readonly required: boolean
+  readonly schema: unknown
+}
+
+const parametersOf = (operation: unknown): ReadonlyArray<Parameter> =>
+  listOf(at(operation, "parameters")).map((parameter) => ({
+    name: String(at(parameter, "name")),
+    required: at(parameter, "required") === true,
+    schema: resolved(at(parameter, "schema")),
+  }))
+
+const reflected = () => {
+  const found: Array<{
+    readonly path: string
+    readonly method: string
+    readonly keyed: boolean
+    readonly summary: string | undefined
+    readonly description: string | undefined
+    readonly errors: ReadonlyArray<number>
+    readonly parameters: ReadonlyArray<Parameter>
+    readonly success: unknown
+  }> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, errors, middleware }) => {
+      const operation = at(spec, "paths", endpoint.path, endpoint.method.toLowerCase())
+      found.push({
+        path: endpoint.path,
+        method: endpoint.method,
+        keyed: Array.from(middleware).some(({ key }) => key === Authentication.key),
+        summary: Context.getOrUndefined(endpoint.annotations, OpenApi.Summary),
+        description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description),
+        errors: Array.from(errors.keys()).toSorted((left, right) => left - right),
+        parameters: parametersOf(operation),
+        success: resolved(at(operation, "responses", "200", "content", "application/json", "schema")),
+      })
+    },
+  })
+  return found
+}
+
+const endpoints = reflected()
+const keyed = endpoints.filter((endpoint) => endpoint.keyed)
+const open = endpoints.filter((endpoint) => !endpoint.keyed)
+const parameters = endpoints.flatMap((endpoint) =>
+  endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
+)
+
+/** What a field says of itself, a nullable one in one of its alternatives. */
+const saidOf = (schema: unknown, keyword: string): unknown => {
+  const one = resolved(schema)
+  return at(schema, keyword) ?? at(one, keyword) ??
+    listOf(at(one, "anyOf")).map((inner) => saidOf(inner, keyword)).find((said) => said !== undefined)
+}
+
+/** A value that each parameter takes. */
+const valueOf = ({ name, schema }: Parameter) =>
+  name === "ticker"
+    ? "META"
+    : JSON.stringify(schema).includes(`"format":"date"`)
+    ? "2025-01-02"
+    : String(saidOf(schema, "enum") === undefined ? 1 : at(saidOf(schema, "enum"), 0))
+
+const required = (others: ReadonlyArray<Parameter>, except: string) =>
+  others.filter((other) => other.required && other.name !== except).map((other) => `${other.name}=${valueOf(other)}`)
+
+const refused = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<string>) {
+  const answer = yield* ask(`${path}?${query.join("&")}`)
+  assert.strictEqual(answer.status, 422, `${path}?${query.join("&")} ${answer.text}`)
+  assert.strictEqual(at(answer.body, "error", "code"), "validation_error")
+  assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
+  return listOf(at(answer.body, "error", "details", "fields")).map((field) => ({
+    field: String(at(field, "field")),
+    reason: String(at(field, "reason")),
+  }))
+})
+
+/** Whether one letter inserted, removed or changed leads from one word to the other. */
+const isOneSlipFrom = (one: string, other: string) => {
+  const shorter = Math.min(one.length, other.length)
+  let start = 0
+  while (start < shorter && one[start] === other[start]) start += 1
+  let end = 0
+  while (end < shorter - start && one.at(-1 - end) === other.at(-1 - end)) end += 1
+  return Math.max(one.length, other.length) - start - end <= 1
+}
+
+/** Slips of a finger that are near this parameter and no other. */
+const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
+  [
+    `${name}x`,
+    name.slice(0, -1),
+    name.slice(1),
+    `${name.slice(0, 2)}${name.slice(1)}`,
+    name.toUpperCase(),
+    `${name}s`,
+    `${name.slice(0, 1)}${name.slice(2)}`,
+  ].filter((wrong) => others.every((other) => other.name === name || !isOneSlipFrom(wrong.toLowerCase(), other.name)))
+
+layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
+  it.effect.each(endpoints)(
+    "D10 answers GET and HEAD, and only them: $path",
+    ({ keyed, method, parameters, path }) =>
+      Effect.gen(function* () {
+        assert.strictEqual(method, "GET")
+        const query = parameters.filter((parameter) => parameter.required).map((one) => `${one.name}=${valueOf(one)}`)
+        const target = `${path}?${query.join("&")}`.replace(/\?$/, "")
+        const get = yield* ask(target)
+        assert.include(keyed ? [200, 404] : [200], get.status, get.text)
+        const head = yield* ask(target, { method: "HEAD" })
+        assert.strictEqual(head.status, get.status)
+        assert.strictEqual(head.text, "")
+        assert.strictEqual(head.headers["content-type"], get.headers["content-type"])
+        for (const other of ["POST", "PUT", "PATCH", "DELETE"] as const) {
+          const { body, headers, status } = yield* ask(target, { method: other })
+          assert.strictEqual(status, 405)
+          assert.strictEqual(headers["allow"], "GET, HEAD")
+          assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
+        }
+        assert.strictEqual((yield* ask(target, { method: "OPTIONS", key: null })).status, 204)
+      }),
+  )
+
+  it.effect.each(endpoints)(
+    "D4 refuses an unknown parameter by name: $path",
+    ({ parameters, path }) =>
+      Effect.gen(function* () {
+        for (
+          const name of [
+            "zzzzzzzzzz",
+            "a",
+            "x".repeat(64),
+            "ticker[]",
+            "ticker[0]",
+            "__proto__",
+            "constructor",
+            "toString",
+          ]
+        ) {
+          const fields = yield* refused(path, [...required(parameters, ""), `${name}=1`])
+          assert.deepStrictEqual(fields.map(({ field }) => field), [name])
+          assert.match(fields[0]?.reason ?? "", /is not a parameter of this endpoint/)
+        }
+      }),
+  )
+
+  it.effect.each(parameters)(
+    "D4 a misspelt $name of $path is refused and names it as the nearest",
+    ({ name, others, path }) =>
+      Effect.gen(function* () {
+        const wrongs = misspelt(name, others)
+        assert.isAbove(wrongs.length, 3)
+        for (const wrong of wrongs) {
+          const fields = yield* refused(path, [...required(others, name), `${wrong}=1`])
+          const field = fields.find((one) => one.field === wrong)
+          assert.include(field?.reason ?? "", `Did you mean ${name}?`, wrong)
+        }
+      }),
+  )
+
+  it.effect.each(parameters)(
+    "D4 $name of $path given twice is refused and named",
+    (parameter) =>
+      Effect.gen(function* () {
+        const { name, others, path } = parameter
+        const value = valueOf(parameter)
+        const encoded = `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`
+        for (const twice of [[name, name], [name, encoded], [name, name, name]]) {
+          const fields = yield* refused(path, [...required(others, name), ...twice.map((each) => `${each}=${value}`)])
+          assert.deepStrictEqual(fields.map(({ field }) => field), [name])
+          assert.match(fields[0]?.reason ?? "", /more than once/)
+        }
+        const empty = yield* refused(path, [...required(others, name), `${name}=${value}`, `${name}=`])
+        assert.deepStrictEqual(empty.map(({ field }) => field), [name])
+      }),
+  )
+
+  it.effect.each(parameters.filter((parameter) => parameter.required))(
+    "§4.1 D4 $name of $path is required",
+    ({ name, others, path }) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* refused(path, required(others, name)), [{ field: name, reason: "is required" }])
+      }),
+  )
+
+  it.effect.each(keyed)(
+    "D2 without a key is 401 with WWW-Authenticate, before the query is looked at: $path",
+    ({ path }) =>
+      Effect.gen(function* () {
+        for (const query of ["", "?nonsense=1", "?ticker=@@&ticker=@@"]) {
+          for (const [key, code] of [[null, "missing_api_key"], ["nonsense", "invalid_api_key"]] as const) {
+            for (const method of ["GET", "HEAD"] as const) {
+              const { body, headers, status } = yield* ask(`${path}${query}`, { key, method })
+              assert.strictEqual(status, 401)
+              assert.strictEqual(headers["www-authenticate"], "Bearer")
+              if (method === "GET") assert.strictEqual(at(body, "error", "code"), code)
+            }
+          }
+        }
+      }),
+  )
+
+  it.effect.each(open)("D2 is open to everybody: $path", ({ path }) =>
+    Effect.gen(function* () {
+      for (const key of [null, "nonsense"]) assert.strictEqual((yield* ask(path, { key })).status, 200)
+    }))
+
+  it.effect.each(keyed)(
+    "D3 §5.3 is on all tiers, research reports on the ultimate one: $path",
+    ({ parameters, path }) =>
+      Effect.gen(function* () {
+        const keys = yield* Service.TestKeys
+        const target = `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
+        for (const key of [keys.basic, keys.pro]) {
+          const seen = path === "/v1/research-reports" ? [403] : [200, 404]
+          assert.include(seen, (yield* ask(target, { key })).status)
+        }
+        assert.include([200, 404], (yield* ask(target, { key: keys.ultimate })).status)
+      }),
+  )
+
+  const lists = keyed.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
+
+  it.effect.each(lists)(
+    "D8 answers the first ten rows when asked for nothing else: $path",
+    ({ parameters, path }) =>
+      Effect.gen(function* () {
+        const { body, status } = yield* ask(`${path}?${required(parameters, "").join("&")}`.replace(/\?$/, ""))
+        assert.strictEqual(status, 200)
+        assert.strictEqual(at(body, "page"), 1)
+        assert.strictEqual(at(body, "limit"), 10)
+        assert.isBoolean(at(body, "has_more"))
+        assert.strictEqual(at(body, "count"), listOf(at(body, "results")).length)
+        for (const bounds of ["page=0", "page=1.5", "limit=0", "limit=101", "page=x", "limit=-1"]) {
+          const [name] = bounds.split("=")
+          assert.deepStrictEqual(
+            (yield* refused(path, [...required(parameters, ""), bounds])).map(({ field }) => field),
+            [name],
+          )
+        }
+      }),
+  )
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The declaration
+// ---------------------------------------------------------------------------------------------------------------------
+
+interface Property {
+  readonly where: string
+  readonly name: string
+  readonly schema: unknown
+}
+
+/** Every field of a JSON schema, however deep. */
+const propertiesOf = (schema: unknown, where: string): ReadonlyArray<Property> => {
+  const one = resolved(schema)
+  return [
+    ...entriesOf(at(one, "properties")).flatMap(([name, inner]) => [
+      { where: `${where}.${name}`, name, schema: inner },
+      ...propertiesOf(inner, `${where}.${name}`),
+    ]),
+    ...listOf(at(one, "anyOf")).flatMap((inner) => propertiesOf(inner, where)),
+    ...listOf(at(one, "prefixItems")).flatMap((inner) => propertiesOf(inner, `${where}[]`)),
+    ...(at(one, "items") === undefined ? [] : propertiesOf(at(one, "items"), `${where}[]`)),
+  ]
+}
+
+const fields = endpoints.flatMap(({ path, success }) => propertiesOf(success, path))
+
+/** Names that say all there is to say. */
+const plain = new Set([
+  "count",
+  "page",
+  "limit",
+  "status",
+  "old_ticker",
+  "new_ticker",
+  "deprecated",
+  "description",
+  "historical_tickers",
+  "results",
+])
+
+/** The descriptions by which a contract tells the three kinds apart (D15). */
+const kinds = [EasternWallClock, UtcInstant, NewYorkWallClock].map(({ schemas }) =>
+  saidOf(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
+)
+
+describe("Every declaration", () => {
+  it("§4 D30 there are endpoints to look at, with and without a key", () => {
+    assert.isAtLeast(keyed.length, 3)
+    assert.isAtLeast(open.length, 4)
+    assert.isAbove(parameters.length, 8)
+    assert.isAbove(fields.length, 40)
+  })
+
+  it.each(keyed)("§4 §1 a keyed endpoint lives under /v1/: $path", ({ path }) => {
+    assert.match(path, /^\/v1\/[a-z0-9-]+(\/[a-z0-9-]+)*$/)
+  })
+
+  it.each(endpoints)("D25 has a label and a description: $path", ({ description, summary }) => {
+    assert.match(summary ?? "", /^[A-Z]/)
+    assert.match(description ?? "", /^[A-Z].*\.$/)
+  })
+
+  it.each(keyed)(
+    "§7.2 D13 a keyed endpoint declares 401, 403, 410, 422, 500, 503, and at most 404 and 409: $path",
+    ({ errors }) => {
+      assert.deepStrictEqual(errors.filter((status) => status !== 404 && status !== 409), [
+        401,
+        403,
+        410,
+        422,
+        500,
+        503,
+      ])
+    },
+  )
+
+  it.each(open)("§7.2 D2 an open endpoint declares no 401, 403, 404, 409: $path", ({ errors }) => {
+    assert.deepStrictEqual(errors.filter((status) => status !== 503), [410, 422, 500])
+  })
+
+  it.each(endpoints)("§4 every parameter says what it is for: $path", ({ parameters }) => {
+    const silent = parameters.filter(({ schema }) => typeof saidOf(schema, "description") !== "string")
+    assert.deepStrictEqual(silent.map(({ name }) => name), [])
+  })
+
+  it("§2 every field of every response has a description, or a name that needs none", () => {
+    const silent = fields.filter(({ name, schema }) =>
+      !plain.has(name) && typeof saidOf(schema, "description") !== "string"
+    )
+    assert.deepStrictEqual(silent.map(({ where }) => where), [])
+  })
+
+  it("§2.1 D15 every datetime is of one of the three kinds", () => {
+    assert.strictEqual(new Set(kinds).size, 3)
+    const datetimes = fields.filter(({ schema }) => saidOf(schema, "format") === "date-time")
+    assert.isAtLeast(datetimes.length, 4)
+    for (const { schema, where } of datetimes) assert.include(kinds, saidOf(schema, "description"), where)
+  })
+
+  it("§2.1 what is named like a time is a datetime, and what is named like a date is none", () => {
+    for (const { name, schema, where } of fields) {
+      if (/_(at|time|updated)$/.test(name) && name !== "filed_at") {
+        assert.strictEqual(saidOf(schema, "format"), "date-time", where)
+      }
+      if (/(^|_)date$/.test(name)) assert.notStrictEqual(saidOf(schema, "format"), "date-time", where)
+    }
+  })
+
+  it("§2.1.4 D15 the kinds of this version's datetimes", () => {
+    const [eastern, , newYork] = kinds
+    const runners = fields.filter(({ where }) => where.startsWith("/v1/intraday-runners."))
+    const of = (kind: unknown) =>
+      runners.filter(({ schema }) => saidOf(schema, "description") === kind).map(({ name }) => name).toSorted()
+    assert.deepStrictEqual(of(eastern), ["last_updated"])
+    assert.deepStrictEqual(of(newYork), ["high_time", "low_time", "spike_start_time"])
+  })
+
+  it("D16 no number is printed as text: prices, amounts, volumes and ratios are numbers", () => {
+    for (const { name, schema, where } of fields) {
+      if (/(price|volume|percentage|ratio|_pct|gain|market_cap|_minutes|vwap|count)$/.test(name)) {
+        assert.include(["number", "integer", "boolean"], saidOf(schema, "type"), where)
+      }
+    }
+  })
+
+  it.each(keyed)(
+    "D8 a list has page, limit and has_more, and takes page and limit: $path",
+    ({ parameters, path, success }) => {
+      const results = at(success, "properties", "results")
+      const isList = at(results, "type") === "array" && at(results, "maxItems") === undefined
+      const names = parameters.map(({ name }) => name)
+      const inEnvelope = entriesOf(at(success, "properties")).map(([name]) => name)
+      // §4.1 and D23 say of these two what they answer instead.
+      assert.strictEqual(isList, !["/v1/ticker-changes", "/v1/historical-tickers"].includes(path))
+      if (!isList) return assert.notIncludeMembers(names, ["page", "limit"])
+      assert.includeMembers(names, ["ticker", "page", "limit"])
+      assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])
+    },
+  )
+
+  it("D8 page and limit are optional, and their defaults are told", () => {
+    const silent = (wanted: string, value: number) =>
+      parameters.filter(({ name, required, schema }) =>
+        name === wanted && (required || saidOf(schema, "default") !== value)
+      ).map(({ path }) => path)
+    assert.deepStrictEqual(silent("page", 1), [])
+    assert.deepStrictEqual(silent("limit", 10), [])
+  })
+})

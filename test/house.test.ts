@@ -1,0 +1,200 @@
+/** The rules of the house (design/README.md): which file may import which, and how long a file may be. */
+import { assert, describe, it } from "@effect/vitest"
+import { HttpApi } from "effect/http-api"
+import { globSync, readdirSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path/posix"
+import { fileURLToPath } from "node:url"
+import { Authentication } from "../src/account/Authentication.ts"
+import { Api } from "../src/Api.ts"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+
+/** `src/…`, with slashes. */
+const files = globSync("src/**/*.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/")).toSorted()
+
+const textOf = (file: string) => readFileSync(join(root, file), "utf8")
+
+/** What a file names after `import`, `export … from` and `import(…)`; comments do not count, types do. */
+const specifiersOf = (text: string) => {
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "")
+  const patterns = [
+    /^(?:import|export)\b[^"';]*?\bfrom\s*"([^"]+)"/gm,
+    /^import\s*"([^"]+)"/gm,
+    /\bimport\(\s*"([^"]+)"\s*\)/g,
+  ]
+  return patterns.flatMap((pattern) => Array.from(code.matchAll(pattern), ([, specifier = ""]) => specifier))
+}
+
+const importsOf = new Map(files.map((file) => [
+  file,
+  specifiersOf(textOf(file)).map((name) => name.startsWith(".") ? join(dirname(file), name) : name),
+]))
+
+const imports = (file: string) => importsOf.get(file) ?? []
+
+const houseImports = (file: string) => imports(file).filter((name) => name.startsWith("src/"))
+
+/** `file → import` for each import of the house that is not allowed. */
+const strangers = (among: (file: string) => boolean, allowed: (name: string, file: string) => boolean) =>
+  files.filter(among).flatMap((file) =>
+    houseImports(file).filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`)
+  )
+
+const isPolicy = (name: string) => name.startsWith("src/policy/")
+const isV1 = (name: string) => name.startsWith("src/v1/")
+const isContractOfEndpoint = (name: string) => /^src\/(v1\/[^/]+|catalogue)\/Api\.ts$/.test(name)
+const isAccountContract = (name: string) => name === "src/account/Authentication.ts"
+const isDatabase = (name: string) => name.startsWith("src/db/")
+const isAccount = (name: string) => name.startsWith("src/account/")
+
+describe("The import scanner", () => {
+  it("§house finds every form of import, and every import of the house leads to a file", () => {
+    const found = specifiersOf([
+      `import "a"`,
+      `import b from "b"`,
+      `import {\n  type C,\n  c\n} from "c"`,
+      `import type { D } from "d"`,
+      `import * as E from "e"`,
+      `export * from "f"`,
+      `export { g } from "g"`,
+      `const h = () => import("h")`,
+      `import i from "i" with { type: "json" }`,
+      `// import "no"`,
+      `/* import "no" */`,
+    ].join("\n"))
+    assert.sameMembers(found, ["a", "b", "c", "d", "e", "f", "g", "h", "i"])
+    assert.isAbove(files.length, 30)
+    assert.isAbove(Array.from(importsOf.values()).flat().length, 100)
+    const lost = files.flatMap(houseImports).filter((name) => !files.includes(name))
+    assert.deepStrictEqual(lost, [])
+  })
+})
+
+describe("The house", () => {
+  it("§house policy imports nothing of the house but policy", () => {
+    assert.deepStrictEqual(strangers(isPolicy, isPolicy), [])
+  })
+
+  it("§house an endpoint's Api.ts imports policy and the account's contract only", () => {
+    assert.deepStrictEqual(strangers(isContractOfEndpoint, (name) => isPolicy(name) || isAccountContract(name)), [])
+  })
+
+  it("§house the account's contract imports policy only", () => {
+    assert.deepStrictEqual(strangers(isAccountContract, isPolicy), [])
+  })
+
+  it("§house Api.ts imports contracts only", () => {
+    assert.deepStrictEqual(
+      strangers(
+        (file) => file === "src/Api.ts",
+        (name) => isContractOfEndpoint(name) || isPolicy(name) || isAccountContract(name),
+      ),
+      [],
+    )
+  })
+
+  it("§house what serves an endpoint imports Api.ts, policy, db, account and v1, never another Http.ts", () => {
+    assert.deepStrictEqual(
+      strangers(
+        (file) => isV1(file) && !isContractOfEndpoint(file),
+        (name) =>
+          name === "src/Api.ts" || isPolicy(name) || isDatabase(name) || isAccount(name) ||
+          (isV1(name) && !name.endsWith("/Http.ts")),
+      ),
+      [],
+    )
+  })
+
+  it("§house db imports policy and db only, account also account", () => {
+    assert.deepStrictEqual(strangers(isDatabase, (name) => isPolicy(name) || isDatabase(name)), [])
+    assert.deepStrictEqual(strangers(isAccount, (name) => isPolicy(name) || isDatabase(name) || isAccount(name)), [])
+  })
+
+  it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {
+    assert.deepStrictEqual(
+      strangers((file) => !["src/main.ts", "src/Serve.ts"].includes(file), (name) => name !== "src/Server.ts"),
+      [],
+    )
+    assert.deepStrictEqual(strangers((file) => file !== "src/Server.ts", (name) => !name.endsWith("/Http.ts")), [])
+  })
+
+  it("§house nothing imports main.ts", () => {
+    assert.deepStrictEqual(strangers(() => true, (name) => name !== "src/main.ts"), [])
+  })
+
+  it("§house no file imports itself by a detour", () => {
+    const done = new Set<string>()
+    const circles: Array<string> = []
+    const visit = (file: string, path: ReadonlyArray<string>): void => {
+      if (path.includes(file)) return void circles.push([...path.slice(path.indexOf(file)), file].join(" → "))
+      if (done.has(file)) return
+      houseImports(file).forEach((name) => visit(name, [...path, file]))
+      done.add(file)
+    }
+    files.forEach((file) => visit(file, []))
+    assert.deepStrictEqual(circles, [])
+  })
+
+  it("§house the contract drags no server code along, by whatever detour: no db, Http.ts, Node or driver", () => {
+    const contract = files.filter((file) => file.endsWith("/Api.ts") || isPolicy(file) || isAccountContract(file))
+    assert.isAbove(contract.length, 15)
+    const isServerCode = (name: string) =>
+      isDatabase(name) || name.endsWith("/Http.ts") || name.startsWith("node:") ||
+      /^@effect\/(platform|sql)-/.test(name)
+    const reached = new Set<string>()
+    const dragged: Array<string> = []
+    const walk = (file: string, path: string): void => {
+      if (reached.has(file)) return
+      reached.add(file)
+      for (const name of imports(file)) {
+        if (isServerCode(name)) dragged.push(`${path} → ${name}`)
+        else if (name.startsWith("src/")) walk(name, `${path} → ${name}`)
+      }
+    }
+    contract.forEach((file) => walk(file, file))
+    assert.deepStrictEqual(dragged, [])
+  })
+
+  it("§house every folder of src/v1 is a path segment of an endpoint, and every keyed endpoint has its folder", () => {
+    const folders = readdirSync(join(root, "src/v1"), { withFileTypes: true })
+    assert.deepStrictEqual(folders.filter((entry) => !entry.isDirectory()).map(({ name }) => name), [])
+    const names = folders.map(({ name }) => name)
+    const segments: Array<string> = []
+    HttpApi.reflect(Api, {
+      onGroup: () => {},
+      onEndpoint: ({ endpoint, middleware }) => {
+        if (Array.from(middleware).some(({ key }) => key === Authentication.key)) {
+          segments.push(endpoint.path.split("/")[2] ?? "")
+        }
+      },
+    })
+    assert.deepStrictEqual(names.filter((name) => !segments.includes(name)), [])
+    // Two siblings that show the same rows live in the folder of the shorter name.
+    const homeless = segments.filter((segment) =>
+      !names.some((name) => segment === name || segment.startsWith(`${name}-`))
+    )
+    assert.deepStrictEqual(homeless, [])
+    names.forEach((name) => ["Api.ts", "Http.ts"].forEach((file) => assert.include(files, `src/v1/${name}/${file}`)))
+  })
+
+  it("§house no folder is named after a kind of thing, and there is no barrel", () => {
+    const kinds = /(^|\/)(services?|repositor(y|ies)|models?|utils?|helpers?|lib|shared|common|types)(\/|$)/
+    assert.deepStrictEqual(files.filter((file) => kinds.test(dirname(file)) || file.endsWith("/index.ts")), [])
+  })
+
+  it("§house no file has more than 200 lines", () => {
+    const long = files.map((file) => ({ file, lines: textOf(file).split("\n").length - 1 })).filter(({ lines }) =>
+      lines > 200
+    )
+    assert.deepStrictEqual(long, [])
+  })
+
+  it("§house no line has more than 120 characters", () => {
+    const long = files.flatMap((file) =>
+      textOf(file).split("\n").flatMap((line, index) =>
+        line.length > 120 ? [`${file}:${index + 1} (${line.length})`] : []
+      )
+    )
+    assert.deepStrictEqual(long, [])
+  })
+})

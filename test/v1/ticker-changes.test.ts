@@ -1,0 +1,484 @@
+/** §2.2, §4.1, D6, D19 to D22 through the wire. Each test has symbols of its own: a shared one makes one component. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert, TestKeys } = Service
+
+const change = (
+  old_ticker: string,
+  new_ticker: string,
+  effective_date: string,
+  fields: Readonly<Record<string, unknown>> = {},
+) => ({ old_ticker, new_ticker, effective_date, status: "confirmed", ...fields })
+
+const event = (old_ticker: string, new_ticker: string, effective_date: string) => ({
+  old_ticker,
+  new_ticker,
+  effective_date,
+})
+
+const of = (ticker: string) => ask(`/v1/ticker-changes?ticker=${ticker}`)
+
+const unchanged = (query_ticker: string) => ({
+  count: 0,
+  results: [{ query_ticker, has_changes: false, current_ticker: null, history: [] }],
+})
+
+const changed = (query_ticker: string, ...history: ReadonlyArray<ReturnType<typeof event>>) => ({
+  count: history.length,
+  results: [{ query_ticker, has_changes: true, current_ticker: history.at(-1)?.new_ticker, history }],
+})
+
+const ambiguous = Effect.fnUntraced(function* (ticker: string) {
+  const { body, headers, status, text } = yield* of(ticker)
+  assert.strictEqual(status, 409, text)
+  assert.strictEqual(at(body, "error", "code"), "ambiguous_ticker_lineage")
+  assert.isString(at(body, "error", "message"))
+  assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+  assert.isUndefined(headers["retry-after"])
+  return at(body, "error", "details")
+})
+
+/** `n` changes in a row: `P00` to `P01` to `P02`, one a year. */
+const chain = (prefix: string, length: number) =>
+  Array.from({ length }, (_, number) => {
+    const [before, after] = [String(number).padStart(2, "0"), String(number + 1).padStart(2, "0")]
+    return event(`${prefix}${before}`, `${prefix}${after}`, `${2001 + number}-06-01`)
+  })
+
+const store = (...events: ReadonlyArray<ReturnType<typeof event>>) =>
+  insert("ticker_changes", ...events.map((one) => ({ ...one, status: "confirmed" })))
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // Chains
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§2.2 D20 any symbol of a chain gives the same complete history and the same current_ticker", () =>
+    Effect.gen(function* () {
+      const history = [
+        event("CHA", "CHB", "2015-03-01"),
+        event("CHB", "CHC", "2018-09-10"),
+        event("CHC", "CHD", "2021-01-04"),
+      ]
+      yield* store(...history.toReversed())
+      for (const symbol of ["CHA", "CHB", "CHC", "CHD"]) {
+        const { body, status } = yield* of(symbol)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(body, changed(symbol, ...history))
+      }
+    }))
+
+  it.effect("§2.2 the body has exactly the fields of the specification", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ticker_changes",
+        change("FLDA", "FLDB", "2020-02-29", { cik: "0000000001", company_name: "Secret Inc", source: "x" }),
+      )
+      assert.strictEqual(
+        (yield* of("flda")).text,
+        `{"count":1,"results":[{"query_ticker":"FLDA","has_changes":true,"current_ticker":"FLDB",` +
+          `"history":[{"old_ticker":"FLDA","new_ticker":"FLDB","effective_date":"2020-02-29"}]}]}`,
+      )
+    }))
+
+  it.effect("D21 a chain that returns to an earlier symbol is a chain", () =>
+    Effect.gen(function* () {
+      const there = event("RETA", "RETB", "2019-01-01")
+      const back = event("RETB", "RETA", "2020-01-01")
+      yield* store(there, back)
+      for (const symbol of ["RETA", "RETB"]) {
+        assert.deepStrictEqual((yield* of(symbol)).body, changed(symbol, there, back))
+      }
+    }))
+
+  it.effect("D21 a missing CIK is unknown, not different", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ticker_changes",
+        change("UNKA", "UNKB", "2019-01-01", { cik: "0000000007" }),
+        change("UNKB", "UNKC", "2020-01-01"),
+        change("UNKC", "UNKD", "2021-01-01", { cik: "0000000007" }),
+      )
+      assert.strictEqual((yield* of("UNKC")).status, 200)
+    }))
+
+  it.effect("§8 twelve links are a chain, from any of their symbols", () =>
+    Effect.gen(function* () {
+      const history = chain("TW", 12)
+      yield* store(...history)
+      for (const symbol of ["TW00", "TW06", "TW12"]) {
+        const { body, status } = yield* of(symbol)
+        assert.strictEqual(status, 200)
+        assert.strictEqual(at(body, "count"), 12)
+        assert.deepStrictEqual(body, changed(symbol, ...history))
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // The parameter
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§4.1 D6 query_ticker is the normalized symbol: in upper case, surrounding white space trimmed", () =>
+    Effect.gen(function* () {
+      const only = event("CASA", "CAS.B", "2019-05-05")
+      yield* store(only)
+      for (
+        const sent of ["casa", "CaSa", "%20casa", "casa%20", "%09%0A%20Casa%0D%20", "+casa+", "%C2%A0casa%E2%80%83"]
+      ) {
+        const { body, status } = yield* of(sent)
+        assert.strictEqual(status, 200, sent)
+        assert.deepStrictEqual(body, changed("CASA", only), sent)
+      }
+      assert.deepStrictEqual((yield* of("cas.b")).body, changed("CAS.B", only))
+    }))
+
+  it.effect("§4.1.1 an unknown symbol is 200 without changes, never 404", () =>
+    Effect.gen(function* () {
+      for (const symbol of ["X", "NOSUCH", "A.B-C^", "1", "..", "-", "^"]) {
+        const { body, status } = yield* of(symbol)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(body, unchanged(symbol))
+      }
+    }))
+
+  it.effect.each([
+    "",
+    "%20",
+    "SEVENCH",
+    "A,B",
+    ",",
+    "A%20B",
+    "A%09B",
+    "A+B",
+    "A_B",
+    "@",
+    "A%00",
+    "A/B",
+    "%C3%A9",
+    "%C4%B1",
+    "%C5%BF",
+    "%EF%BC%A1",
+    "A%2CB",
+    "*",
+    "%25",
+    "'",
+    "A%0A%0AB",
+    "S%CC%81",
+  ])("§4.1 D6 no single symbol of 1 to 6 characters is 422: %j", (sent) =>
+    Effect.gen(function* () {
+      const { body, status } = yield* of(sent)
+      assert.strictEqual(status, 422)
+      assert.strictEqual(at(body, "error", "code"), "validation_error")
+      assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "ticker")
+      assert.match(String(at(body, "error", "message")), /ticker/i)
+    }))
+
+  it.effect("§4.1 ticker is required, and it is the only parameter", () =>
+    Effect.gen(function* () {
+      const missing = yield* ask("/v1/ticker-changes")
+      assert.strictEqual(missing.status, 422)
+      assert.deepStrictEqual(at(missing.body, "error", "details", "fields"), [{
+        field: "ticker",
+        reason: "is required",
+      }])
+      for (const name of ["page", "limit", "date", "tickers", "cik"]) {
+        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=META&${name}=1`)
+        assert.strictEqual(status, 422, name)
+        assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), name)
+      }
+    }))
+
+  it.effect("§4.1 is available on all tiers and not paginated", () =>
+    Effect.gen(function* () {
+      const keys = yield* TestKeys
+      for (const key of [keys.basic, keys.pro, keys.ultimate]) {
+        const { body, headers, status } = yield* ask("/v1/ticker-changes?ticker=TIERS", { key })
+        assert.strictEqual(status, 200)
+        assert.isUndefined(headers["link"])
+        assert.isUndefined(at(body, "has_more"))
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Eligible events
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§2.2 D19 estimated, backfilled, reverted and blocked events are as if they were not there", () =>
+    Effect.gen(function* () {
+      const confirmed = event("STA", "STB", "2018-01-01")
+      yield* store(confirmed)
+      yield* insert(
+        "ticker_changes",
+        change("STB", "STC", "2019-01-01", { status: "estimated" }),
+        change("STB", "STD", "2019-01-01", { status: "backfill" }),
+        change("STZ", "STA", "2017-01-01", { status: "reverted" }),
+        change("STA", "STE", "2018-01-01", { status: "blocked", cik: "0000000009" }),
+      )
+      for (const symbol of ["STA", "STB"]) assert.deepStrictEqual((yield* of(symbol)).body, changed(symbol, confirmed))
+      for (const symbol of ["STC", "STD", "STE", "STZ"]) {
+        assert.deepStrictEqual((yield* of(symbol)).body, unchanged(symbol))
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // 409
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§4.1.3 D21 multiple_cik_lineages, with one candidate a company, by first date", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ticker_changes",
+        change("MCB", "MCC", "2021-05-05", { cik: "0000000100", company_name: "Later Corp" }),
+        change("MCA", "MCB", "2019-05-05", { cik: "0000000200", company_name: "Earlier Corp" }),
+      )
+      for (const symbol of ["MCA", "MCB", "MCC"]) {
+        assert.deepStrictEqual(yield* ambiguous(symbol), {
+          query_ticker: symbol,
+          reason: "multiple_cik_lineages",
+          reasons: ["multiple_cik_lineages"],
+          tickers: ["MCA", "MCB", "MCC"],
+          candidates: [
+            {
+              cik: "0000000200",
+              company_name: "Earlier Corp",
+              history: [event("MCA", "MCB", "2019-05-05")],
+              current_ticker: "MCB",
+            },
+            {
+              cik: "0000000100",
+              company_name: "Later Corp",
+              history: [event("MCB", "MCC", "2021-05-05")],
+              current_ticker: "MCC",
+            },
+          ],
+        })
+      }
+    }))
+
+  it.effect("D21 no candidates where a company's events do not stand alone, or one has no CIK", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ticker_changes",
+        change("NCA", "NCB", "2019-05-05", { cik: "0000000100" }),
+        change("NCB", "NCC", "2020-05-05", { cik: "0000000200" }),
+        change("NCC", "NCD", "2021-05-05"),
+        change("NDA", "NDB", "2019-05-05", { cik: "0000000100" }),
+        change("NDA", "NDC", "2020-05-05", { cik: "0000000100" }),
+        change("NDC", "NDD", "2021-05-05", { cik: "0000000200" }),
+      )
+      const withoutCik = yield* ambiguous("NCA")
+      assert.deepStrictEqual(at(withoutCik, "reasons"), ["multiple_cik_lineages"])
+      assert.deepStrictEqual(at(withoutCik, "candidates"), [])
+      const split = yield* ambiguous("NDD")
+      assert.strictEqual(at(split, "reason"), "multiple_cik_lineages")
+      assert.deepStrictEqual(at(split, "candidates"), [])
+    }))
+
+  it.effect("§4.1.3 D21 same_date_events", () =>
+    Effect.gen(function* () {
+      yield* store(event("SDA", "SDB", "2020-01-01"), event("SDB", "SDC", "2020-01-01"))
+      assert.deepStrictEqual(yield* ambiguous("SDC"), {
+        query_ticker: "SDC",
+        reason: "same_date_events",
+        reasons: ["same_date_events"],
+        tickers: ["SDA", "SDB", "SDC"],
+        candidates: [],
+      })
+    }))
+
+  it.effect("§4.1.3 D21 competing_destinations, also after a return", () =>
+    Effect.gen(function* () {
+      yield* store(
+        event("CDA", "CDB", "2020-01-01"),
+        event("CDB", "CDA", "2021-01-01"),
+        event("CDA", "CDC", "2022-01-01"),
+      )
+      assert.deepStrictEqual(yield* ambiguous("CDB"), {
+        query_ticker: "CDB",
+        reason: "competing_destinations",
+        reasons: ["competing_destinations"],
+        tickers: ["CDA", "CDB", "CDC"],
+        candidates: [],
+      })
+      yield* store(event("CEA", "CEB", "2020-01-01"), event("CEA", "CEC", "2021-01-01"))
+      const both = yield* ambiguous("CEC")
+      assert.strictEqual(at(both, "reason"), "competing_destinations")
+      assert.deepStrictEqual(at(both, "reasons"), ["competing_destinations", "broken_chain"])
+    }))
+
+  it.effect("§4.1.3 D21 broken_chain", () =>
+    Effect.gen(function* () {
+      yield* store(event("BRA", "BRC", "2020-01-01"), event("BRB", "BRC", "2021-01-01"))
+      assert.deepStrictEqual(yield* ambiguous("BRA"), {
+        query_ticker: "BRA",
+        reason: "broken_chain",
+        reasons: ["broken_chain"],
+        tickers: ["BRA", "BRB", "BRC"],
+        candidates: [],
+      })
+    }))
+
+  it.effect("§4.1.3 §8 D21 max_hops_exceeded with thirteen links, and all their symbols", () =>
+    Effect.gen(function* () {
+      const history = chain("TH", 13)
+      yield* store(...history)
+      for (const symbol of ["TH00", "TH07", "TH13"]) {
+        assert.deepStrictEqual(yield* ambiguous(symbol), {
+          query_ticker: symbol,
+          reason: "max_hops_exceeded",
+          reasons: ["max_hops_exceeded"],
+          tickers: ["TH00", ...history.map(({ new_ticker }) => new_ticker)],
+          candidates: [],
+        })
+      }
+    }))
+
+  it.effect("D21 the first reason that holds is reason, and reasons lists all in order", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ticker_changes",
+        change("ALA", "ALB", "2020-01-01", { cik: "0000000001" }),
+        change("ALA", "ALC", "2020-01-01", { cik: "0000000002" }),
+        ...chain("AL", 12).map((one) => ({
+          ...one,
+          old_ticker: one.old_ticker.replace("AL00", "ALB"),
+          status: "confirmed",
+        })),
+      )
+      const details = yield* ambiguous("AL12")
+      assert.strictEqual(at(details, "reason"), "multiple_cik_lineages")
+      assert.deepStrictEqual(at(details, "reasons"), [
+        "multiple_cik_lineages",
+        "same_date_events",
+        "competing_destinations",
+        "broken_chain",
+        "max_hops_exceeded",
+      ])
+    }))
+
+  it.effect("D21 tickers is sorted and names a symbol once, and only eligible events are involved", () =>
+    Effect.gen(function* () {
+      yield* store(
+        event("TKZ", "TK.A", "2020-01-01"),
+        event("TKZ", "TK-A", "2021-01-01"),
+        event("TK-A", "TKZ", "2022-01-01"),
+      )
+      yield* insert("ticker_changes", change("TKZ", "TKNOT", "2023-01-01", { status: "estimated" }))
+      assert.deepStrictEqual(at(yield* ambiguous("TKZ"), "tickers"), ["TK-A", "TK.A", "TKZ"])
+    }))
+
+  it.effect("D10 HEAD of an ambiguous symbol is 409 without a body", () =>
+    Effect.gen(function* () {
+      yield* store(event("HDA", "HDB", "2020-01-01"), event("HDA", "HDC", "2021-01-01"))
+      const { status, text } = yield* ask("/v1/ticker-changes?ticker=HDA", { method: "HEAD" })
+      assert.strictEqual(status, 409)
+      assert.strictEqual(text, "")
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Bad data in bulk
+  // -------------------------------------------------------------------------------------------------------------------
+
+  const hubs = [
+    ["left 20,000 times", "HBO", "'HBO'", "'O' || n"],
+    ["taken 20,000 times", "HBN", "'N' || n", "'HBN'"],
+    ["in a ring of 20,000", "R1", "'R' || n", "'R' || (n % 20000 + 1)"],
+  ] as const
+
+  it.effect.each(hubs)(
+    "§4.1.2 D21 a symbol %s is refused with 409, from any side, in bounded time",
+    ([, hub, from, to]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`
+        insert into ticker_changes (old_ticker, new_ticker, effective_date, status)
+        select ${sql.literal(from)}, ${
+          sql.literal(to)
+        }, date '1960-01-01' + n, 'confirmed' from generate_series(1, 20000) as n
+      `
+        const leaf = hub === "HBO" ? "O777" : hub === "HBN" ? "N777" : "R777"
+        for (const symbol of [hub, leaf]) {
+          const start = yield* Clock.currentTimeMillis
+          const details = yield* ambiguous(symbol)
+          const taken = (yield* Clock.currentTimeMillis) - start
+          assert.isBelow(taken, 3000)
+          assert.strictEqual(at(details, "query_ticker"), symbol)
+          const expected = hub === "HBO"
+            ? "competing_destinations"
+            : hub === "HBN"
+            ? "broken_chain"
+            : "max_hops_exceeded"
+          assert.include(at(details, "reasons"), expected)
+          assert.include(at(details, "reasons"), "max_hops_exceeded")
+          assert.include(at(details, "tickers"), symbol)
+        }
+      }),
+  )
+
+  it.effect("D20 D21 the whole component answers: one other CIK among 20,000 events decides the reason", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into ticker_changes (old_ticker, new_ticker, effective_date, status, cik)
+        select 'HBC', 'C' || n, date '1960-01-01' + n, 'confirmed',
+          case n when 15000 then '0000000002' else '0000000001' end
+        from generate_series(1, 20000) as n
+      `
+      for (const symbol of ["HBC", "C1", "C15000"]) {
+        assert.strictEqual(at(yield* ambiguous(symbol), "reason"), "multiple_cik_lineages", symbol)
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // The table
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D22 an event with equal symbols is refused, and one that repeats another's symbols, date and CIK", () =>
+    Effect.gen(function* () {
+      const refuses = Effect.fnUntraced(function* (row: ReturnType<typeof change>, constraint: RegExp) {
+        const error = yield* Effect.flip(insert("ticker_changes", row))
+        assert.match(String(error.reason.cause), constraint)
+      })
+      yield* refuses(change("EQA", "EQA", "2020-01-01"), /check/)
+      yield* insert(
+        "ticker_changes",
+        change("RPA", "RPB", "2020-01-01"),
+        change("RPA", "RPB", "2020-01-01", { cik: "0000000001" }),
+      )
+      yield* refuses(change("RPA", "RPB", "2020-01-01"), /unique|duplicate/)
+      yield* refuses(change("RPA", "RPB", "2020-01-01", { cik: "0000000001", status: "estimated" }), /unique|duplicate/)
+      yield* insert("ticker_changes", change("RPA", "RPB", "2020-01-01", { cik: "0000000002" }))
+      yield* refuses(change("RPC", "RPD", "2020-01-01", { cik: "1" }), /check/)
+      yield* refuses(change("rpc", "RPD", "2020-01-01"), /check/)
+      yield* refuses(change("RPC", "RPD", "2020-01-01", { status: "maybe" }), /check/)
+    }))
+})
+
+/** The service of a day to come. Its clock is set before anything waits on it, and moved by seconds only. */
+const serviceAt = (instant: number) =>
+  Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(instant - 10_000)))
+
+/** Midnight in Chicago, in daylight time and in standard time; New York has been an hour ahead. */
+const midnights = [["2026-07-01T05:00:00Z", "2026-07-01"], ["2027-01-01T06:00:00Z", "2027-01-01"]] as const
+
+midnights.forEach(([instant, day]) =>
+  layer(serviceAt(Date.parse(instant)))(`GET /v1/ticker-changes at ${instant}`, (it) => {
+    it.effect("§2.2 D19 a change moves current_ticker when its day has come in US Central time, not before", () =>
+      Effect.gen(function* () {
+        const [before, on] = [event("FUA", "FUB", "2020-01-01"), event("FUB", "FUC", day)]
+        yield* store(before, on, event("FUC", "FUD", "2099-01-01"))
+        yield* TestClock.setTime(Date.parse(instant) - 1)
+        for (const symbol of ["FUA", "FUB"]) assert.deepStrictEqual((yield* of(symbol)).body, changed(symbol, before))
+        for (const symbol of ["FUC", "FUD"]) assert.deepStrictEqual((yield* of(symbol)).body, unchanged(symbol))
+        yield* TestClock.setTime(Date.parse(instant))
+        for (const symbol of ["FUA", "FUB", "FUC"]) {
+          assert.deepStrictEqual((yield* of(symbol)).body, changed(symbol, before, on))
+        }
+        assert.deepStrictEqual((yield* of("FUD")).body, unchanged("FUD"))
+      }))
+  })
+)
