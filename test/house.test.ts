@@ -75,8 +75,9 @@ describe("The house", () => {
     assert.deepStrictEqual(strangers(isPolicy, isPolicy), [])
   })
 
-  it("§house an endpoint's Api.ts imports policy and the account's contract only", () => {
-    assert.deepStrictEqual(strangers(isContractOfEndpoint, (name) => isPolicy(name) || isAccountContract(name)), [])
+  it("§house an endpoint's Api.ts imports policy, the account's contract, and the Api.ts of a sibling of its shape", () => {
+    const allowed = (name: string) => isPolicy(name) || isAccountContract(name) || isContractOfEndpoint(name)
+    assert.deepStrictEqual(strangers(isContractOfEndpoint, allowed), [])
   })
 
   it("§house the account's contract imports policy only", () => {

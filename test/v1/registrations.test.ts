@@ -1,0 +1,402 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Predicate, Ref } from "effect"
+import { load } from "../../src/load/Load.ts"
+import { todayInNewYork } from "../../src/policy/Dates.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+
+/** What a row cannot do without. */
+const registration = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
+  ticker: "ZYXA",
+  headline: "A shelf",
+  type: "shelf",
+  form_type: "S-3",
+  file_no: "333-000001",
+  filed_at: "2025-07-01",
+  effective_status: true,
+  is_atm: false,
+  last_updated: "2025-07-01 20:05:00",
+  ...fields,
+})
+
+const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
+  const results = at(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+const list = (query: string) => ask(`/v1/registrations?${query}`)
+
+const idsOf = (query: string) => Effect.map(list(query), ({ body }) => rowsOf(body).map((row) => at(row, "id")))
+
+const refused = Effect.fnUntraced(function* (query: string) {
+  const { body, status, text } = yield* list(query)
+  assert.strictEqual(status, 422, `${query}: ${text}`)
+  assert.strictEqual(at(body, "error", "code"), "validation_error")
+  return {
+    message: String(at(body, "error", "message")),
+    field: at(body, "error", "details", "fields", 0, "field"),
+  }
+})
+
+const loaded = Effect.fnUntraced(function* (csv: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-registrations-" })}/rows.csv`
+  yield* fs.writeFileString(file, csv)
+  return yield* load({ dataset: "registrations", file, append: false, check: false }, yield* Ref.make(0))
+})
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it) => {
+  it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+    Effect.gen(function* () {
+      yield* insert("registrations", {
+        id: "full",
+        ticker: "RFULL",
+        headline: 'The "big" shelf, 50%',
+        type: "equity_line",
+        form_type: "S-1/A",
+        file_no: "333-123456",
+        filed_at: "2025-01-04",
+        effective_date: "2025-02-04",
+        effective_status: true,
+        expiration_date: "2028-02-04",
+        offering_amount: "999999999999999999.99",
+        shares_registered: "9007199254740991",
+        is_atm: true,
+        bank: "Übelacker & Sons",
+        amount_remaining_atm: "0.10",
+        total_raised: "123456789012345678.91",
+        amount_sold_to_date: "0",
+        amount_sold_12_months: "100.00",
+        high_60_day: "12345678901234.5678",
+        baby_shelf_raisable_amount: "0.30",
+        calculated_raisable_amount: "-1.5",
+        over_baby_shelf: false,
+        price_to_exceed_baby_shelf: "0.2900",
+        details: "Line one\nline two",
+        document_url: "https://example.com/a?b=c&d",
+        last_updated: "2025-07-02 09:30:00",
+      })
+      const { headers, status, text } = yield* list("ticker=RFULL")
+      assert.strictEqual(status, 200)
+      assert.match(String(headers["content-type"]), /^application\/json/)
+      assert.strictEqual(
+        text,
+        `{"count":1,"results":[{"id":"full","ticker":"RFULL","headline":"The \\"big\\" shelf, 50%",` +
+          `"type":"equity_line","form_type":"S-1/A","file_no":"333-123456","filed_at":"2025-01-04",` +
+          `"effective_date":"2025-02-04","effective_status":true,"expiration_date":"2028-02-04",` +
+          `"offering_amount":999999999999999999.99,"shares_registered":9007199254740991,"is_atm":true,` +
+          `"bank":"Übelacker & Sons","amount_remaining_atm":0.1,"total_raised":123456789012345678.91,` +
+          `"amount_sold_to_date":0,"amount_sold_12_months":100,"high_60_day":12345678901234.5678,` +
+          `"baby_shelf_raisable_amount":0.3,"calculated_raisable_amount":-1.5,"over_baby_shelf":false,` +
+          `"price_to_exceed_baby_shelf":0.29,"details":"Line one\\nline two",` +
+          `"document_url":"https://example.com/a?b=c&d","last_updated":"2025-07-02T08:30:00-05:00"}],` +
+          `"page":1,"limit":10,"has_more":false}`,
+      )
+    }))
+
+  it.effect("D16 what is missing is null, never 0 and never false", () =>
+    Effect.gen(function* () {
+      yield* insert("registrations", registration({ id: "null", ticker: "RNULL" }))
+      const row = rowsOf((yield* list("ticker=RNULL")).body)[0]
+      const missing = Predicate.isObject(row) ? Object.keys(row).filter((name) => at(row, name) === null) : []
+      assert.deepStrictEqual(missing, [
+        "effective_date",
+        "expiration_date",
+        "offering_amount",
+        "shares_registered",
+        "bank",
+        "amount_remaining_atm",
+        "total_raised",
+        "amount_sold_to_date",
+        "amount_sold_12_months",
+        "high_60_day",
+        "baby_shelf_raisable_amount",
+        "calculated_raisable_amount",
+        "over_baby_shelf",
+        "price_to_exceed_baby_shelf",
+        "details",
+        "document_url",
+      ])
+    }))
+
+  it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
+    Effect.gen(function* () {
+      const clocks = [
+        ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
+        ["2025-07-15 16:00:00.250", "2025-07-15T15:00:00.250-05:00"],
+        ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
+        ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
+      ] as const
+      yield* insert(
+        "registrations",
+        ...clocks.map(([last_updated], number) =>
+          registration({ id: `clock ${number}`, ticker: "RCLOCK", last_updated })
+        ),
+      )
+      const { body } = yield* list("ticker=RCLOCK")
+      assert.deepStrictEqual(rowsOf(body).map((row) => at(row, "last_updated")), clocks.map(([, printed]) => printed))
+    }))
+
+  it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
+    Effect.gen(function* () {
+      yield* insert("registrations", registration({ id: "dot", ticker: "R.DOT" }))
+      const all = yield* list("")
+      assert.strictEqual(all.status, 200)
+      assert.isAbove(rowsOf(all.body).length, 0)
+      for (const sent of ["@@", "", ","]) assert.strictEqual((yield* refused(`ticker=${sent}`)).field, "ticker")
+      const { body, headers } = yield* list("ticker=@@,r.%20dot")
+      assert.deepStrictEqual(rowsOf(body).map((row) => at(row, "id")), ["dot"])
+      assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
+    }))
+
+  it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "registrations",
+        registration({ id: "order c", ticker: "RORDA", filed_at: "2025-02-03" }),
+        registration({ id: "order b", ticker: "RORDB", filed_at: "2025-02-04" }),
+        registration({ id: "order a", ticker: "RORDA", filed_at: "2025-02-04" }),
+        registration({ id: "order d", ticker: "RORDB", filed_at: "2024-12-31" }),
+        registration({ id: "order e", ticker: "RORDA", filed_at: "2025-02-05" }),
+      )
+      const ordered = ["order e", "order a", "order b", "order c", "order d"]
+      assert.deepStrictEqual(yield* idsOf("ticker=RORDB,RORDA"), ordered)
+      const everything = yield* idsOf("limit=100")
+      assert.deepStrictEqual(everything.filter((id) => ordered.includes(String(id))), ordered)
+    }))
+
+  it.effect("D8 following Link to its end shows each row once, in order", () =>
+    Effect.gen(function* () {
+      const rows = Array.from(
+        { length: 23 },
+        (_, number) => registration({ id: `page ${String(number).padStart(2, "0")}`, file_no: "333-PAGE" }),
+      )
+      yield* insert("registrations", ...rows.toReversed())
+      for (const limit of [1, 7, 23, 100]) {
+        const seen: Array<unknown> = []
+        let path: string | undefined = `/v1/registrations?file_no=333-PAGE&limit=${limit}`
+        while (path !== undefined) {
+          const { body, headers }: Effect.Success<ReturnType<typeof ask>> = yield* ask(path)
+          seen.push(...rowsOf(body).map((row) => at(row, "id")))
+          path = /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
+          assert.strictEqual(at(body, "has_more"), path !== undefined)
+        }
+        assert.deepStrictEqual(seen, rows.map(({ id }) => id))
+      }
+    }))
+
+  it.effect("§4.4 type is one of its words, or several", () =>
+    Effect.gen(function* () {
+      const words = ["equity_line", "offering", "resale", "shelf"]
+      yield* insert("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
+      for (const word of words) assert.deepStrictEqual(yield* idsOf(`ticker=RTYPE&type=${word}`), [word])
+      assert.deepStrictEqual(yield* idsOf("ticker=RTYPE&type=shelf,%20equity_line"), ["equity_line", "shelf"])
+      for (const sent of ["", "atm", "Shelf", "shelf,", "shelf,x"]) {
+        const { field, message } = yield* refused(`type=${sent}`)
+        assert.strictEqual(field, "type")
+        assert.include(message, "shelf, equity_line, offering, resale")
+      }
+    }))
+
+  it.effect("§4.4 form_type and file_no are equal to one of several values, letter by letter", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "registrations",
+        registration({ id: "form 1", ticker: "RFORM", form_type: "S-1", file_no: "333-1" }),
+        registration({ id: "form 2", ticker: "RFORM", form_type: "S-1/A", file_no: "333-2" }),
+        registration({ id: "form 3", ticker: "RFORM", form_type: "O'Neil\\%_", file_no: "333-3" }),
+      )
+      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=S-1"), ["form 1"])
+      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=S-1/A,%20S-1"), ["form 1", "form 2"])
+      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=s-1"), [])
+      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=S%25"), [])
+      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=O'Neil%5C%25_"), ["form 3"])
+      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&file_no=333-3,333-2"), ["form 2", "form 3"])
+      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&file_no=333"), [])
+      for (const name of ["form_type", "file_no"]) {
+        for (const sent of ["", "S-1,", "%00"]) assert.strictEqual((yield* refused(`${name}=${sent}`)).field, name)
+      }
+    }))
+
+  it.effect("§4.4 bank is a part of the text in any case; %, _, quotes and backslashes are text", () =>
+    Effect.gen(function* () {
+      const banks = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"]
+      yield* insert(
+        "registrations",
+        ...banks.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
+        registration({ id: "bank null", ticker: "RBANK" }),
+      )
+      const asked = (bank: string) => idsOf(`ticker=RBANK&bank=${encodeURIComponent(bank)}`)
+      assert.deepStrictEqual(yield* asked("wainWRIGHT"), ["H.C. Wainwright"])
+      assert.deepStrictEqual(yield* asked("H.C"), ["H.C. Wainwright"])
+      assert.deepStrictEqual(yield* asked("100% bank_of"), ["100% Bank_of 'A' \\ B"])
+      assert.deepStrictEqual(yield* asked("k_o"), ["100% Bank_of 'A' \\ B"])
+      assert.deepStrictEqual(yield* asked("'a' \\ b"), ["100% Bank_of 'A' \\ B"])
+      assert.deepStrictEqual(yield* asked("über"), ["ÜBER Capital"])
+      for (const miss of ["%%%", "___", "W%t", "H_C", "\\\\\\", `"""`, "wainwrights"]) {
+        assert.deepStrictEqual(yield* asked(miss), [], miss)
+      }
+      for (const sent of ["", "ab", "%20%20a", "a%00bc", "x".repeat(101)]) {
+        const { field, message } = yield* refused(`bank=${sent}`)
+        assert.strictEqual(field, "bank")
+        assert.include(message, "3 to 100 characters")
+      }
+    }))
+
+  it.effect.each(["effective_status", "is_atm", "over_baby_shelf"])(
+    "§4.4 %s is true or false",
+    (name) =>
+      Effect.gen(function* () {
+        const ticker = `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
+        yield* insert(
+          "registrations",
+          registration({ id: `${name} no`, ticker, [name]: false }),
+          registration({ id: `${name} yes`, ticker, [name]: true }),
+        )
+        assert.deepStrictEqual(yield* idsOf(`ticker=${ticker}&${name}=true`), [`${name} yes`])
+        assert.deepStrictEqual(yield* idsOf(`ticker=${ticker}&${name}=false`), [`${name} no`])
+        for (const sent of ["", "1", "yes", "TRUE"]) {
+          assert.strictEqual((yield* refused(`${name}=${sent}`)).field, name)
+        }
+      }),
+  )
+
+  it.effect("D9 §4.4 a shelf of which nobody knows whether it is over is neither", () =>
+    Effect.gen(function* () {
+      yield* insert("registrations", registration({ id: "unknown", ticker: "ROVER" }))
+      assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=true"), [])
+      assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=false"), [])
+    }))
+
+  it.effect.each(["offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"])(
+    "D9 min_%s and its max include their value, compare exact decimals and never match what is missing",
+    (name) =>
+      Effect.gen(function* () {
+        const ticker = `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
+        const amounts = ["-0.01", "0", "0.3", "75000000", "999999999999999999.99"]
+        yield* insert(
+          "registrations",
+          ...amounts.map((amount, number) => registration({ id: `${name} ${number}`, ticker, [name]: amount })),
+          registration({ id: `${name} null`, ticker }),
+        )
+        const asked = (query: string) =>
+          Effect.map(idsOf(`ticker=${ticker}&${query}`), (ids) => ids.map((id) => amounts[Number(String(id).at(-1))]))
+        assert.deepStrictEqual(yield* asked(`min_${name}=0`), amounts.slice(1))
+        assert.deepStrictEqual(yield* asked(`max_${name}=0`), amounts.slice(0, 2))
+        assert.deepStrictEqual(yield* asked(`min_${name}=0.3&max_${name}=0.3`), ["0.3"])
+        assert.deepStrictEqual(yield* asked(`min_${name}=0.30001&max_${name}=7.5e7`), ["75000000"])
+        assert.deepStrictEqual(yield* asked(`min_${name}=-1e300&max_${name}=-0.01`), ["-0.01"])
+        assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
+        assert.deepStrictEqual(yield* asked(`max_${name}=1e300`), amounts)
+        const { field, message } = yield* refused(`min_${name}=2&max_${name}=1`)
+        assert.strictEqual(field, `min_${name}`)
+        assert.strictEqual(message, `min_${name} must not be greater than max_${name}`)
+        for (const sent of ["", "x", "Infinity", "1,5"]) {
+          assert.strictEqual((yield* refused(`max_${name}=${sent}`)).field, `max_${name}`)
+        }
+      }),
+  )
+
+  it.effect.each(["filed_at", "effective_date", "expiration_date"])(
+    "D7 §4.4 %s_from and _to include their day, never match what is missing, and keep their order",
+    (name) =>
+      Effect.gen(function* () {
+        const ticker = `R${name.replaceAll("_", "").toUpperCase()}`
+        const days = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
+        yield* insert(
+          "registrations",
+          ...days.map((day) => registration({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })),
+          ...(name === "filed_at" ? [] : [registration({ id: `${name} null`, ticker })]),
+        )
+        const daysOf = (query: string) =>
+          Effect.map(list(`ticker=${ticker}&${query}`), ({ body }) => rowsOf(body).map((row) => at(row, name)))
+        assert.deepStrictEqual(yield* daysOf(`${name}_from=2025-04-09`), days.slice(0, 2))
+        assert.deepStrictEqual(yield* daysOf(`${name}_to=2025-04-08`), days.slice(2))
+        assert.deepStrictEqual(yield* daysOf(`${name}_from=2025-04-08&${name}_to=2025-04-09`), days.slice(1, 3))
+        assert.deepStrictEqual(yield* daysOf(`${name}_from=2025-04-08&${name}_to=2025-04-08`), ["2025-04-08"])
+        assert.deepStrictEqual(yield* daysOf(`${name}_from=2025-04-11`), [])
+        const { field, message } = yield* refused(`${name}_from=2025-04-02&${name}_to=2025-04-01`)
+        assert.strictEqual(field, `${name}_from`)
+        assert.strictEqual(message, `${name}_from must not be greater than ${name}_to`)
+        for (const sent of ["2025-02-29", "20250101", "x", ""]) {
+          assert.strictEqual((yield* refused(`${name}_to=${sent}`)).field, `${name}_to`)
+        }
+      }),
+  )
+
+  it.effect("§4.4 §7.2 expiration_date may lie in the future, and its order is enforced there too", () =>
+    Effect.gen(function* () {
+      yield* insert("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
+      assert.deepStrictEqual(
+        yield* idsOf("ticker=RFUT&expiration_date_from=2998-12-31&expiration_date_to=9999-12-31"),
+        ["future"],
+      )
+      assert.deepStrictEqual(yield* idsOf("ticker=RFUT&expiration_date_from=2999-01-02"), [])
+      const { field } = yield* refused("expiration_date_from=2999-01-02&expiration_date_to=2999-01-01")
+      assert.strictEqual(field, "expiration_date_from")
+    }))
+
+  it.effect.each(["filed_at_from", "filed_at_to", "effective_date_from", "effective_date_to"])(
+    "§4.4 §7.2 D7 %s rejects the future and says so; today is accepted",
+    (name) =>
+      Effect.gen(function* () {
+        const { field, message } = yield* refused(`${name}=9999-12-31`)
+        assert.strictEqual(field, name)
+        assert.match(message, /must be in the past/)
+        assert.strictEqual((yield* list(`${name}=${yield* todayInNewYork}`)).status, 200)
+      }),
+  )
+
+  it.effect("D4 date and the filters of other endpoints are unknown", () =>
+    Effect.gen(function* () {
+      for (const name of ["date", "min_shares_registered", "headline", "lock_up_expiration_from", "sort"]) {
+        assert.strictEqual((yield* refused(`${name}=1`)).field, name)
+      }
+    }))
+
+  it.effect("§4.4 filters narrow each other", () =>
+    Effect.gen(function* () {
+      const all = { ticker: "RMIX", type: "resale", bank: "Mixed Bank", is_atm: true, total_raised: "10" }
+      yield* insert(
+        "registrations",
+        registration({ id: "mix", ...all }),
+        registration({ id: "mix ticker", ...all, ticker: "RMIY" }),
+        registration({ id: "mix type", ...all, type: "shelf" }),
+        registration({ id: "mix bank", ...all, bank: "Fixed Bank" }),
+        registration({ id: "mix atm", ...all, is_atm: false }),
+        registration({ id: "mix raised", ...all, total_raised: "9.99" }),
+      )
+      assert.deepStrictEqual(yield* idsOf("ticker=RMIX&type=resale&bank=mixed&is_atm=true&min_total_raised=10"), [
+        "mix",
+      ])
+    }))
+
+  it.effect("D31 a file becomes rows; a wrong word, stray white space and a repeated id refuse it", () =>
+    Effect.gen(function* () {
+      const header = "id,ticker,headline,type,form_type,file_no,filed_at,effective_status,is_atm,offering_amount," +
+        "last_updated\n"
+      const line = (id: string, type = "shelf", form = "S-3", amount = "1.5") =>
+        `${id},RLOAD,A shelf,${type},${form},333-1,2025-07-01,true,false,${amount},2025-07-01 20:05:00\n`
+      assert.deepStrictEqual(yield* loaded(header + line("one") + line("two", "resale", "S-1", "")), {
+        table: "registrations",
+        rows: 2,
+        dropped: 0,
+      })
+      assert.deepStrictEqual(yield* idsOf("ticker=RLOAD"), ["one", "two"])
+      assert.deepStrictEqual(yield* idsOf("ticker=RLOAD&min_offering_amount=1.5"), ["one"])
+      const bad = [
+        [line("a", "atm"), /line 2: type /],
+        [line("a", "shelf "), /line 2: type /],
+        [line("a", "shelf", " S-3"), /line 2: form_type must not be empty and must not start or end with white space/],
+        [line("a", "shelf", "S-3", "1.555"), /line 2: offering_amount must be a decimal number/],
+        [line("a ", "shelf"), /line 2: id must not be empty and must not start or end with white space/],
+        [line("a") + line("a"), /line 3: id repeats a row/],
+      ] as const
+      for (const [content, reason] of bad) {
+        const { message } = yield* Effect.flip(loaded(header + content))
+        assert.match(message, reason)
+        assert.deepStrictEqual(yield* idsOf("ticker=RLOAD"), ["one", "two"])
+      }
+    }))
+})
