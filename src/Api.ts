@@ -4,13 +4,45 @@ import { Authentication } from "./account/Authentication.ts"
 import { Catalogue } from "./catalogue/Api.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
+import { AfterhoursStats } from "./v1/afterhours-stats/Api.ts"
+import { DilutionData } from "./v1/dilution-data/Api.ts"
+import { FloatOutstandings } from "./v1/float-outstanding/Api.ts"
+import { GapStats } from "./v1/gap-stats/Api.ts"
+import { HistoricalFloatPro } from "./v1/historical-float-pro/Api.ts"
 import { HistoricalTickers } from "./v1/historical-tickers/Api.ts"
 import { IntradayRunners } from "./v1/intraday-runners/Api.ts"
+import { NasdaqCompliance } from "./v1/nasdaq-compliance/Api.ts"
+import { News } from "./v1/news/Api.ts"
+import { Ownerships } from "./v1/ownership/Api.ts"
+import { PremarketStats } from "./v1/premarket-stats/Api.ts"
+import { PumpAndDumpTracker } from "./v1/pump-and-dump-tracker/Api.ts"
+import { Registrations } from "./v1/registrations/Api.ts"
+import { ResearchReports } from "./v1/research-reports/Api.ts"
+import { Screener } from "./v1/screener/Api.ts"
+import { SplitStatuses } from "./v1/split-status/Api.ts"
 import { TickerChanges } from "./v1/ticker-changes/Api.ts"
 
 /** The first middleware is the innermost; each touches only what stands above it. */
 export class Api extends HttpApi.make("tickerline")
-  .add(TickerChanges, HistoricalTickers, IntradayRunners)
+  .add(
+    TickerChanges,
+    HistoricalTickers,
+    IntradayRunners,
+    DilutionData,
+    Registrations,
+    PumpAndDumpTracker,
+    SplitStatuses,
+    NasdaqCompliance,
+    News,
+    GapStats,
+    PremarketStats,
+    AfterhoursStats,
+    ResearchReports,
+    FloatOutstandings,
+    HistoricalFloatPro,
+    Ownerships,
+    Screener,
+  )
   .prefix("/v1")
   .middleware(Authentication)
   .add(Catalogue)

@@ -9,14 +9,42 @@ import { Database } from "./db/Database.ts"
 import * as Edge from "./Edge.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
+import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
+import * as DilutionData from "./v1/dilution-data/Http.ts"
+import * as FloatOutstanding from "./v1/float-outstanding/Http.ts"
+import * as GapStats from "./v1/gap-stats/Http.ts"
+import * as HistoricalFloatPro from "./v1/historical-float-pro/Http.ts"
 import * as HistoricalTickers from "./v1/historical-tickers/Http.ts"
 import * as IntradayRunners from "./v1/intraday-runners/Http.ts"
+import * as NasdaqCompliance from "./v1/nasdaq-compliance/Http.ts"
+import * as News from "./v1/news/Http.ts"
+import * as Ownership from "./v1/ownership/Http.ts"
+import * as PremarketStats from "./v1/premarket-stats/Http.ts"
+import * as PumpAndDumpTracker from "./v1/pump-and-dump-tracker/Http.ts"
+import * as Registrations from "./v1/registrations/Http.ts"
+import * as ResearchReports from "./v1/research-reports/Http.ts"
+import * as Screener from "./v1/screener/Http.ts"
+import * as SplitStatus from "./v1/split-status/Http.ts"
 import * as TickerChanges from "./v1/ticker-changes/Http.ts"
 
 const Handlers = Layer.mergeAll(
   TickerChanges.layer,
   HistoricalTickers.layer,
   IntradayRunners.layer,
+  DilutionData.layer,
+  Registrations.layer,
+  PumpAndDumpTracker.layer,
+  SplitStatus.layer,
+  NasdaqCompliance.layer,
+  News.layer,
+  GapStats.layer,
+  PremarketStats.layer,
+  AfterhoursStats.layer,
+  ResearchReports.layer,
+  FloatOutstanding.layer,
+  HistoricalFloatPro.layer,
+  Ownership.layer,
+  Screener.layer,
   Catalogue.layer,
 )
 
@@ -32,5 +60,11 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
 
 /** The service on whatever socket `HttpServer` is; a path of any length finds the answer that it leads nowhere. */
 export const layer = HttpRouter.serve(Routes, { disableLogger: true, disableListenLog: true }).pipe(
-  Layer.provide(Layer.succeed(HttpRouter.RouterConfig, { maxParamLength: 1_000_000 })),
+  Layer.provide(
+    Layer.succeed(HttpRouter.RouterConfig, {
+      maxParamLength: 1_000_000,
+      caseSensitive: true,
+      ignoreDuplicateSlashes: false,
+    }),
+  ),
 )

@@ -2,20 +2,22 @@
 import type { Schema } from "effect"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
 import { DilutiveSecurity, strayColumn } from "../v1/dilution-data/Api.ts"
+import { FloatOutstanding } from "../v1/float-outstanding/Api.ts"
 import { GapStatAdvanced } from "../v1/gap-stats/Api.ts"
+import { DailyPrice, HistoricalFloat } from "../v1/historical-float-pro/Api.ts"
 import { HistoricalTicker } from "../v1/historical-tickers/Api.ts"
 import { IntradayRunner } from "../v1/intraday-runners/Api.ts"
 import { ComplianceNotice } from "../v1/nasdaq-compliance/Api.ts"
 import { NewsItem } from "../v1/news/Api.ts"
+import { holdingColumns, OwnershipRow } from "../v1/ownership/Api.ts"
 import { PremarketStat } from "../v1/premarket-stats/Api.ts"
 import { PumpAndDumpSuspect } from "../v1/pump-and-dump-tracker/Api.ts"
 import { Registration } from "../v1/registrations/Api.ts"
 import { ResearchReport } from "../v1/research-reports/Api.ts"
+import { ScreenerRow } from "../v1/screener/Api.ts"
 import { SplitStatus } from "../v1/split-status/Api.ts"
 import { TickerChange } from "../v1/ticker-changes/Api.ts"
-
-/** A row as a file writes it: every cell is text, a list of texts, or null. */
-export type Cells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
+import type { Cells } from "./Row.ts"
 
 export interface Dataset {
   /** The table; also the dataset's name on the command line, with `_` or with `-`. */
@@ -55,6 +57,21 @@ export const datasets: ReadonlyArray<Dataset> = [
   { table: "premarket_stats", row: PremarketStat.insert, key: ["ticker", "date"], repeats: "refused" },
   { table: "afterhours_stats", row: AfterhoursStat.insert, key: ["ticker", "date"], repeats: "refused" },
   { table: "research_reports", row: ResearchReport.insert, key: ["report_id"], repeats: "refused" },
+  { table: "float_outstanding", row: FloatOutstanding.insert, key: ["ticker"], repeats: "refused" },
+  {
+    table: "historical_float_pro",
+    row: HistoricalFloat.insert,
+    key: ["ticker", "filed_at", "form_type", "document_url", "reported_date"],
+    repeats: "refused",
+  },
+  { table: "daily_prices", row: DailyPrice.insert, key: ["ticker", "date"], repeats: "refused" },
+  {
+    table: "ownership",
+    row: OwnershipRow.insert,
+    key: ["ticker", "accession_number", ...holdingColumns],
+    repeats: "dropped",
+  },
+  { table: "screener", row: ScreenerRow.insert, key: ["ticker"], repeats: "refused" },
 ]
 
 /** By the name of its table or of its endpoint. */

@@ -32,6 +32,10 @@ const columns = ({ row }: Dataset): ReadonlyArray<Column> =>
     }
   })
 
+/** The kind of each column, by name: what may stand in it. */
+export const kinds = (dataset: Dataset): Readonly<Record<string, string>> =>
+  Object.fromEntries(columns(dataset).map(({ kind, name }) => [name, kind]))
+
 const csvCell = (text: string) => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
 const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>) => {

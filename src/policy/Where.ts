@@ -5,9 +5,10 @@ import type { SqlClient, Statement } from "effect/sql"
 type Fragments = ReadonlyArray<Statement.Fragment>
 type Query = { readonly [name: string]: unknown }
 
-const most = BigInt(Number.MAX_SAFE_INTEGER)
+/** What a `bigint` holds; money reaches 10^18 (D16), so no column holds more. */
+const most = 2n ** 63n - 1n
 
-/** A whole number that the bound implies of a column's value; no column holds one beyond 2^53-1 (D16). */
+/** A whole number that the bound implies of a column's value. */
 const implied = (operator: ">=" | "<=", bound: string) => {
   const exact = BigDecimal.fromStringUnsafe(bound)
   const { value: whole } = BigDecimal.scale(operator === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)

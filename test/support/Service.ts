@@ -1,6 +1,6 @@
 /** The whole service on a free port of the loopback, over a database of its own. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
-import { Context, Effect, Layer, Logger, Predicate, Redacted } from "effect"
+import { Context, Effect, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
@@ -87,12 +87,7 @@ export const ask = Effect.fnUntraced(function* (path: string, { headers = {}, ke
   return { status: response.status, headers: response.headers, text, body }
 })
 
-/** A value inside a JSON body, by keys and indexes: `at(body, "error", "code")`. */
-export const at = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
-  path.reduce<unknown>(
-    (value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined,
-    body,
-  )
+export { at } from "./Contract.ts"
 
 /** Where the service listens, for tests that need a socket of their own. */
 export const port = Effect.map(HttpServer.HttpServer, ({ address }) => "port" in address ? address.port : 0)

@@ -289,6 +289,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         assert.deepStrictEqual(yield* asked(`min_${name}=-1e300&max_${name}=-0.01`), ["-0.01"])
         assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
         assert.deepStrictEqual(yield* asked(`max_${name}=1e300`), amounts)
+        assert.deepStrictEqual(yield* asked(`min_${name}=999999999999999999.99`), amounts.slice(4))
+        assert.deepStrictEqual(yield* asked(`min_${name}=999999999999999999.991`), [])
         const { field, message } = yield* refused(`min_${name}=2&max_${name}=1`)
         assert.strictEqual(field, `min_${name}`)
         assert.strictEqual(message, `min_${name} must not be greater than max_${name}`)

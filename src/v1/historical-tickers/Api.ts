@@ -28,10 +28,10 @@ export class HistoricalTickers extends HttpApiGroup.make("historicalTickers").ad
     success: Schema.Struct({ count: Schema.Int, historical_tickers: Schema.Array(FormerTicker) }),
     error: [NotFound, DataRefreshing, DatabasePoolTimeout],
   })
-    .annotateMerge(described("Historical tickers", "The former symbols of a ticker and the day each was given up."))
+    .annotateMerge(described("Historical Tickers", "The former symbols of a ticker and the day each was given up."))
     .annotateMerge(deprecated({
       announced: "2026-11-01",
       successor: "/v1/ticker-changes",
       note: "Its history shows each change with both symbols, and a record that is not one chain is refused with 409.",
     })),
-).annotate(OpenApi.Title, "Historical tickers") {}
+).annotate(OpenApi.Title, "Historical Tickers") {}

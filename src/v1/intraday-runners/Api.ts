@@ -64,8 +64,8 @@ export class IntradayRunners extends HttpApiGroup.make("intradayRunners").add(
     success: Envelope(IntradayRunner.json),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
-    "Intraday runners",
+    "Intraday Runners",
     "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its " +
       "usual level, newest first.",
   )),
-).annotate(OpenApi.Title, "Intraday runners") {}
+).annotate(OpenApi.Title, "Intraday Runners") {}

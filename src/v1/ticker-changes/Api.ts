@@ -26,7 +26,7 @@ export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   company_name: orNull(text("The issuer's name.")),
   status: oneOf(statuses, "Only confirmed events move a ticker."),
   source: orNull(text("Where the fact comes from.")),
-  recorded_at: Model.Field({ insert: Schema.optionalKey(UtcInstant.schemas.insert) }),
+  recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(UtcInstant.schemas.insert)) }),
 }) {}
 
 export const TickerChangesResult = Schema.Struct({
@@ -50,8 +50,8 @@ export class TickerChanges extends HttpApiGroup.make("tickerChanges").add(
     }),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
-    "Ticker changes",
+    "Ticker Changes",
     "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
       "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why.",
   )),
-).annotate(OpenApi.Title, "Ticker changes") {}
+).annotate(OpenApi.Title, "Ticker Changes") {}

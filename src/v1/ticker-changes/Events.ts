@@ -5,10 +5,10 @@ import { Database } from "../../db/Database.ts"
 import { todayInChicago } from "../../policy/Dates.ts"
 
 /**
- * More events than this are not looked at. A chain has at most twelve, so a component this large is bad data whichever
+ * More events than this are not looked at. A chain has at most twelve, so a component this large is refused whichever
  * part of it is seen; the bound keeps one symbol with a million events from being read to the end.
  */
-export const mostEvents = 500
+export const mostEvents = 25_000
 
 const Event = Schema.Struct({
   old_ticker: Schema.String,

@@ -1,0 +1,40 @@
+-- One session of one ticker after the close (resources: premarket-stats, afterhours-stats: two tables of one shape).
+-- reference_close is that day's. last_updated is Eastern wall clock, the other times New York's (§2.1.4, D15).
+create table afterhours_stats (
+  ticker                 text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
+  date                   date not null,
+  reference_close        numeric(18, 4) not null,
+  open_price             numeric(18, 4),
+  close_price            numeric(18, 4),
+  high_price             numeric(18, 4) not null,
+  low_price              numeric(18, 4) not null,
+  high_time              timestamp(3),
+  low_time               timestamp(3),
+  percentage_gain        numeric(18, 4) not null,
+  change_percentage      numeric(18, 4) not null,
+  vwap                   numeric(18, 4),
+  volume                 bigint not null,
+  dollar_volume          numeric(20, 2) not null,
+  volume_ratio           numeric(18, 4),
+  trade_count            bigint,
+  spike_start_time       timestamp(3),
+  spike_start_price      numeric(18, 4),
+  spike_duration_minutes bigint,
+  est_halt_minutes       bigint,
+  market_cap             numeric(20, 2),
+  tradable_float         bigint,
+  filing_types           text[] not null default '{}',
+  all_tags               text[] not null default '{}',
+  last_updated           timestamp(3) not null,
+  primary key (ticker, date)
+);
+
+-- Newest first; of one ticker the primary key gives that order, read backwards.
+create index on afterhours_stats (date desc, ticker);
+create index on afterhours_stats (percentage_gain);
+create index on afterhours_stats (change_percentage);
+create index on afterhours_stats (volume);
+create index on afterhours_stats (dollar_volume);
+create index on afterhours_stats (market_cap);
+create index on afterhours_stats (tradable_float);
+create index on afterhours_stats using gin (all_tags);

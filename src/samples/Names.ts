@@ -1,0 +1,131 @@
+/** Invented names. Characters that filters and files must take as text are among them on purpose. */
+
+export const banks = [
+  "O'Neil_50% & Partners",
+  'Brandt, "Quill" & Sons',
+  "Hollow_Creek Securities",
+  "Zwölf Brücken Bank",
+  "Maple & Thorn Capital",
+  "Back\\Slash Advisory",
+  "100% Harbor Markets",
+] as const
+
+/** With what became of the companies they took public. */
+export const underwriters = [
+  { name: "Pinnacle_Wisp Securities", known: true, history: "high" },
+  { name: "Eight O'Clock Capital", known: true, history: "high" },
+  { name: "Red Lantern 88% Markets", known: true, history: "medium" },
+  { name: "Fairweather & Daughters", known: false, history: "low" },
+  { name: "Novice Bridge LLC", known: false, history: null },
+] as const
+
+export const people = [
+  "Ada Quillfeather",
+  "Bo Marrowby",
+  "Cleo Vantongeren",
+  "Dag O'Hollis",
+  "Esi Wintermoor",
+  "Finn Abelgard",
+  "Gro Tindlewick",
+  "Hedda Sprocket",
+  "Ivo Lanternmann",
+  "Juno Peppercorn-Vail",
+  "Kai Oxenbridge",
+  "Liv Thistledown",
+] as const
+
+export const funds = [
+  "Granite Owl Fund LP",
+  "Tidewater_7 Partners",
+  "Longspoon Pension Trust",
+  "Half-Moon 50% Income Fund",
+  "Kestrel & Kestrel Advisers",
+  "Blue Ladder Index Trust",
+] as const
+
+export const publishers = ["Fictional Newswire", "Made-up Market Daily", "Imaginary Press"] as const
+
+const industries = {
+  Therapeutics: ["Healthcare", "Biotechnology"],
+  Biosciences: ["Healthcare", "Biotechnology"],
+  Diagnostics: ["Healthcare", "Diagnostics & Research"],
+  Devices: ["Healthcare", "Medical Devices"],
+  Health: ["Healthcare", "Medical Care Facilities"],
+  Robotics: ["Industrials", "Specialty Industrial Machinery"],
+  Logistics: ["Industrials", "Integrated Freight & Logistics"],
+  Shipping: ["Industrials", "Marine Shipping"],
+  Rail: ["Industrials", "Railroads"],
+  Batteries: ["Industrials", "Electrical Equipment & Parts"],
+  Software: ["Technology", "Software - Application"],
+  Semiconductors: ["Technology", "Semiconductors"],
+  Systems: ["Technology", "Information Technology Services"],
+  Technology: ["Technology", "Software - Infrastructure"],
+  Materials: ["Basic Materials", "Specialty Chemicals"],
+  Mining: ["Basic Materials", "Gold"],
+  Energy: ["Energy", "Oil & Gas E&P"],
+  Power: ["Utilities", "Utilities - Regulated Electric"],
+  Foods: ["Consumer Defensive", "Packaged Foods"],
+  Education: ["Consumer Defensive", "Education & Training Services"],
+  Stores: ["Consumer Cyclical", "Department Stores"],
+  Apparel: ["Consumer Cyclical", "Apparel Manufacturing"],
+  Media: ["Communication Services", "Entertainment"],
+  Insurance: ["Financial Services", "Insurance - Diversified"],
+  Acquisition: ["Financial Services", "Shell Companies"],
+  Holdings: [null, null],
+} as const
+
+/** Sector and industry, by the last word of a company's name. */
+export const businessOf = (name: string): readonly [sector: string | null, industry: string | null] =>
+  Object.entries(industries).find(([word]) => name.endsWith(word))?.[1] ?? [null, null]
+
+export const trades = [
+  "Therapeutics",
+  "Biosciences",
+  "Robotics",
+  "Software",
+  "Semiconductors",
+  "Mining",
+  "Energy",
+  "Foods",
+  "Media",
+  "Devices",
+  "Logistics",
+  "Materials",
+] as const
+
+const syllables = [
+  "ba",
+  "cor",
+  "del",
+  "fen",
+  "gri",
+  "hul",
+  "jor",
+  "kes",
+  "lum",
+  "mor",
+  "nax",
+  "pel",
+  "quo",
+  "ril",
+  "sta",
+]
+
+/** A made-up word for a number: `Nax-cor-ba`. */
+export const stem = (number: number) => {
+  const part = (place: number) => syllables[Math.floor(number / 15 ** place) % 15] ?? ""
+  const word = part(0) + part(1) + part(2) + (number >= 15 ** 3 ? part(3) : "") + (number >= 15 ** 4 ? part(4) : "")
+  return word.charAt(0).toUpperCase() + word.slice(1)
+}
+
+/** Cities of US states and capitals abroad; the companies in them are invented. */
+export const cities = [
+  ["CA", "San Diego"],
+  ["MA", "Boston"],
+  ["TX", "Austin"],
+  ["NY", "New York"],
+  ["FL", "Miami"],
+  ["NV", "Reno"],
+  ["CO", "Denver"],
+  ["DE", "Wilmington"],
+] as const

@@ -1,0 +1,60 @@
+/** What news are about. */
+
+export interface Topic {
+  readonly tags: ReadonlyArray<string>
+  /** The form in which the company files the same news; null: it does not. */
+  readonly form: string | null
+  /** What stands after the company's name. */
+  readonly title: string
+  readonly summary: string
+}
+
+export const topics = {
+  trial: {
+    tags: ["fda", "phase-2", "clinical-trial"],
+    form: "8-K",
+    title: "reports positive Phase 2 results",
+    summary: "The made-up study met its endpoint: 62.5% of patients improved, against 31_25 on placebo.",
+  },
+  contract: {
+    tags: ["contract"],
+    form: "8-K",
+    title: `wins "Big Dam" contract worth more than its market value`,
+    summary: "The invented customer may end the agreement at any time.",
+  },
+  partnership: {
+    tags: ["partnership", "ai"],
+    form: null,
+    title: "teams up with an imaginary AI company",
+    summary: "A memorandum that binds nobody was signed; the parties will talk.",
+  },
+  earnings: {
+    tags: ["earnings"],
+    form: "8-K",
+    title: "reports quarterly results",
+    summary: "Revenue and loss of this fictional quarter differ from what nobody expected.",
+  },
+  merger: {
+    tags: ["merger", "letter-of-intent"],
+    form: "8-K",
+    title: "signs letter of intent to merge",
+    summary: "The other company is as fictional as this one; holders would keep 0.3% of 1.1 parts.",
+  },
+  crypto: {
+    tags: ["crypto", "treasury"],
+    form: "6-K",
+    title: "adopts a treasury of invented coins",
+    summary: "The board's decision was unanimous & swift.",
+  },
+  promotion: {
+    tags: ["social-media", "low-float"],
+    form: null,
+    title: "is praised in chat groups that nobody signs",
+    summary: "No filing and no announcement explains the volume.",
+  },
+} as const satisfies { readonly [name: string]: Topic }
+
+export type TopicName = keyof typeof topics
+
+/** What a company announces by itself. */
+export const topicNames = ["trial", "contract", "partnership", "earnings", "merger", "crypto"] as const

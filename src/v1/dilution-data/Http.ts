@@ -1,0 +1,84 @@
+import { Effect, flow, Schema } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Api } from "../../Api.ts"
+import { Database } from "../../db/Database.ts"
+import { envelope, span } from "../../policy/Paging.ts"
+import { where } from "../../policy/Where.ts"
+import { AdvancedConvertible, AdvancedQuery, AdvancedWarrant, Convertible, Query, Warrant } from "./Api.ts"
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "dilutionData",
+  Effect.fnUntraced(function* (handlers) {
+    const sql = yield* SqlClient.SqlClient
+    const database = yield* Database
+    const { in: oneOf, is, part, partOfAny, ranges } = where(sql)
+
+    const find = flow(
+      SqlSchema.findAll({
+        Request: Schema.toType(Query),
+        Result: Schema.Union([Warrant, Convertible]),
+        execute: (query) => {
+          const { rows, skip } = span(query)
+          return sql`
+        select id, ticker, security_type, details, floor_price, registered, filed_at, form_type, accession_number,
+          document_url, last_updated, warrants_amount, warrants_remaining, warrants_exercise_price, prefunded_cost,
+          exercisable_date, expiration_date, conversion_price, conversion_price_type, offering_amount,
+          convertible_debt_remaining, interest_rate_percentage, convertible_date, maturity_date,
+          underlying_shares_remaining
+        from dilution_data
+        where ${
+            sql.and([
+              ...oneOf("ticker", query.ticker),
+              ...oneOf("security_type", query.security_type),
+              ...is("registered", query.registered),
+              ...ranges(query),
+            ])
+          }
+        order by filed_at desc, id
+        limit ${rows} offset ${skip}
+      `
+        },
+      }),
+      database.read,
+    )
+
+    const findAdvanced = flow(
+      SqlSchema.findAll({
+        Request: Schema.toType(AdvancedQuery),
+        Result: Schema.Union([AdvancedWarrant, AdvancedConvertible]),
+        execute: (query) => {
+          const { rows, skip } = span(query)
+          return sql`
+        select id, ticker, security_type, details, floor_price, registered, filed_at, form_type, accession_number,
+          document_url, last_updated, warrants_amount, warrants_remaining, warrants_exercise_price, prefunded_cost,
+          exercisable_date, expiration_date, conversion_price, conversion_price_type, offering_amount,
+          convertible_debt_remaining, interest_rate_percentage, convertible_date, maturity_date,
+          underlying_shares_remaining, bank, owners, price_protection, price_protection_clause, reset_date,
+          beneficial_ownership_blocker_percentage, registration_file_no
+        from dilution_data
+        where ${
+            sql.and([
+              ...oneOf("ticker", query.ticker),
+              ...oneOf("security_type", query.security_type),
+              ...is("registered", query.registered),
+              ...partOfAny("owners", query.owner),
+              ...part("bank", query.bank),
+              ...part("price_protection", query.price_protection),
+              ...ranges(query),
+            ])
+          }
+        order by filed_at desc, id
+        limit ${rows} offset ${skip}
+      `
+        },
+      }),
+      database.read,
+    )
+
+    return handlers
+      .handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
+      .handle("listAdvanced", ({ query }) => Effect.flatMap(findAdvanced(query), (rows) => envelope(query, rows)))
+  }),
+)

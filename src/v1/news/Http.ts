@@ -1,0 +1,83 @@
+import { Effect, flow, Schema } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Api } from "../../Api.ts"
+import { Database } from "../../db/Database.ts"
+import { envelope, span } from "../../policy/Paging.ts"
+import { where } from "../../policy/Where.ts"
+import { NewsBasicItem, NewsItem, Query } from "./Api.ts"
+
+/** PostgreSQL refuses more than 32 negations in a row; whoever sends nine or more dashes has drawn a line. */
+const withoutLines = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
+
+/** Literals, because the index of filings is a partial one. */
+const shown = ({ hide_filings, hide_news }: typeof Query.Type) =>
+  hide_news === true
+    ? [hide_filings === true ? "false" : "form_type <> 'news'"]
+    : hide_filings === true
+    ? ["form_type = 'news'"]
+    : []
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "news",
+  Effect.fnUntraced(function* (handlers) {
+    const sql = yield* SqlClient.SqlClient
+    const database = yield* Database
+    const { holds, in: oneOf, ranges } = where(sql)
+
+    const wanted = (query: typeof Query.Type) =>
+      sql.and([
+        ...oneOf("ticker", query.ticker),
+        ...oneOf("form_type", query.form_type),
+        ...holds("tags", query.tag),
+        ...ranges(query, { date: "filed_at" }),
+        ...shown(query),
+        ...(query.query === undefined
+          ? []
+          : [sql`search @@ websearch_to_tsquery('english', ${withoutLines(query.query)})`]),
+      ])
+
+    const find = flow(
+      SqlSchema.findAll({
+        Request: Schema.toType(Query),
+        Result: NewsItem,
+        execute: (query) => {
+          const { rows, skip } = span(query)
+          return sql`
+        select id, ticker, tickers, form_type, title, summary, body, author, publisher, tags, accession_number,
+          document_url, filed_at, filed_at_time, created_at, last_updated
+        from news
+        where ${wanted(query)}
+        order by created_at desc, id
+        limit ${rows} offset ${skip}
+      `
+        },
+      }),
+      database.read,
+    )
+
+    const findBasic = flow(
+      SqlSchema.findAll({
+        Request: Schema.toType(Query),
+        Result: NewsBasicItem,
+        execute: (query) => {
+          const { rows, skip } = span(query)
+          return sql`
+        select id, ticker, tickers, form_type, title, tags, accession_number, document_url, filed_at, created_at,
+          last_updated
+        from news
+        where ${wanted(query)}
+        order by created_at desc, id
+        limit ${rows} offset ${skip}
+      `
+        },
+      }),
+      database.read,
+    )
+
+    return handlers
+      .handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
+      .handle("listBasic", ({ query }) => Effect.flatMap(findBasic(query), (rows) => envelope(query, rows)))
+  }),
+)

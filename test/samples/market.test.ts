@@ -1,0 +1,733 @@
+/** Issue 3, sample data: the generated files are right, fictional, the same every time, and fit together. */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, FileSystem, Layer, Result, Schema, Stream } from "effect"
+import { createHash } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { checker } from "../../src/load/Check.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import { read } from "../../src/load/Rows.ts"
+import { generate, type Wanted } from "../../src/samples/Generate.ts"
+import { type Table, tables } from "../../src/samples/Tables.ts"
+
+/** The last day of the market. */
+const today = "2026-11-13"
+
+const lists = new Set(["tickers", "tags", "filing_types", "all_tags", "owners"])
+
+type Cells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
+
+const folder = Effect.flatMap(
+  FileSystem.FileSystem,
+  (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" }),
+)
+
+const generated = Effect.fnUntraced(function* (wanted: Partial<Wanted> & { readonly seed: number }) {
+  const home = yield* folder
+  return { home, counts: yield* generate({ folder: home, scale: 1, ...wanted }) }
+})
+
+const rowsOf = (home: string, table: string) =>
+  Effect.map(
+    Stream.runCollect(read(`${home}/${table}.csv`, lists)),
+    (rows): ReadonlyArray<Cells> => rows.map(({ cells }) => cells),
+  )
+
+/** The small market, written once and read once. */
+class Market extends Context.Service<
+  Market,
+  { readonly home: string; readonly counts: object; readonly rows: (table: string) => ReadonlyArray<Cells> }
+>()("test/samples/Market") {
+  static readonly layer = Layer.effect(
+    Market,
+    Effect.gen(function* () {
+      const { counts, home } = yield* generated({ seed: 1 })
+      const read = yield* Effect.forEach(
+        Object.keys(tables),
+        (table) => Effect.map(rowsOf(home, table), (rows) => [table, rows] as const),
+      )
+      const all = new Map<string, ReadonlyArray<Cells>>(read)
+      return { home, counts, rows: (table) => all.get(table) ?? [] }
+    }),
+  ).pipe(Layer.provideMerge(NodeServices.layer))
+}
+
+/** The text of a cell; empty where there is none. */
+const text = (row: Cells | undefined, column: string) => {
+  const cell = row?.[column]
+  return typeof cell === "string" ? cell : ""
+}
+
+const words = (row: Cells, column: string) => {
+  const cell = row[column]
+  return typeof cell === "object" && cell !== null ? cell : []
+}
+
+/** A decimal as a whole number of its last digits: exact. */
+const exact = (decimal: string, digits = 4) => {
+  const [whole = "0", part = ""] = decimal.replace("-", "").split(".")
+  const count = BigInt(whole + part.padEnd(digits, "0"))
+  return decimal.startsWith("-") ? -count : count
+}
+
+const units = (row: Cells | undefined, column: string, digits = 4) => exact(text(row, column) || "0", digits)
+
+/** Halves away from zero. */
+const divided = (dividend: bigint, divisor: bigint): bigint =>
+  dividend < 0n ? -divided(-dividend, divisor) : (2n * dividend + divisor) / (2n * divisor)
+
+/** How far the one lies above the other, in ten-thousandths of a percent. */
+const above = (value: bigint, reference: bigint) => divided((value - reference) * 1_000_000n, reference)
+
+const cents = (ticks: bigint, shares: bigint) => divided(ticks * shares, 100n)
+
+const before = (date: string, days: number) => new Date(Date.parse(date) - days * 86_400_000).toISOString().slice(0, 10)
+
+/** By the symbol of today: every symbol a company ever had. */
+const current = (changes: ReadonlyArray<Cells>) => {
+  const next = new Map(
+    changes.filter((row) => row["status"] === "confirmed" && text(row, "effective_date") <= today)
+      .map((row) => [text(row, "old_ticker"), text(row, "new_ticker")]),
+  )
+  const follow = (symbol: string): string => {
+    const successor = next.get(symbol)
+    return successor === undefined ? symbol : follow(successor)
+  }
+  return follow
+}
+
+const groupedBy = (rows: ReadonlyArray<Cells>, keyOf: (row: Cells) => string) => {
+  const groups = new Map<string, Array<Cells>>()
+  for (const row of rows) {
+    const group = groups.get(keyOf(row))
+    if (group === undefined) groups.set(keyOf(row), [row])
+    else group.push(row)
+  }
+  return groups
+}
+
+/** What the tests below compare with: closes by company in order of days, and where each day stands among them. */
+const prices = Effect.map(Market, ({ rows }) => {
+  const company = current(rows("ticker_changes"))
+  const closes = groupedBy(rows("daily_prices"), (row) => company(text(row, "ticker")))
+  const of = (symbol: string) => closes.get(company(symbol)) ?? []
+  const on = (symbol: string, date: string) => of(symbol).findIndex((row) => row["date"] === date)
+  return { company, of, on, symbols: closes }
+})
+
+const hashOf = (home: string) => {
+  const hash = createHash("sha256")
+  readdirSync(home).toSorted().forEach((name) => hash.update(name).update(readFileSync(`${home}/${name}`)))
+  return hash.digest("hex")
+}
+
+const file = (path: string) => readFileSync(fileURLToPath(new URL(`../../samples/${path}`, import.meta.url)), "utf8")
+
+layer(Market.layer)("the fictional market", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // Files
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("issue 3 the same seed gives the same bytes, another one others", () =>
+    Effect.gen(function* () {
+      const { home } = yield* Market
+      const [again, other] = [yield* generated({ seed: 1 }), yield* generated({ seed: 2 })]
+      assert.strictEqual(hashOf(again.home), hashOf(home))
+      assert.notStrictEqual(hashOf(other.home), hashOf(home))
+    }))
+
+  it.effect("issue 3 there is a file for every dataset and no other, small enough for a first start", () =>
+    Effect.gen(function* () {
+      const { counts, home } = yield* Market
+      const names = readdirSync(home).map((name) => name.replace(/\.csv$/, "")).toSorted()
+      assert.deepStrictEqual(names, datasets.map(({ table }) => table).toSorted())
+      assert.deepStrictEqual(Object.keys(counts).toSorted(), names)
+      const size = readdirSync(home).reduce((sum, name) => sum + readFileSync(`${home}/${name}`).length, 0)
+      assert.isBelow(size, 3_000_000)
+      const total = Object.values(counts).reduce((sum, rows) => sum + rows, 0)
+      assert.isAbove(total, 20_000)
+      assert.isBelow(total, 40_000)
+    }))
+
+  it.effect.each(datasets)(
+    "D31 every row of $table is one that load takes, and no key comes twice",
+    (dataset) =>
+      Effect.gen(function* () {
+        const { counts, home } = yield* Market
+        const { checkRow, wrongHeader } = checker(dataset)
+        const rows = yield* Stream.runCollect(read(`${home}/${dataset.table}.csv`, lists, wrongHeader))
+        assert.deepStrictEqual(rows.map(checkRow).filter(Result.isFailure).slice(0, 3), [])
+        const keys = rows.map(({ cells }) => JSON.stringify(dataset.key.map((column) => cells[column] ?? null)))
+        assert.strictEqual(new Set(keys).size, rows.length)
+        assert.strictEqual(Reflect.get(counts, dataset.table), rows.length)
+        assert.isAbove(rows.length, 0)
+      }),
+  )
+
+  it.effect.each(datasets)(
+    "issue 3 $table shows every column both filled and, where it may be, null",
+    (dataset) =>
+      Effect.gen(function* () {
+        const { rows } = yield* Market
+        const all = rows(dataset.table)
+        const isEmpty = (row: Cells, column: string) => text(row, column) === "" && words(row, column).length === 0
+        const columns = Object.keys(dataset.row.fields)
+        assert.deepStrictEqual(columns.filter((column) => all.every((row) => isEmpty(row, column))), [])
+        const always = dataset.table === "ticker_changes" ? ["source", "recorded_at"] : []
+        const nullable = Object.entries(dataset.row.fields).filter(([, field]) => Schema.is(field)(null))
+          .map(([column]) => column)
+        assert.deepStrictEqual(nullable.filter((column) => !all.some((row) => isEmpty(row, column))), always)
+        const arrays = columns.filter((column) => lists.has(column))
+        assert.deepStrictEqual(arrays.filter((column) => !all.some((row) => words(row, column).length > 1)), [])
+        assert.deepStrictEqual(arrays.filter((column) => !all.some((row) => isEmpty(row, column))), [])
+      }),
+  )
+
+  it.effect("issue 3 every word of every enum comes up", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const levels = ["high", "medium", "low"]
+      const enums: ReadonlyArray<readonly [Table, string, ReadonlyArray<string>]> = [
+        ["dilution_data", "security_type", [
+          "warrant",
+          "prefunded_warrant",
+          "convertible_note",
+          "convertible_preferred",
+        ]],
+        ["dilution_data", "conversion_price_type", ["fixed", "variable"]],
+        ["registrations", "type", ["shelf", "equity_line", "offering", "resale"]],
+        ["pump_and_dump_tracker", "liquidation_history", levels],
+        ["pump_and_dump_tracker", "underwriter_risk", levels],
+        ["pump_and_dump_tracker", "country_risk", levels],
+        ["pump_and_dump_tracker", "float_risk", levels],
+        ["pump_and_dump_tracker", "scam_risk", levels],
+        ["ownership", "owner_type", ["executive", "director", "ten_percent_owner", "five_percent_owner"]],
+        ["nasdaq_compliance", "deficiency_type", [
+          "bid_price",
+          "market_value_listed_securities",
+          "market_value_public_shares",
+          "stockholders_equity",
+          "public_holders",
+          "late_filing",
+          "audit_committee",
+          "annual_meeting",
+          "other",
+        ]],
+        ["nasdaq_compliance", "notice_type", [
+          "deficiency",
+          "plan_required",
+          "staff_determination",
+          "public_reprimand",
+          "compliance_regained",
+        ]],
+        ["nasdaq_compliance", "risk", levels],
+        ["nasdaq_compliance", "status", ["active", "extended", "appealed", "resolved", "delisted"]],
+        ["split_status", "action_type", [
+          "pending_vote",
+          "vote_approved",
+          "split_announced",
+          "split_effective",
+          "withdrawn",
+        ]],
+        ["ticker_changes", "status", ["confirmed", "estimated", "backfill", "reverted", "blocked"]],
+      ]
+      for (const [table, column, expected] of enums) {
+        const found = new Set(rows(table).map((row) => text(row, column)).filter((word) => word !== ""))
+        assert.deepStrictEqual([...found].toSorted(), expected.toSorted(), `${table}.${column}`)
+      }
+    }))
+
+  it.effect("issue 3 nothing can be taken for real: symbols, names, CIKs and addresses", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const used = new Set(
+        ["real/ticker_changes.csv", "made-up/ticker_changes.csv"].flatMap((path) =>
+          file(path).split("\n").slice(1).flatMap((line) => line.split(",").slice(0, 2))
+        ),
+      )
+      const columns = ["ticker", "old_ticker", "new_ticker", "former_ticker"]
+      for (const row of Object.keys(tables).flatMap((table) => rows(table))) {
+        const symbols = [...columns.map((column) => text(row, column)).filter(Boolean), ...words(row, "tickers")]
+        for (const symbol of symbols) {
+          if (!/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol) || used.has(symbol)) assert.fail(symbol)
+        }
+        for (const column of ["company", "company_name"]) assert.match(text(row, column), /^$| \(fictional\)$/)
+        for (const column of ["cik", "owner_cik"]) assert.match(text(row, column), /^$|^9990\d{6}$/)
+        for (const [column, cell] of Object.entries(row)) {
+          if (/url$|website/.test(column)) assert.match(String(cell ?? ""), /^$|^https:\/\/example\.com\//)
+        }
+      }
+      const symbols = rows("screener").map((row) => text(row, "ticker"))
+      assert.isTrue(symbols.some((symbol) => symbol.includes(".")))
+      assert.isTrue(symbols.some((symbol) => symbol.includes("-")))
+    }))
+
+  it.effect("issue 3 a larger market has symbols of its own for every company", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { counts, home } = yield* generated({ seed: 1, scale: 12, only: ["screener"] })
+      const large = yield* rowsOf(home, "screener")
+      const symbols = new Set(large.map((row) => text(row, "ticker")))
+      assert.strictEqual(symbols.size, 12 * rows("screener").length)
+      assert.strictEqual(counts["screener"], symbols.size)
+      assert.deepStrictEqual([...symbols].filter((symbol) => !/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol)), [])
+      // The small market is part of every larger one.
+      assert.deepStrictEqual(large.slice(0, rows("screener").length), rows("screener"))
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Days
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("issue 3 sessions are on trading days, in summer and in winter", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
+      const closed = [
+        "2024-11-28",
+        "2024-12-25",
+        "2025-01-01",
+        "2025-01-20",
+        "2025-02-17",
+        "2025-04-18",
+        "2025-05-26",
+        "2025-06-19",
+        "2025-07-04",
+        "2025-09-01",
+        "2026-04-03",
+        "2026-06-19",
+        "2026-07-03",
+      ]
+      assert.deepStrictEqual(closed.filter((day) => days.has(day)), [])
+      assert.deepStrictEqual([...days].filter((day) => [0, 6].includes(new Date(day).getUTCDay())), [])
+      for (const table of ["gap_stats", "premarket_stats", "afterhours_stats", "intraday_runners"] as const) {
+        const dates = rows(table).map((row) => text(row, "date"))
+        assert.deepStrictEqual(dates.filter((date) => !days.has(date)), [])
+        assert.isTrue(
+          dates.some((date) => date.slice(5, 7) === "01") && dates.some((date) => date.slice(5, 7) === "07"),
+        )
+      }
+    }))
+
+  it.effect("§4.4 only what may lie in the future does", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const allowed = new Set([
+        "registrations.expiration_date",
+        "pump_and_dump_tracker.lock_up_expiration",
+        "dilution_data.expiration_date",
+        "dilution_data.maturity_date",
+        "dilution_data.reset_date",
+        "split_status.vote_date",
+        "split_status.authority_expires_date",
+        "nasdaq_compliance.compliance_deadline",
+        "ticker_changes.effective_date",
+      ])
+      const future = Object.keys(tables).flatMap((table) =>
+        rows(table).flatMap((row) =>
+          Object.entries(row).filter(([, cell]) =>
+            typeof cell === "string" && /^\d{4}-\d{2}-\d{2}($|[ T])/.test(cell) && cell > `${today}T99`
+          ).map(([column]) => `${table}.${column}`)
+        )
+      )
+      assert.deepStrictEqual([...new Set(future)].toSorted(), [...allowed].toSorted())
+    }))
+
+  it.effect("§2.6 reported dates fall on weekends too, and some are missing", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
+      const reported = rows("historical_float_pro").map((row) => text(row, "reported_date"))
+      assert.isTrue(reported.some((date) => date === ""))
+      assert.isTrue(reported.some((date) => date !== "" && !days.has(date)))
+      assert.isTrue(rows("historical_float_pro").every((row) => text(row, "reported_date") <= text(row, "filed_at")))
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Sessions
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("issue 3 a gap agrees with the closes of its day and of the day before, and its percentages are exact", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { of, on } = yield* prices
+      for (const row of rows("gap_stats")) {
+        const [symbol, date] = [text(row, "ticker"), text(row, "date")]
+        const place = on(symbol, date)
+        assert.strictEqual(text(row, "market_close"), text(of(symbol)[place], "close"), `${symbol} ${date}`)
+        assert.strictEqual(text(row, "previous_day_close"), text(of(symbol)[place - 1], "close"), `${symbol} ${date}`)
+        assert.strictEqual(symbol, text(of(symbol)[place], "ticker"))
+        const [open, high, low, close, previous] = [
+          units(row, "market_open"),
+          units(row, "high_price"),
+          units(row, "low_price"),
+          units(row, "market_close"),
+          units(row, "previous_day_close"),
+        ]
+        assert.isTrue(low <= open && low <= close && open <= high && close <= high)
+        assert.strictEqual(units(row, "gap_percentage"), above(open, previous))
+        assert.strictEqual(units(row, "percentage_gain"), above(high, previous))
+        assert.strictEqual(units(row, "open_to_high_pct"), above(high, open))
+        assert.strictEqual(units(row, "open_to_low_pct"), above(low, open))
+        assert.strictEqual(text(row, "close_under_50pct_of_range"), String(2n * close < high + low))
+        assert.strictEqual(text(row, "gap_filled"), String(open > previous ? low <= previous : high >= previous))
+        for (const column of ["high_time", "low_time", "spike_start_time", "gap_fill_time"]) {
+          const time = text(row, column)
+          assert.isTrue(time === "" || (time >= `${date} 09:30:00` && time < `${date} 16:00:00`), `${column} ${time}`)
+        }
+        assert.isTrue(text(row, "high_time") === "" || text(row, "spike_start_time") <= text(row, "high_time"))
+        assert.strictEqual(
+          units(row, "volume", 0),
+          units(row, "premarket_volume", 0) + units(row, "rth_volume", 0) + units(row, "afterhours_volume", 0),
+        )
+      }
+    }))
+
+  it.effect("issue 3 an intraday runner is the gap of its day, and its sums are exact", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const gaps = new Map(rows("gap_stats").map((row) => [`${row["ticker"]} ${row["date"]}`, row]))
+      for (const row of rows("intraday_runners")) {
+        const gap = gaps.get(`${row["ticker"]} ${row["date"]}`) ?? {}
+        for (const column of Object.keys(row).filter((name) => name in gap && name !== "last_updated")) {
+          if (text(row, column) === "" && /volume|dollar/.test(column)) continue
+          assert.deepStrictEqual(row[column], gap[column], `${row["ticker"]} ${row["date"]} ${column}`)
+        }
+        if (text(row, "dollar_volume") === "") continue
+        assert.strictEqual(
+          units(row, "dollar_volume", 2),
+          units(row, "premarket_dollar_volume", 2) + units(row, "rth_dollar_volume", 2) +
+            units(row, "afterhours_dollar_volume", 2),
+        )
+      }
+      const ratios = rows("intraday_runners").map((row) => text(row, "daily_volume_ratio"))
+      assert.isTrue(ratios.includes("9"))
+      assert.isTrue(ratios.some((ratio) => Number(ratio) < 9))
+      assert.isTrue(
+        rows("intraday_runners").some((row) =>
+          text(row, "anomaly_flagged") === "false" && Number(text(row, "daily_volume_ratio")) > 9
+        ),
+      )
+    }))
+
+  it.effect("issue 3 what was traded before the open and after hours is part of the gap's day", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { of, on } = yield* prices
+      const gaps = new Map(rows("gap_stats").map((row) => [`${row["ticker"]} ${row["date"]}`, row]))
+      let evenings = 0
+      for (const table of ["premarket_stats", "afterhours_stats"] as const) {
+        const part = table.replace("_stats", "")
+        for (const row of rows(table)) {
+          const [symbol, date] = [text(row, "ticker"), text(row, "date")]
+          const place = on(symbol, date)
+          const reference = of(symbol)[part === "premarket" ? place - 1 : place]
+          assert.strictEqual(text(row, "reference_close"), text(reference, "close"), `${table} ${symbol} ${date}`)
+          const close = units(row, "reference_close")
+          assert.strictEqual(units(row, "percentage_gain"), above(units(row, "high_price"), close))
+          if (text(row, "close_price") !== "") {
+            assert.strictEqual(units(row, "change_percentage"), above(units(row, "close_price"), close))
+            assert.strictEqual(
+              units(row, "dollar_volume", 2),
+              cents(units(row, "vwap"), units(row, "volume", 0)),
+            )
+          }
+          const gap = gaps.get(`${symbol} ${date}`)
+          if (gap === undefined) {
+            evenings++
+            // The run of an evening before: the gap is that of the next session.
+            assert.isTrue(gaps.has(`${symbol} ${text(of(symbol)[place + 1], "date")}`))
+            continue
+          }
+          if (gap[`${part}_high`] === null) continue
+          assert.strictEqual(text(row, "high_price"), text(gap, `${part}_high`))
+          assert.strictEqual(text(row, "low_price"), text(gap, `${part}_low`))
+          assert.strictEqual(text(row, "volume"), text(gap, `${part}_volume`))
+        }
+      }
+      assert.isAbove(evenings, 10)
+    }))
+
+  it.effect("issue 3 a session's forms and tags are those of the news of that day and the evening before", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { company, of, on } = yield* prices
+      const news = groupedBy(rows("news"), (row) => company(text(row, "ticker")))
+      let filed = 0
+      for (const row of rows("gap_stats")) {
+        const [symbol, date] = [text(row, "ticker"), text(row, "date")]
+        const eve = text(of(symbol)[on(symbol, date) - 1], "date")
+        const near = (news.get(company(symbol)) ?? []).filter((item) =>
+          text(item, "filed_at") >= eve && text(item, "filed_at") <= date
+        )
+        const forms = new Set(near.map((item) => text(item, "form_type")).filter((form) => form !== "news"))
+        assert.sameMembers([...words(row, "filing_types")], [...forms])
+        assert.sameMembers([...words(row, "all_tags")], [...new Set(near.flatMap((item) => words(item, "tags")))])
+        filed += forms.size
+      }
+      assert.isAbove(filed, 50)
+    }))
+
+  it.effect("issue 3 a research report repeats the session it is about", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const gaps = groupedBy(rows("gap_stats"), (row) => `${row["ticker"]} ${row["percentage_gain"]}`)
+      for (const report of rows("research_reports")) {
+        const [gap] = gaps.get(`${report["ticker"]} ${report["gain_percentage"]}`) ?? []
+        assert.strictEqual(text(report, "created_at").slice(0, 10), text(gap, "date"))
+        assert.isTrue([null, gap?.["volume"]].includes(report["volume"]))
+        assert.isTrue([null, gap?.["market_close"]].includes(report["price"]))
+        assert.deepStrictEqual(report["tradable_float"], gap?.["tradable_float"])
+        assert.include(text(report, "report_text"), `**`)
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Companies
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("issue 3 the screener shows the newest of everything", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { company, of } = yield* prices
+      const floats = new Map(rows("float_outstanding").map((row) => [row["ticker"], row]))
+      const split = new Set(
+        rows("split_status").filter((row) => row["executed"] === "true").map((row) => company(text(row, "ticker"))),
+      )
+      const mine = (table: Table, symbol: string) =>
+        rows(table).filter((row) => company(text(row, "ticker")) === symbol)
+      for (const row of rows("screener")) {
+        const symbol = text(row, "ticker")
+        const closes = of(symbol)
+        assert.strictEqual(text(row, "price"), text(closes.at(-1), "close"), symbol)
+        const shared = [
+          "float",
+          "outstanding",
+          "tradable_float",
+          "market_cap",
+          "insider_percent",
+          "affiliate_percent",
+          "institutions_percent",
+          "ownership_source_url",
+          "is_adr",
+          "company",
+          "exchange",
+        ]
+        shared.forEach((column) =>
+          assert.deepStrictEqual(row[column], floats.get(symbol)?.[column], `${symbol} ${column}`)
+        )
+        if (closes.length === 0 || row["outstanding"] === null) assert.isNull(row["market_cap"])
+        else assert.strictEqual(units(row, "market_cap", 2), cents(units(row, "price"), units(row, "outstanding", 0)))
+        const gaps = mine("gap_stats", symbol)
+        assert.strictEqual(text(row, "num_gaps"), String(gaps.length))
+        const shown = mine("intraday_runners", symbol).filter((runner) =>
+          runner["anomaly_flagged"] === "true" && Number(text(runner, "daily_volume_ratio")) > 9
+        )
+        assert.strictEqual(text(row, "num_runners"), String(shown.length))
+        // Across a split the closes are adjusted; here, those that had none.
+        if (split.has(symbol) || closes.length === 0) continue
+        const year = closes.filter((price) => text(price, "date") > before(today, 365)).map((price) =>
+          units(price, "close")
+        )
+        assert.strictEqual(units(row, "high_365"), year.reduce((most, close) => close > most ? close : most))
+        assert.strictEqual(units(row, "low_365"), year.reduce((least, close) => close < least ? close : least))
+        for (const days of [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]) {
+          const then = closes.findLast((price) => text(price, "date") <= before(today, days))
+          if (then === undefined) assert.isNull(row[`gain_${days}_day`])
+          else assert.strictEqual(units(row, `gain_${days}_day`), above(units(row, "price"), units(then, "close")))
+        }
+      }
+    }))
+
+  it.effect("issue 3 float_outstanding is the newest row of historical_float_pro; the tradable float is a difference", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { company } = yield* prices
+      const history = groupedBy(rows("historical_float_pro"), (row) => company(text(row, "ticker")))
+      for (const row of rows("float_outstanding")) {
+        const [newest] = (history.get(text(row, "ticker")) ?? []).toSorted((one, other) =>
+          text(other, "reported_date").localeCompare(text(one, "reported_date")) ||
+          text(other, "filed_at").localeCompare(text(one, "filed_at"))
+        )
+        const pairs = [["float", "float"], ["outstanding", "outstanding_shares"], ["reported_date", "reported_date"], [
+          "filed_at",
+          "filed_at",
+        ], ["insider_percent", "insider_percent"]] as const
+        if (newest === undefined) {
+          assert.isNull(row["outstanding"])
+          continue
+        }
+        pairs.forEach(([one, other]) => assert.deepStrictEqual(row[one], newest[other], `${row["ticker"]} ${one}`))
+        if (row["tradable_float"] === null) {
+          assert.isTrue(newest["float"] === null || newest["restricted_shares"] === null)
+        } else {
+          assert.strictEqual(
+            units(row, "tradable_float", 0),
+            units(newest, "float", 0) - units(newest, "restricted_shares", 0),
+          )
+        }
+      }
+      const known = rows("historical_float_pro").filter((row) => row["float"] !== null)
+      known.forEach((row) =>
+        assert.strictEqual(
+          units(row, "float", 0),
+          units(row, "outstanding_shares", 0) - units(row, "insider_shares", 0) - units(row, "affiliate_shares", 0),
+        )
+      )
+      const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"]
+      fractions.slice(1).forEach((column) =>
+        assert.isTrue(rows("float_outstanding").some((row) => row[column] === "0"))
+      )
+    }))
+
+  it.effect("§2.6 a split moves the closes by its ratio, and the shares the other way; the tracker counts it", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { company, of, on } = yield* prices
+      const splits = rows("split_status").filter((row) => row["action_type"] === "split_effective")
+      assert.isAbove(splits.length, 4)
+      for (const row of splits) {
+        const [symbol, date] = [text(row, "ticker"), text(row, "effective_date")]
+        const ratio = Number(text(row, "split_from")) / Number(text(row, "split_to"))
+        const place = on(symbol, date)
+        const [was, is] = [of(symbol)[place - 1], of(symbol)[place]].map((price) => Number(text(price, "close")))
+        assert.approximately((is ?? 0) / (was ?? 1) / ratio, 1, 0.2, symbol)
+        const floats = rows("historical_float_pro").filter((float) =>
+          company(text(float, "ticker")) === company(symbol) && float["outstanding_shares"] !== null &&
+          float["reported_date"] !== null
+        )
+        const shares = (float: Cells | undefined) => Number(text(float, "outstanding_shares"))
+        const earlier = floats.findLast((float) => text(float, "reported_date") < date)
+        const later = floats.find((float) => text(float, "reported_date") >= date)
+        assert.approximately(shares(earlier) / shares(later) / ratio, 1, 0.35, symbol)
+        const tracked = rows("pump_and_dump_tracker").find((suspect) => suspect["ticker"] === company(symbol))
+        assert.deepStrictEqual([tracked?.["num_splits"], tracked?.["last_split_date"]], ["1", date])
+      }
+    }))
+
+  it.effect("issue 3 a bid-price notice follows thirty closes below a dollar, its end ten above", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { of, on } = yield* prices
+      const letters = rows("nasdaq_compliance").filter((row) => row["deficiency_type"] === "bid_price")
+      assert.isAbove(letters.length, 8)
+      for (const row of letters) {
+        const [symbol, kind] = [text(row, "ticker"), text(row, "notice_type")]
+        const place = on(symbol, text(row, "date"))
+        const closes = (many: number) =>
+          of(symbol).slice(place - many, place).map((price) => Number(text(price, "close")))
+        if (kind === "deficiency") assert.isTrue(closes(30).every((close) => close < 1), symbol)
+        if (kind === "compliance_regained") assert.isTrue(closes(10).every((close) => close >= 1), symbol)
+      }
+    }))
+
+  it.effect("issue 3 warrants and convertibles come from filings that the news show, on their day", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const filings = new Map(rows("news").map((row) => [text(row, "accession_number"), row]))
+      const referring = rows("dilution_data").concat(rows("ownership")).filter((row) =>
+        row["accession_number"] !== null
+      )
+      assert.isAbove(referring.length, 500)
+      for (const row of referring) {
+        const filing = filings.get(text(row, "accession_number"))
+        for (const column of ["ticker", "filed_at", "form_type"]) assert.strictEqual(row[column], filing?.[column])
+      }
+    }))
+
+  it.effect("issue 3 what is sold from a shelf adds up, filing by filing", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const { company } = yield* prices
+      const shelves = rows("registrations").filter((row) => row["type"] === "shelf")
+      assert.isTrue(shelves.some((row) => row["over_baby_shelf"] === "true"))
+      assert.isTrue(shelves.some((row) => row["over_baby_shelf"] === "false"))
+      for (const shelf of shelves) {
+        const sales = rows("registrations").filter((row) =>
+          row["file_no"] === shelf["file_no"] && row["type"] === "offering" &&
+          company(text(row, "ticker")) === company(text(shelf, "ticker"))
+        )
+        let sum = 0n
+        for (const sale of sales) {
+          sum += units(sale, "total_raised", 2)
+          assert.strictEqual(units(sale, "amount_sold_to_date", 2), sum)
+        }
+        assert.strictEqual(units(shelf, "amount_sold_to_date", 2), sum)
+        assert.isTrue(units(shelf, "offering_amount", 2) >= sum)
+      }
+    }))
+
+  it.effect("issue 3 the day a company is renamed, all its rows carry the new symbol", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const changes = rows("ticker_changes").filter((row) =>
+        row["status"] === "confirmed" && text(row, "effective_date") <= today
+      )
+      assert.isAbove(changes.length, 8)
+      const dated = [
+        ["daily_prices", "date"],
+        ["gap_stats", "date"],
+        ["news", "filed_at"],
+        ["ownership", "filed_at"],
+        ["historical_float_pro", "filed_at"],
+        ["registrations", "filed_at"],
+        ["dilution_data", "filed_at"],
+      ] as const
+      for (const change of changes) {
+        const day = text(change, "effective_date")
+        for (const [table, column] of dated) {
+          const [old, next] = ["old_ticker", "new_ticker"].map((side) =>
+            rows(table).filter((row) => row["ticker"] === change[side]).map((row) => text(row, column))
+          )
+          assert.isTrue((old ?? []).every((date) => date < day), `${table} ${change["old_ticker"]}`)
+          assert.isTrue((next ?? []).every((date) => date >= day), `${table} ${change["new_ticker"]}`)
+        }
+      }
+    }))
+
+  it.effect("§2.7 some tickers have placeholders only, and some have them after a table of holders", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const fields = [
+        "owner_name",
+        "owner_cik",
+        "owner_type",
+        "title",
+        "common_shares_amount",
+        "preferred_shares_amount",
+        "options_amount",
+        "warrants_amount",
+        "shares_underlying_convertibles",
+        "percent_of_class",
+        "sole_voting_shares",
+        "shared_voting_shares",
+        "event_date",
+      ]
+      const isPlaceholder = (row: Cells) => fields.every((field) => row[field] === null)
+      const tickers = [...groupedBy(rows("ownership"), (row) => text(row, "ticker")).values()]
+      assert.isTrue(tickers.some((all) => all.every(isPlaceholder)))
+      const newest = (all: ReadonlyArray<Cells>) =>
+        all.filter((row) => row["filed_at"] === all.map((one) => text(one, "filed_at")).toSorted().at(-1))
+      assert.isTrue(tickers.some((all) => newest(all).every(isPlaceholder) && !all.every(isPlaceholder)))
+      for (const row of rows("ownership").filter((one) => one["sole_voting_shares"] !== null)) {
+        assert.strictEqual(
+          units(row, "sole_voting_shares", 0) + units(row, "shared_voting_shares", 0),
+          units(row, "common_shares_amount", 0),
+        )
+      }
+    }))
+
+  it.effect("D16 texts and numbers that are easily spoilt are there", () =>
+    Effect.gen(function* () {
+      const { rows } = yield* Market
+      const banks = rows("dilution_data").map((row) => text(row, "bank")).join("\n")
+      for (const mark of ["%", "_", "'", '"', "&"]) assert.include(banks, mark)
+      const closes = rows("daily_prices").map((row) => text(row, "close"))
+      // A price that is no float: as one, times 10,000, it is not whole.
+      assert.isTrue(closes.some((close) => !Number.isInteger(Number(close) * 10_000)))
+      const suspects = rows("pump_and_dump_tracker").map((row) => text(row, "lock_up_expiration"))
+      assert.isTrue(suspects.some((date) => date > today) && suspects.some((date) => date !== "" && date < today))
+      assert.isTrue(rows("screener").some((row) => row["price"] === null && row["market_cap"] === null))
+    }))
+})

@@ -1,0 +1,65 @@
+/** The endpoints as the OpenAPI document tells a stranger of them. */
+import { Predicate } from "effect"
+import { document } from "../../src/catalogue/OpenApi.ts"
+
+/** A value inside JSON, by keys and indexes: `at(body, "error", "code")`. */
+export const at = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
+  path.reduce<unknown>(
+    (value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined,
+    body,
+  )
+
+export type Kind = "number" | "whole" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
+
+export interface Parameter {
+  readonly name: string
+  readonly required: boolean
+  readonly kind: Kind
+  /** The words that may be sent, where the document lists them. */
+  readonly words: ReadonlyArray<string>
+}
+
+export interface Endpoint {
+  readonly path: string
+  readonly parameters: ReadonlyArray<Parameter>
+}
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const oneOf = /^One of ((?:\w+, )+\w+); several comma-separated/
+
+const kindOf = (name: string, schema: unknown, description: string): Kind => {
+  if (name === "ticker") return description.startsWith("One symbol") ? "ticker" : "tickers"
+  if (name === "sort") return "sort"
+  if (oneOf.test(description)) return "words"
+  const type = at(schema, "type")
+  if (type === "number") return "number"
+  if (type === "integer") return "whole"
+  if (type === "boolean") return "boolean"
+  return at(schema, "format") === "date" ? "date" : "text"
+}
+
+const parameterOf = (parameter: unknown): Parameter => {
+  const [name, description] = [String(at(parameter, "name")), String(at(parameter, "description"))]
+  const kind = kindOf(name, at(parameter, "schema"), description)
+  const [, listed = ""] = oneOf.exec(description) ?? []
+  const words = kind === "sort" ? listOf(at(parameter, "schema", "enum")).map(String) : listed.split(", ")
+  return { name, required: at(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
+}
+
+export const endpoints: ReadonlyArray<Endpoint> = Object.keys(document.paths).map((path) => ({
+  path,
+  parameters: listOf(at(document, "paths", path, "get", "parameters")).map(parameterOf),
+}))
+
+/** The endpoints of datasets. */
+export const datasetEndpoints = endpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "ticker"))
+
+/** What must be sent for the rest to be looked at. */
+export const needed = ({ parameters }: Endpoint, except = "") =>
+  parameters.filter(({ name, required }) => required && name !== except).map(({ name }) => [name, "ZZ9"] as const)
+
+export const url = (path: string, query: ReadonlyArray<readonly [string, string]>) => {
+  const search = query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")
+  return search === "" ? path : `${path}?${search}`
+}

@@ -1,0 +1,36 @@
+/** Resources: afterhours-stats. What it shares with premarket-stats, which is nearly all, is in premarket-stats.test.ts. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
+import { PremarketStat } from "../../src/v1/premarket-stats/Api.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/afterhours-stats", (it) => {
+  it.effect("D30 is a table of its own: the sessions of one are not those of the other", () =>
+    Effect.gen(function* () {
+      const session = {
+        ticker: "AOWN",
+        date: "2025-07-01",
+        high_price: "2",
+        low_price: "1",
+        percentage_gain: "80",
+        change_percentage: "20",
+        volume: "1000",
+        dollar_volume: "1300.5",
+        last_updated: "2025-07-01 20:05:00",
+      }
+      yield* insert("premarket_stats", { ...session, reference_close: "1.1" })
+      yield* insert("afterhours_stats", { ...session, reference_close: "1.2" })
+      const before = yield* ask("/v1/premarket-stats?ticker=AOWN")
+      const after = yield* ask("/v1/afterhours-stats?ticker=AOWN")
+      assert.deepStrictEqual([at(before.body, "count"), at(before.body, "results", 0, "reference_close")], [1, 1.1])
+      assert.deepStrictEqual([at(after.body, "count"), at(after.body, "results", 0, "reference_close")], [1, 1.2])
+    }))
+
+  it("§2 has the fields of premarket-stats, in the same order", () => {
+    assert.deepStrictEqual(Object.keys(AfterhoursStat.json.fields), Object.keys(PremarketStat.json.fields))
+    assert.strictEqual(Object.keys(AfterhoursStat.json.fields).length, 25)
+  })
+})

@@ -1,0 +1,293 @@
+/** §2.5 through the wire. Each test has tickers or countries of its own. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Ref } from "effect"
+import { SqlClient, Statement } from "effect/sql"
+import { load } from "../../src/load/Load.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+
+const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"] as const
+
+/** A row that nothing is missing in. */
+const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
+  ticker,
+  is_adr: false,
+  insider_percent: "0.1",
+  affiliate_percent: "0.2",
+  institutions_percent: "0.3",
+  last_updated: "2025-01-02 20:05:00",
+  ...fields,
+})
+
+const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
+  const results = at(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+const list = (query: string) => ask(`/v1/float-outstanding?${query}`)
+
+const tickersOf = (query: string) => Effect.map(list(query), ({ body }) => rowsOf(body).map((row) => at(row, "ticker")))
+
+const refused = Effect.fnUntraced(function* (query: string) {
+  const { body, status, text } = yield* list(query)
+  assert.strictEqual(status, 422, `${query}: ${text}`)
+  assert.strictEqual(at(body, "error", "code"), "validation_error")
+  return {
+    field: at(body, "error", "details", "fields", 0, "field"),
+    reason: String(at(body, "error", "details", "fields", 0, "reason")),
+  }
+})
+
+const loaded = Effect.fnUntraced(function* (csv: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-float-" })}/rows.csv`
+  yield* fs.writeFileString(file, csv)
+  return yield* load({ dataset: "float-outstanding", file, append: true }, yield* Ref.make(0))
+})
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding", (it) => {
+  it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+    Effect.gen(function* () {
+      yield* insert("float_outstanding", {
+        ticker: "FFULL",
+        company: 'The "Full" Company, Inc.',
+        float: "9007199254740991",
+        outstanding: "9007199254740990",
+        tradable_float: "1",
+        market_cap: "999999999999999999.99",
+        insider_percent: "0.1000",
+        affiliate_percent: "99999999999999.9999",
+        institutions_percent: "0.0001",
+        is_adr: true,
+        ads_ratio: "0.3000",
+        country: "US",
+        sector: "Sector",
+        industry: "Industry",
+        exchange: "NASDAQ",
+        reported_date: "2025-06-30",
+        filed_at: "2025-07-01",
+        ownership_source_url: "https://example.com/a",
+        document_url: "https://example.com/b",
+        last_updated: "2025-07-02 09:30:00",
+      })
+      const { status, text } = yield* list("ticker=FFULL")
+      assert.strictEqual(status, 200)
+      assert.strictEqual(
+        text,
+        `{"count":1,"results":[{"ticker":"FFULL","company":"The \\"Full\\" Company, Inc.","float":9007199254740991,` +
+          `"outstanding":9007199254740990,"tradable_float":1,"market_cap":999999999999999999.99,` +
+          `"insider_percent":0.1,"affiliate_percent":99999999999999.9999,"institutions_percent":0.0001,` +
+          `"is_adr":true,"ads_ratio":0.3,"country":"US","sector":"Sector","industry":"Industry",` +
+          `"exchange":"NASDAQ","reported_date":"2025-06-30","filed_at":"2025-07-01",` +
+          `"ownership_source_url":"https://example.com/a","document_url":"https://example.com/b",` +
+          `"last_updated":"2025-07-02T08:30:00-05:00"}],"page":1,"limit":10,"has_more":false}`,
+      )
+    }))
+
+  it.effect("§2.5 D15 D16 what is missing is null, and a winter's time keeps its digits", () =>
+    Effect.gen(function* () {
+      yield* insert("float_outstanding", { ticker: "FNULL", is_adr: false, last_updated: "2025-01-02 09:30:00" })
+      const { body } = yield* list("ticker=FNULL")
+      const columns = ["company", "float", "outstanding", "tradable_float", "market_cap", "ads_ratio", "country"]
+      const more = ["sector", "industry", "exchange", "reported_date", "filed_at", "ownership_source_url"]
+      const missing = [...columns, ...fractions, ...more, "document_url"].map((name) => [name, null])
+      assert.deepStrictEqual(rowsOf(body), [{
+        ticker: "FNULL",
+        is_adr: false,
+        last_updated: "2025-01-02T09:30:00-05:00",
+        ...Object.fromEntries(missing),
+      }])
+    }))
+
+  it.effect("§2.5 a reported 0 is 0 and no reason for the message", () =>
+    Effect.gen(function* () {
+      const zeros = Object.fromEntries(fractions.map((name) => [name, "0"]))
+      yield* insert("float_outstanding", figures("FZERO", { ...zeros, float: "0", market_cap: "0" }))
+      const { body, text } = yield* list("ticker=FZERO")
+      for (const name of [...fractions, "float", "market_cap"]) assert.strictEqual(at(rowsOf(body)[0], name), 0)
+      assert.notInclude(text, "message")
+    }))
+
+  it.effect.each(fractions)(
+    "§2.5 the message is there exactly when %s of a returned row is null",
+    (name) =>
+      Effect.gen(function* () {
+        const [gap, whole, other] = ["A", "B", "C"].map((letter) => `FM${name.slice(0, 4).toUpperCase()}${letter}`)
+        yield* insert(
+          "float_outstanding",
+          figures(`${gap}`, { [name]: null }),
+          figures(`${whole}`),
+          figures(`${other}`, { [name]: null, float: "5" }),
+        )
+        const message = (query: string) => Effect.map(list(query), ({ body }) => at(body, "message"))
+        assert.match(String(yield* message(`ticker=${gap}`)), /insider_percent.*null/)
+        assert.isString(yield* message(`ticker=${gap},${whole}`))
+        assert.isUndefined(yield* message(`ticker=${whole}`))
+        // The row that only tells whether another page follows is not returned.
+        assert.isUndefined(yield* message(`ticker=${whole},${other}&limit=1`))
+        assert.isString(yield* message(`ticker=${whole},${other}&limit=1&page=2`))
+        assert.isUndefined(yield* message(`ticker=${gap},${whole}&limit=1&page=2`))
+        assert.isUndefined(yield* message(`ticker=${gap}&page=2`))
+      }),
+  )
+
+  it.effect("§2.5 other missing figures are no reason for the message", () =>
+    Effect.gen(function* () {
+      yield* insert("float_outstanding", figures("FOTHER"))
+      const { body } = yield* list("ticker=FOTHER")
+      assert.isNull(at(rowsOf(body)[0], "float"))
+      assert.notProperty(body, "message")
+    }))
+
+  it.effect("§2.5 D8 ordered by ticker, page after page, without repeats or gaps", () =>
+    Effect.gen(function* () {
+      const tickers = Array.from({ length: 23 }, (_, number) => `FP${String(number * 7 % 23).padStart(2, "0")}`)
+      yield* insert("float_outstanding", ...tickers.map((ticker) => figures(ticker, { country: "Pageland" })))
+      const seen: Array<unknown> = []
+      for (const page of [1, 2, 3, 4, 5]) seen.push(...(yield* tickersOf(`country=Pageland&limit=5&page=${page}`)))
+      assert.deepStrictEqual(seen, tickers.toSorted())
+    }))
+
+  it.effect("§2.5 equality takes one or several values as they are written; null never matches", () =>
+    Effect.gen(function* () {
+      for (const name of ["country", "sector", "industry", "exchange"]) {
+        const prefix = `FE${name.slice(0, 2).toUpperCase()}`
+        const tickers = [`${prefix}1`, `${prefix}2`, `${prefix}3`, `${prefix}4`]
+        const values = ["Plain", "O'Neil 50%_\\", "plain", null]
+        yield* insert("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
+        const asked = (value: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${encodeURIComponent(value)}`)
+        assert.deepStrictEqual(yield* asked("Plain"), tickers.slice(0, 1))
+        assert.deepStrictEqual(yield* asked("O'Neil 50%_\\"), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* asked("Plain, plain"), [tickers[0], tickers[2]])
+        assert.deepStrictEqual(yield* asked("%"), [])
+        assert.deepStrictEqual(yield* asked("null"), [])
+        assert.strictEqual((yield* refused(`${name}=`)).field, name)
+        assert.strictEqual((yield* refused(`${name}=a,`)).field, name)
+      }
+    }))
+
+  it.effect("§2.5 is_adr is true or false", () =>
+    Effect.gen(function* () {
+      yield* insert("float_outstanding", figures("FADR1", { is_adr: true }), figures("FADR2"))
+      assert.deepStrictEqual(yield* tickersOf("ticker=FADR1,FADR2&is_adr=true"), ["FADR1"])
+      assert.deepStrictEqual(yield* tickersOf("ticker=FADR1,FADR2&is_adr=false"), ["FADR2"])
+      for (const wrong of ["1", "TRUE", "yes", ""]) {
+        assert.strictEqual((yield* refused(`is_adr=${wrong}`)).field, "is_adr")
+      }
+    }))
+
+  it.effect("D9 D16 bounds are inclusive and exact, whole or not; null never matches", () =>
+    Effect.gen(function* () {
+      for (const name of ["float", "outstanding", "tradable_float", "market_cap"]) {
+        const tickers = [1, 2, 3, 4].map((number) => `FB${name.slice(0, 2).toUpperCase()}${number}`)
+        const values = ["-5", "10", "9007199254740991", null]
+        yield* insert("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
+        const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`)
+        assert.deepStrictEqual(yield* asked(`min_${name}=10`), tickers.slice(1, 3))
+        assert.deepStrictEqual(yield* asked(`max_${name}=10`), tickers.slice(0, 2))
+        assert.deepStrictEqual(yield* asked(`min_${name}=10&max_${name}=10`), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* asked(`min_${name}=9.99`), tickers.slice(1, 3))
+        assert.deepStrictEqual(yield* asked(`min_${name}=10.01`), tickers.slice(2, 3))
+        assert.deepStrictEqual(yield* asked(`max_${name}=10.01&min_${name}=-4.99`), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* asked(`max_${name}=9.99`), tickers.slice(0, 1))
+        assert.deepStrictEqual(yield* asked(`min_${name}=9007199254740991`), tickers.slice(2, 3))
+        assert.deepStrictEqual(yield* asked(`max_${name}=9007199254740990`), tickers.slice(0, 2))
+        assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
+        assert.deepStrictEqual(yield* asked(`max_${name}=1e300`), tickers.slice(0, 3))
+        assert.deepStrictEqual(yield* asked(`min_${name}=-1e300`), tickers.slice(0, 3))
+        assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
+        assert.strictEqual((yield* refused(`min_${name}=2&max_${name}=1`)).field, `min_${name}`)
+        assert.strictEqual((yield* refused(`min_${name}=x`)).field, `min_${name}`)
+      }
+    }))
+
+  it.effect("§2.5 filters narrow each other", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "float_outstanding",
+        figures("FX1", { country: "Mix", sector: "One", float: "5", is_adr: true }),
+        figures("FX2", { country: "Mix", sector: "One", float: "50", is_adr: true }),
+        figures("FX3", { country: "Mix", sector: "Two", float: "5", is_adr: true }),
+        figures("FX4", { country: "Mix", sector: "One", float: "5" }),
+      )
+      assert.deepStrictEqual(yield* tickersOf("country=Mix&sector=One&max_float=10&is_adr=true"), ["FX1"])
+    }))
+
+  it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* list("")).status, 200)
+      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      for (const name of ["min_insider_percent", "company", "sort", "latest", "reported_date_from", "message"]) {
+        const { field, reason } = yield* refused(`${name}=1`)
+        assert.strictEqual(field, name)
+        assert.include(reason, "is not a parameter of this endpoint")
+      }
+    }))
+
+  it.effect("D31 a file is loaded; a wrong cell refuses it by line and column", () =>
+    Effect.gen(function* () {
+      const header = "ticker,country,is_adr,float,insider_percent,reported_date,last_updated\n"
+      const good = `FLOAD,"Côte d'Ivoire",true,0,0,2025-01-02,2025-07-02 09:30:00\n`
+      assert.deepStrictEqual(yield* loaded(header + good), { table: "float_outstanding", rows: 1, dropped: 0 })
+      const [row] = rowsOf((yield* list("ticker=FLOAD")).body)
+      for (const [name, value] of [["country", "Côte d'Ivoire"], ["float", 0], ["insider_percent", 0]] as const) {
+        assert.strictEqual(at(row, name), value)
+      }
+      assert.isNull(at(row, "affiliate_percent"))
+      const wrong = [
+        ["is_adr", "FBAD,US,yes,0,0,2025-01-02,2025-07-02 09:30:00"],
+        ["country", "FBAD, US,true,0,0,2025-01-02,2025-07-02 09:30:00"],
+        ["float", "FBAD,US,true,1.5,0,2025-01-02,2025-07-02 09:30:00"],
+        ["insider_percent", "FBAD,US,true,1,12.5%,2025-01-02,2025-07-02 09:30:00"],
+        ["reported_date", "FBAD,US,true,1,0,2025-02-30,2025-07-02 09:30:00"],
+        ["last_updated", "FBAD,US,true,1,0,2025-02-20,2025-07-02T09:30:00Z"],
+        ["ticker", "fbad,US,true,1,0,2025-02-20,2025-07-02 09:30:00"],
+        ["ticker", good.trim()],
+      ] as const
+      for (const [column, line] of wrong) {
+        const { message } = yield* Effect.flip(loaded(`${header}${line}\n`))
+        assert.match(message, new RegExp(`line 2: ${column} `))
+      }
+      assert.deepStrictEqual(yield* tickersOf("ticker=FBAD"), [])
+    }))
+})
+
+const statements: Array<readonly [text: string, parameters: ReadonlyArray<unknown>]> = []
+
+const recording = Layer.succeed(Statement.CurrentTransformer, (statement) =>
+  Effect.sync(() => {
+    statements.push(statement.compile())
+    return statement
+  }))
+
+layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("float_outstanding, large", (it) => {
+  it.effect("§2.5 every filter has a plan that does not read the whole table", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into float_outstanding (ticker, country, sector, industry, exchange, is_adr, "float", outstanding,
+          tradable_float, market_cap, last_updated)
+        select 'T' || n, 'c' || n % 500, 's' || n % 500, 'i' || n % 500, 'e' || n % 500, n % 500 = 0, n, n, n, n,
+          '2025-01-02'
+        from generate_series(1, 20000) as n
+      `
+      yield* sql`analyze float_outstanding`
+      const numbers = ["float", "outstanding", "tradable_float", "market_cap"].flatMap((name) => [
+        `min_${name}=19990`,
+        `min_${name}=19990.5`,
+        `max_${name}=10`,
+        `max_${name}=9.5`,
+        `min_${name}=1e300`,
+      ])
+      const words = ["country=c1,c2", "sector=s1", "industry=i1", "exchange=e1", "is_adr=true", "ticker=T1,T2", ""]
+      for (const query of [...numbers, ...words]) {
+        statements.length = 0
+        assert.strictEqual((yield* list(query)).status, 200)
+        const [text, parameters] = statements.find(([text]) => text.includes("from float_outstanding")) ?? ["", []]
+        const plan = JSON.stringify(yield* sql.unsafe(`explain (format json) ${text}`, parameters))
+        assert.include(plan, "Index", query)
+        assert.notInclude(plan, "Seq Scan", query)
+      }
+    }))
+})

@@ -1,0 +1,388 @@
+/** Resources: gap-stats and gap-stats-advanced, through the wire. Each test has tickers of its own. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Predicate, Ref } from "effect"
+import { load } from "../../src/load/Load.ts"
+import { todayInNewYork } from "../../src/policy/Dates.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert, TestKeys } = Service
+
+const paths = ["/v1/gap-stats", "/v1/gap-stats-advanced"] as const
+
+/** What a session cannot do without. */
+const session = (fields: Readonly<Record<string, unknown>>) => ({
+  ticker: "ZYXA",
+  date: "2025-07-01",
+  previous_day_close: "1",
+  market_open: "1.255",
+  gap_percentage: "25.5",
+  high_price: "1.8",
+  low_price: "1.1",
+  market_close: "1.2",
+  volume: "1000",
+  dollar_volume: "1300.5",
+  premarket_volume: "10",
+  premarket_dollar_volume: "12",
+  last_updated: "2025-07-01T20:05:00Z",
+  open_to_high_pct: "43.4263",
+  open_to_low_pct: "-12.3506",
+  percentage_gain: "80",
+  rth_volume: "900",
+  rth_dollar_volume: "1200",
+  close_under_50pct_of_range: true,
+  gap_filled: false,
+  ...fields,
+})
+
+const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
+  const results = at(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+/** What both endpoints find, which must be the same: `TICKER date`. */
+const keysOf = Effect.fnUntraced(function* (query: string) {
+  const [base, advanced] = yield* Effect.forEach(paths, (path) => ask(`${path}?${query}`))
+  assert.strictEqual(base?.status, 200, `${query}: ${base?.text}`)
+  const keys = rowsOf(base.body).map((row) => `${String(at(row, "ticker"))} ${String(at(row, "date"))}`)
+  assert.deepStrictEqual(
+    rowsOf(advanced?.body).map((row) => `${String(at(row, "ticker"))} ${String(at(row, "date"))}`),
+    keys,
+  )
+  return keys
+})
+
+const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
+
+const refused = Effect.fnUntraced(function* (query: string) {
+  const [base, advanced] = yield* Effect.forEach(paths, (path) => ask(`${path}?${query}`))
+  assert.deepStrictEqual([base?.status, advanced?.status], [422, 422], query)
+  assert.deepStrictEqual(at(advanced?.body, "error"), at(base?.body, "error"))
+  assert.strictEqual(at(base?.body, "error", "code"), "validation_error")
+  return {
+    message: String(at(base?.body, "error", "message")),
+    field: at(base?.body, "error", "details", "fields", 0, "field"),
+  }
+})
+
+const loaded = Effect.fnUntraced(function* (content: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-gap-stats-" })}/rows.csv`
+  yield* fs.writeFileString(file, content)
+  return yield* load({ dataset: "gap-stats", file, append: true }, yield* Ref.make(0))
+})
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/gap-stats-advanced", (it) => {
+  it.effect("§2.1 D15 D16 print every field, exactly as stored, each with the right kind", () =>
+    Effect.gen(function* () {
+      yield* insert("gap_stats", {
+        ticker: "GFULL",
+        date: "2025-07-02",
+        previous_day_close: "12345678901234.5678",
+        market_open: "0.0001",
+        gap_percentage: "-3.1",
+        high_price: "100",
+        low_price: "1.10",
+        high_time: "2025-07-02 09:30:00",
+        low_time: "2025-01-02 09:30:00",
+        market_close: "0.3000",
+        closed_over_vwap: false,
+        volume: "9007199254740991",
+        dollar_volume: "123456789012345678.91",
+        premarket_volume: "0",
+        premarket_dollar_volume: "0.01",
+        premarket_vwap: "0.29",
+        afterhours_close: "2.05",
+        market_cap: "999999999999999999.99",
+        filing_types: ["8-K", "S-3"],
+        all_tags: ['a "quoted" tag', "ünï,code"],
+        spike_start_time: "2025-07-02 09:30:00.25",
+        last_updated: "2025-07-02T20:05:00Z",
+        open_to_high_pct: "0.1",
+        open_to_low_pct: "-0.7",
+        percentage_gain: "1000000",
+        spike_start_price: "1.3333",
+        spike_duration_minutes: "0",
+        est_halt_minutes: "15",
+        rth_volume: "1",
+        rth_dollar_volume: "100000000000000000.1",
+        premarket_high: "3",
+        premarket_low: "0.7",
+        afterhours_high: "2.5",
+        afterhours_low: "2",
+        afterhours_volume: "1000000",
+        close_under_50pct_of_range: false,
+        gap_filled: true,
+        gap_fill_time: "2025-07-02 15:59:59",
+        tradable_float: "9007199254740990",
+      })
+      const base = `"ticker":"GFULL","date":"2025-07-02","previous_day_close":12345678901234.5678,` +
+        `"market_open":0.0001,"gap_percentage":-3.1,"high_price":100,"low_price":1.1,` +
+        `"high_time":"2025-07-02T08:30:00-05:00","low_time":"2025-01-02T09:30:00-05:00","market_close":0.3,` +
+        `"closed_over_vwap":false,"volume":9007199254740991,"dollar_volume":123456789012345678.91,` +
+        `"premarket_volume":0,"premarket_dollar_volume":0.01,"premarket_vwap":0.29,"afterhours_close":2.05,` +
+        `"market_cap":999999999999999999.99,"filing_types":["8-K","S-3"],` +
+        `"all_tags":["a \\"quoted\\" tag","ünï,code"],"spike_start_time":"2025-07-02T08:30:00.250-05:00",` +
+        `"last_updated":"2025-07-02T15:05:00-05:00"`
+      const more = `,"open_to_high_pct":0.1,"open_to_low_pct":-0.7,"percentage_gain":1000000,` +
+        `"spike_start_price":1.3333,"spike_duration_minutes":0,"est_halt_minutes":15,"rth_volume":1,` +
+        `"rth_dollar_volume":100000000000000000.1,"premarket_high":3,"premarket_low":0.7,"afterhours_high":2.5,` +
+        `"afterhours_low":2,"afterhours_volume":1000000,"close_under_50pct_of_range":false,"gap_filled":true,` +
+        `"gap_fill_time":"2025-07-02T14:59:59-05:00","tradable_float":9007199254740990`
+      const page = `],"page":1,"limit":10,"has_more":false}`
+      const [plain, advanced] = yield* Effect.forEach(paths, (path) => ask(`${path}?ticker=GFULL`))
+      assert.match(String(plain?.headers["content-type"]), /^application\/json/)
+      assert.strictEqual(plain?.text, `{"count":1,"results":[{${base}}${page}`)
+      assert.strictEqual(advanced?.text, `{"count":1,"results":[{${base}${more}}${page}`)
+    }))
+
+  it.effect("D16 what is missing is null, and a list without words is empty", () =>
+    Effect.gen(function* () {
+      yield* insert("gap_stats", session({ ticker: "GNULL" }))
+      const { body } = yield* ask("/v1/gap-stats-advanced?ticker=GNULL")
+      const [row] = rowsOf(body)
+      const empty = Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
+        cell === null || Array.isArray(cell) ? [[name, cell]] : []
+      )
+      assert.deepStrictEqual(empty, [
+        ["high_time", null],
+        ["low_time", null],
+        ["closed_over_vwap", null],
+        ["premarket_vwap", null],
+        ["afterhours_close", null],
+        ["market_cap", null],
+        ["filing_types", []],
+        ["all_tags", []],
+        ["spike_start_time", null],
+        ["spike_start_price", null],
+        ["spike_duration_minutes", null],
+        ["est_halt_minutes", null],
+        ["premarket_high", null],
+        ["premarket_low", null],
+        ["afterhours_high", null],
+        ["afterhours_low", null],
+        ["afterhours_volume", null],
+        ["gap_fill_time", null],
+        ["tradable_float", null],
+      ])
+    }))
+
+  it.effect("§2.1.4 D15 last_updated is an instant, five hours earlier all year; session times are New York's clock", () =>
+    Effect.gen(function* () {
+      const clocks = [
+        ["2025-01-15 02:00:00", "2025-01-15T02:00:00-05:00", "2025-01-14T21:00:00-05:00"],
+        ["2025-07-15 02:00:00", "2025-07-15T01:00:00-05:00", "2025-07-14T21:00:00-05:00"],
+        ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00", "2025-03-08T21:30:00-05:00"],
+        ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00", "2025-11-01T20:30:00-05:00"],
+      ] as const
+      for (const [stored, wallClock, instant] of clocks) {
+        const date = stored.slice(0, 10)
+        yield* insert(
+          "gap_stats",
+          session({
+            ticker: "GCLOCK",
+            date,
+            high_time: stored,
+            low_time: stored,
+            spike_start_time: stored,
+            gap_fill_time: stored,
+            last_updated: `${stored}Z`,
+          }),
+        )
+        for (const path of paths) {
+          const { body } = yield* ask(`${path}?ticker=GCLOCK&date=${date}`)
+          for (const name of ["high_time", "low_time", "spike_start_time"]) {
+            assert.strictEqual(at(body, "results", 0, name), wallClock)
+          }
+          assert.strictEqual(at(body, "results", 0, "last_updated"), instant)
+          assert.strictEqual(
+            at(body, "results", 0, "gap_fill_time"),
+            path === "/v1/gap-stats" ? undefined : wallClock,
+          )
+        }
+      }
+    }))
+
+  it.effect("D8 rows are ordered by date descending, then by ticker; a walk shows each once, whatever the limit", () =>
+    Effect.gen(function* () {
+      const days = ["2024-05-06", "2024-05-08", "2024-05-07"]
+      const rows = Array.from(
+        { length: 24 },
+        (_, number) => session({ ticker: `GW${String((number * 7) % 24).padStart(2, "0")}`, date: days[number % 3] }),
+      )
+      yield* insert("gap_stats", ...rows)
+      const expected = days.toSorted().toReversed().flatMap((date) =>
+        rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
+      )
+      for (const limit of [1, 7, 24, 100]) {
+        const seen: Array<string> = []
+        for (let page = 1; page <= Math.ceil(24 / limit); page++) {
+          seen.push(...(yield* keysOf(`date_from=2024-05-06&date_to=2024-05-08&limit=${limit}&page=${page}`)))
+        }
+        assert.deepStrictEqual(seen, expected)
+      }
+    }))
+
+  it.effect("D3 D5 are on all tiers; ticker is optional, and 422 when none is valid", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "gap_stats",
+        session({ ticker: "GTA", date: "2025-06-02" }),
+        session({ ticker: "GTA", date: "2025-06-03" }),
+        session({ ticker: "GTB", date: "2025-06-02" }),
+      )
+      for (const key of Object.values(yield* TestKeys)) {
+        for (const path of paths) assert.strictEqual((yield* ask(path, { key })).status, 200)
+      }
+      assert.deepStrictEqual(yield* keysOf("ticker=gtb,@@,G%20TA"), [
+        "GTA 2025-06-03",
+        "GTA 2025-06-02",
+        "GTB 2025-06-02",
+      ])
+      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+    }))
+
+  it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
+    Effect.gen(function* () {
+      const days = ["2025-04-07", "2025-04-08", "2025-04-09"]
+      yield* insert("gap_stats", ...days.map((date) => session({ ticker: "GDATE", date })))
+      const asked = (query: string) =>
+        Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-2)))
+      assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["08"])
+      assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
+      assert.deepStrictEqual(yield* asked("date_from=2025-04-08"), ["09", "08"])
+      assert.deepStrictEqual(yield* asked("date_to=2025-04-08"), ["08", "07"])
+      assert.deepStrictEqual(yield* asked("date_from=2025-04-08&date_to=2025-04-08"), ["08"])
+      assert.strictEqual((yield* refused("date=2025-04-08&date_from=2025-04-08")).field, "date")
+      assert.strictEqual((yield* refused("date_from=2025-04-09&date_to=2025-04-08")).field, "date_from")
+      const today = yield* todayInNewYork
+      for (const name of ["date", "date_from", "date_to"]) {
+        assert.deepStrictEqual(yield* asked(`${name}=${today}`), name === "date_to" ? ["09", "08", "07"] : [])
+        const { field, message } = yield* refused(`${name}=2999-01-01`)
+        assert.strictEqual(field, name)
+        assert.match(message, /must be in the past/)
+      }
+    }))
+
+  it.effect.each(
+    [
+      ["gap_percentage", "-12.5", "0.3", "99999999999999.9999"],
+      ["volume", "1", "9007199254740990", "9007199254740991"],
+      ["dollar_volume", "0.01", "123456789012345678.9", "123456789012345678.91"],
+      ["market_cap", "-0.3", "0.29", "999999999999999999.99"],
+    ] as const,
+  )(
+    "D9 min_%s and max_ include their value and compare exact decimals; null never matches",
+    ([name, ...values]) =>
+      Effect.gen(function* () {
+        const tickers = values.map((_, number) => `GB${name.slice(0, 2).toUpperCase()}${number}`)
+        yield* insert(
+          "gap_stats",
+          ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
+          ...(name === "market_cap" ? [session({ ticker: "GBNULL" })] : []),
+        )
+        const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},GBNULL&${query}`)
+        const [low, middle, high] = values
+        assert.deepStrictEqual(yield* asked(`min_${name}=${middle}`), tickers.slice(1))
+        assert.deepStrictEqual(yield* asked(`max_${name}=${middle}`), tickers.slice(0, 2))
+        assert.deepStrictEqual(yield* asked(`min_${name}=${middle}&max_${name}=${middle}`), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* asked(`min_${name}=${low}&max_${name}=${high}`), tickers)
+        assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
+        assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
+        assert.strictEqual((yield* refused(`min_${name}=${high}&max_${name}=${middle}`)).field, `min_${name}`)
+        for (const wrong of ["", "x", "NaN", "1,5"]) {
+          assert.strictEqual((yield* refused(`max_${name}=${wrong}`)).field, `max_${name}`)
+        }
+      }),
+  )
+
+  it.effect("§4 tag and filing_type are one of the row's, whole and in their case", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "gap_stats",
+        session({ ticker: "GTAG1", all_tags: ["offering", "a,b"], filing_types: ["8-K"] }),
+        session({ ticker: "GTAG2", all_tags: ["8-K"], filing_types: ["S-3", "8-K/A"] }),
+        session({ ticker: "GTAG3" }),
+      )
+      const asked = (name: string, word: string) =>
+        tickersOf(`ticker=GTAG1,GTAG2,GTAG3&${name}=${encodeURIComponent(word)}`)
+      assert.deepStrictEqual(yield* asked("tag", "offering"), ["GTAG1"])
+      assert.deepStrictEqual(yield* asked("tag", "a,b"), ["GTAG1"])
+      assert.deepStrictEqual(yield* asked("tag", "8-K"), ["GTAG2"])
+      assert.deepStrictEqual(yield* asked("filing_type", "8-K"), ["GTAG1"])
+      assert.deepStrictEqual(yield* asked("filing_type", "S-3"), ["GTAG2"])
+      for (const none of ["Offering", "offer", "%", "{}", `"`]) {
+        assert.deepStrictEqual(yield* asked("tag", none), [])
+        assert.deepStrictEqual(yield* asked("filing_type", none), [])
+      }
+      assert.strictEqual((yield* refused("tag=")).field, "tag")
+      assert.strictEqual((yield* refused("filing_type=")).field, "filing_type")
+    }))
+
+  it.effect("§4 closed_over_vwap is yes or no; unknown is neither", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "gap_stats",
+        session({ ticker: "GV1", closed_over_vwap: true }),
+        session({ ticker: "GV2", closed_over_vwap: false }),
+        session({ ticker: "GV3" }),
+      )
+      const asked = (query: string) => tickersOf(`ticker=GV1,GV2,GV3&${query}`)
+      assert.deepStrictEqual(yield* asked("closed_over_vwap=true"), ["GV1"])
+      assert.deepStrictEqual(yield* asked("closed_over_vwap=false"), ["GV2"])
+      for (const wrong of ["", "1", "yes", "null"]) {
+        assert.strictEqual((yield* refused(`closed_over_vwap=${wrong}`)).field, "closed_over_vwap")
+      }
+    }))
+
+  it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
+    Effect.gen(function* () {
+      const good = { closed_over_vwap: true, all_tags: ["x"], filing_types: ["8-K"], market_cap: "5" }
+      yield* insert(
+        "gap_stats",
+        session({ ...good, ticker: "GM1" }),
+        session({ ...good, ticker: "GM2", closed_over_vwap: false }),
+        session({ ...good, ticker: "GM3", all_tags: ["y"] }),
+        session({ ...good, ticker: "GM4", filing_types: [] }),
+        session({ ...good, ticker: "GM5", market_cap: "4.99" }),
+        session({ ...good, ticker: "GM6", volume: "1001" }),
+        session({ ...good, ticker: "GM7", date: "2025-07-02" }),
+      )
+      assert.deepStrictEqual(
+        yield* tickersOf(
+          "ticker=GM1,GM2,GM3,GM4,GM5,GM6,GM7&date=2025-07-01&closed_over_vwap=true&tag=x&filing_type=8-K" +
+            "&min_market_cap=5&max_volume=1000",
+        ),
+        ["GM1"],
+      )
+      for (const name of ["min_tradable_float", "gap_filled", "all_tags", "max_rth_volume", "sort"]) {
+        assert.strictEqual((yield* refused(`${name}=1`)).field, name)
+      }
+    }))
+
+  it.effect("D31 a file is loaded with all columns of both endpoints; bad rows are refused", () =>
+    Effect.gen(function* () {
+      const cells = session({ ticker: "GLOAD", all_tags: `"[""a,b"",""c""]"`, filing_types: "" })
+      const file = (...changes: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
+        [Object.keys(cells), ...changes.map((change) => Object.values({ ...cells, ...change }))].join("\n")
+      const { rows, table } = yield* loaded(file({}, { date: "2025-07-02", last_updated: "2025-07-02T09:30:00-04:00" }))
+      assert.deepStrictEqual([table, rows], ["gap_stats", 2])
+      const { body } = yield* ask("/v1/gap-stats-advanced?ticker=GLOAD")
+      assert.deepStrictEqual(at(body, "results", 1, "all_tags"), ["a,b", "c"])
+      assert.deepStrictEqual(at(body, "results", 1, "filing_types"), [])
+      assert.strictEqual(at(body, "results", 1, "open_to_low_pct"), -12.3506)
+      assert.strictEqual(at(body, "results", 0, "last_updated"), "2025-07-02T08:30:00-05:00")
+      const bad = yield* Effect.flip(loaded(file(
+        { date: "2025-08-01", last_updated: "2025-08-01 09:30:00" },
+        { date: "2025-08-02", ticker: " GLOAD" },
+        { date: "2025-08-03", all_tags: `"[""a ""]"` },
+        { date: "2025-08-04", volume: "1.5" },
+        { date: "2025-08-05", gap_filled: "yes" },
+        { date: "2025-08-06", market_open: "1.23456" },
+      )))
+      const said = ["2: last_updated", "3: ticker", "4: all_tags", "5: volume", "6: gap_filled", "7: market_open"]
+      for (const text of said) assert.include(bad.message, `line ${text} must`)
+      const repeated = yield* Effect.flip(loaded(file({})))
+      assert.include(repeated.message, "line 2: ticker, date repeats a row that is already there")
+      assert.strictEqual((yield* keysOf("ticker=GLOAD")).length, 2)
+    }))
+})

@@ -1,0 +1,307 @@
+/** Resources: nasdaq-compliance, through the wire. Each test has tickers of its own. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Predicate, Ref } from "effect"
+import { load } from "../../src/load/Load.ts"
+import { todayInNewYork } from "../../src/policy/Dates.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+
+/** What a notice cannot do without. */
+const notice = (fields: Readonly<Record<string, unknown>>) => ({
+  ticker: "ZYXA",
+  market: "Capital Market",
+  date: "2025-07-01",
+  deficiency: "Minimum bid price",
+  deficiency_type: "bid_price",
+  notice_type: "deficiency",
+  status: "active",
+  last_updated: "2025-07-01 20:05:00",
+  ...fields,
+})
+
+const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
+  const results = at(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+const list = (query: string) => ask(`/v1/nasdaq-compliance?${query}`)
+
+const idsOf = (query: string) =>
+  Effect.map(list(query), ({ body, status, text }) => {
+    assert.strictEqual(status, 200, `${query}: ${text}`)
+    return rowsOf(body).map((row) => String(at(row, "id")))
+  })
+
+const refused = Effect.fnUntraced(function* (query: string) {
+  const { body, status, text } = yield* list(query)
+  assert.strictEqual(status, 422, `${query}: ${text}`)
+  assert.strictEqual(at(body, "error", "code"), "validation_error")
+  return {
+    message: String(at(body, "error", "message")),
+    field: at(body, "error", "details", "fields", 0, "field"),
+  }
+})
+
+const loaded = Effect.fnUntraced(function* (csv: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-nasdaq-compliance-" })}/rows.csv`
+  yield* fs.writeFileString(file, csv)
+  return yield* load({ dataset: "nasdaq-compliance", file, append: true }, yield* Ref.make(0))
+})
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance", (it) => {
+  it.effect("§2.1 D15 prints every field, exactly as stored, each with the right kind", () =>
+    Effect.gen(function* () {
+      yield* insert("nasdaq_compliance", {
+        id: "full",
+        ticker: "CFULL",
+        company: 'Zyx "A" & Sons',
+        market: "Global Select",
+        date: "2025-07-02",
+        added_date: "2025-07-03",
+        deficiency: "Stockholders' equity below $2,500,000",
+        deficiency_type: "stockholders_equity",
+        rule: "5550(b)(1)",
+        notice_type: "staff_determination",
+        compliance_deadline: "2027-01-02",
+        hearing_date: "2026-12-31",
+        regained_date: "2026-11-01",
+        risk: "medium",
+        status: "appealed",
+        notes: "50% _\nüber",
+        notes_updated: "2025-07-02 09:30:00",
+        document_url: "https://example.com/a?b=c&d",
+        last_updated: "2025-01-02 09:30:00.25",
+      })
+      const { headers, status, text } = yield* list("ticker=CFULL")
+      assert.strictEqual(status, 200)
+      assert.match(String(headers["content-type"]), /^application\/json/)
+      assert.strictEqual(
+        text,
+        `{"count":1,"results":[{"id":"full","ticker":"CFULL","company":"Zyx \\"A\\" & Sons","market":"Global Select",` +
+          `"date":"2025-07-02","added_date":"2025-07-03","deficiency":"Stockholders' equity below $2,500,000",` +
+          `"deficiency_type":"stockholders_equity","rule":"5550(b)(1)","notice_type":"staff_determination",` +
+          `"compliance_deadline":"2027-01-02","hearing_date":"2026-12-31","regained_date":"2026-11-01",` +
+          `"risk":"medium","status":"appealed","notes":"50% _\\nüber","notes_updated":"2025-07-02T08:30:00-05:00",` +
+          `"document_url":"https://example.com/a?b=c&d","last_updated":"2025-01-02T09:30:00.250-05:00"}],` +
+          `"page":1,"limit":10,"has_more":false}`,
+      )
+    }))
+
+  it.effect("D16 what is missing is null", () =>
+    Effect.gen(function* () {
+      yield* insert("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
+      const { body } = yield* list("ticker=CNULL")
+      const [row] = rowsOf(body)
+      const missing = Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
+        cell === null ? [name] : []
+      )
+      assert.deepStrictEqual(missing, [
+        "company",
+        "added_date",
+        "rule",
+        "compliance_deadline",
+        "hearing_date",
+        "regained_date",
+        "risk",
+        "notes",
+        "notes_updated",
+        "document_url",
+      ])
+    }))
+
+  it.effect("§2.1.4 D15 notes_updated and last_updated lose the hour of daylight time", () =>
+    Effect.gen(function* () {
+      const clocks = [
+        ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
+        ["2025-07-15 00:30:00", "2025-07-14T23:30:00-05:00"],
+        ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
+        ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
+      ] as const
+      yield* insert(
+        "nasdaq_compliance",
+        ...clocks.map(([stored], number) =>
+          notice({ id: `clock${number}`, ticker: "CCLOCK", notes_updated: stored, last_updated: stored })
+        ),
+      )
+      const { body } = yield* list("ticker=CCLOCK")
+      clocks.forEach(([, printed], number) => {
+        assert.strictEqual(at(body, "results", number, "notes_updated"), printed)
+        assert.strictEqual(at(body, "results", number, "last_updated"), printed)
+      })
+    }))
+
+  it.effect("D8 rows are ordered by date descending, then by id; a walk shows each once, whatever the limit", () =>
+    Effect.gen(function* () {
+      const days = ["2024-05-06", "2024-05-08", "2024-05-07"]
+      const rows = Array.from(
+        { length: 25 },
+        (_, number) => notice({ id: `w${(number * 7) % 25}`.padEnd(4, "x"), ticker: "CWALK", date: days[number % 3] }),
+      )
+      yield* insert("nasdaq_compliance", ...rows)
+      const expected = rows.toSorted((left, right) =>
+        String(left.date) === String(right.date)
+          ? String(at(left, "id")) < String(at(right, "id")) ? -1 : 1
+          : String(left.date) < String(right.date)
+          ? 1
+          : -1
+      ).map((row) => String(at(row, "id")))
+      for (const limit of [1, 7, 25, 100]) {
+        const seen: Array<string> = []
+        for (let page = 1; page <= Math.ceil(25 / limit); page++) {
+          seen.push(...(yield* idsOf(`ticker=CWALK&limit=${limit}&page=${page}`)))
+        }
+        assert.deepStrictEqual(seen, expected)
+      }
+    }))
+
+  it.effect("D5 ticker is optional, takes several symbols, and is 422 when none of them is valid", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "nasdaq_compliance",
+        notice({ id: "ta", ticker: "CTA", date: "2025-01-02" }),
+        notice({ id: "tb", ticker: "CTB", date: "2025-01-03" }),
+      )
+      assert.deepStrictEqual(yield* idsOf("ticker=cta,@@,CTB"), ["tb", "ta"])
+      assert.strictEqual((yield* list("")).status, 200)
+      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+    }))
+
+  it.effect("D7 date is exact, date_from and date_to include their day", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "nasdaq_compliance",
+        ...["2025-04-07", "2025-04-08", "2025-04-09"].map((date) => notice({ id: date, ticker: "CDATE", date })),
+      )
+      const asked = (query: string) => idsOf(`ticker=CDATE&${query}`)
+      assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["2025-04-08"])
+      assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
+      assert.deepStrictEqual(yield* asked("date_from=2025-04-08"), ["2025-04-09", "2025-04-08"])
+      assert.deepStrictEqual(yield* asked("date_to=2025-04-08"), ["2025-04-08", "2025-04-07"])
+      assert.deepStrictEqual(yield* asked("date_from=2025-04-08&date_to=2025-04-08"), ["2025-04-08"])
+    }))
+
+  it.effect.each(["added_date", "compliance_deadline"])(
+    "D7 D9 %s_from and _to include their day, never null",
+    (name) =>
+      Effect.gen(function* () {
+        const ticker = name === "added_date" ? "CADD" : "CDEAD"
+        yield* insert(
+          "nasdaq_compliance",
+          ...["2025-04-07", "2025-04-08", "2025-04-09"].map((day) =>
+            notice({ id: `${ticker}${day}`, ticker, [name]: day })
+          ),
+          notice({ id: `${ticker}null`, ticker }),
+        )
+        const asked = (query: string) =>
+          Effect.map(idsOf(`ticker=${ticker}&${query}`), (ids) => ids.map((id) => id.slice(-2)))
+        assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-08`), ["08", "09"])
+        assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-08`), ["07", "08"])
+        assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-08&${name}_to=2025-04-08`), ["08"])
+        assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-06`), [])
+        assert.strictEqual((yield* refused(`${name}_from=2025-04-09&${name}_to=2025-04-08`)).field, `${name}_from`)
+        assert.strictEqual((yield* refused(`${name}_from=2025-02-30`)).field, `${name}_from`)
+      }),
+  )
+
+  it.effect("D7 date and added_date must be in the past, a compliance deadline may lie ahead", () =>
+    Effect.gen(function* () {
+      const today = yield* todayInNewYork
+      yield* insert(
+        "nasdaq_compliance",
+        notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-06-01" }),
+      )
+      for (const name of ["date", "date_from", "date_to", "added_date_from", "added_date_to"]) {
+        const { field, message } = yield* refused(`${name}=2999-06-01`)
+        assert.strictEqual(field, name)
+        assert.match(message, /must be in the past/)
+        assert.strictEqual((yield* list(`${name}=${today}`)).status, 200)
+      }
+      assert.deepStrictEqual(yield* idsOf("ticker=CAHEAD&compliance_deadline_from=2999-06-01"), ["ahead"])
+      assert.deepStrictEqual(yield* idsOf("ticker=CAHEAD&compliance_deadline_to=2999-05-31"), [])
+      assert.strictEqual(
+        (yield* refused("compliance_deadline_from=2999-06-02&compliance_deadline_to=2999-06-01")).field,
+        "compliance_deadline_from",
+      )
+      assert.strictEqual((yield* refused("date=2025-01-01&date_to=2025-01-02")).field, "date")
+    }))
+
+  it.effect.each(
+    [
+      ["deficiency_type", "late_filing", "audit_committee"],
+      ["notice_type", "public_reprimand", "plan_required"],
+      ["risk", "high", "low"],
+      ["status", "delisted", "extended"],
+    ] as const,
+  )(
+    "D4 %s is one of its words, several comma-separated; another word is 422",
+    ([name, one, other]) =>
+      Effect.gen(function* () {
+        const ticker = `CE${name.slice(0, 3).toUpperCase()}`
+        yield* insert(
+          "nasdaq_compliance",
+          notice({ id: `${name}1`, ticker, [name]: one }),
+          notice({ id: `${name}2`, ticker, [name]: other }),
+          notice({ id: `${name}3`, ticker }),
+        )
+        const asked = (words: string) => idsOf(`ticker=${ticker}&${name}=${words}`)
+        assert.deepStrictEqual(yield* asked(one), [`${name}1`])
+        assert.deepStrictEqual(yield* asked(`${other},%20${one}`), [`${name}1`, `${name}2`])
+        for (const wrong of ["nothing", "", `${one},nothing`, one.toUpperCase(), `${one},`]) {
+          const { field, message } = yield* refused(`${name}=${wrong}`)
+          assert.strictEqual(field, name)
+          assert.include(message, one)
+        }
+      }),
+  )
+
+  it.effect("§4 filters narrow each other", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "nasdaq_compliance",
+        notice({ id: "m1", ticker: "CMIX", risk: "high", added_date: "2025-05-05", compliance_deadline: "2026-01-01" }),
+        notice({ id: "m2", ticker: "CMIX", risk: "high", added_date: "2025-05-05", compliance_deadline: "2026-01-03" }),
+        notice({ id: "m3", ticker: "CMIX", risk: "low", added_date: "2025-05-05", compliance_deadline: "2026-01-01" }),
+        notice({ id: "m4", ticker: "CMIX", risk: "high", added_date: "2025-05-07", compliance_deadline: "2026-01-01" }),
+        notice({ id: "m5", ticker: "CMIX", risk: "high", status: "resolved", added_date: "2025-05-05" }),
+      )
+      assert.deepStrictEqual(
+        yield* idsOf(
+          "ticker=CMIX&date=2025-07-01&risk=high&status=active&deficiency_type=bid_price&notice_type=deficiency" +
+            "&added_date_to=2025-05-06&compliance_deadline_to=2026-01-02",
+        ),
+        ["m1"],
+      )
+    }))
+
+  it.effect("D4 what is no filter is refused", () =>
+    Effect.gen(function* () {
+      for (const name of ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]) {
+        const { field, message } = yield* refused(`${name}=2025-01-01`)
+        assert.strictEqual(field, name)
+        assert.include(message, "is not a parameter of this endpoint")
+      }
+    }))
+
+  it.effect("D31 a file is loaded; a word of no enum and stray white space are refused", () =>
+    Effect.gen(function* () {
+      const header = "id,ticker,market,date,deficiency,deficiency_type,notice_type,risk,status,last_updated"
+      const row = (id: string, type: string, company: string) =>
+        `${id},CLOAD,Capital Market,2025-07-01,${company},${type},deficiency,,active,2025-07-01 09:30:00`
+      const { rows, table } = yield* loaded(`${header}\n${row("load", "other", "No quorum")}\n`)
+      assert.deepStrictEqual([table, rows], ["nasdaq_compliance", 1])
+      const { body } = yield* list("ticker=CLOAD")
+      assert.strictEqual(at(body, "results", 0, "risk"), null)
+      assert.strictEqual(at(body, "results", 0, "last_updated"), "2025-07-01T08:30:00-05:00")
+      const wrong = yield* Effect.flip(
+        loaded(
+          [header, row("l1", "unknown", "Bid"), row("l2", "other", " Bid"), row("l3", "other", "Bid ")].join("\n"),
+        ),
+      )
+      assert.match(wrong.message, /line 2: deficiency_type must be/)
+      assert.match(wrong.message, /line 3: deficiency must not be empty and must not start or end with white space/)
+      assert.match(wrong.message, /line 4: deficiency /)
+      assert.deepStrictEqual(yield* idsOf("ticker=CLOAD"), ["load"])
+    }))
+})

@@ -1,0 +1,399 @@
+/** §2.7 through the wire. Each test has tickers of its own. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Ref } from "effect"
+import { SqlClient, Statement } from "effect/sql"
+import { load } from "../../src/load/Load.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** A placeholder, unless the fields say more. */
+const row = (ticker: string, accession_number: string, fields: Fields = {}) => ({
+  ticker,
+  accession_number,
+  filed_at: "2025-07-01",
+  form_type: "DEF 14A",
+  last_updated: "2025-07-01 20:05:00",
+  ...fields,
+})
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const list = (query: string) => ask(`/v1/ownership?${query}`)
+
+const groupsOf = (query: string) => Effect.map(list(query), ({ body }) => listOf(at(body, "results")))
+
+/** `TICKER accession: owner, owner` */
+const shown = (query: string) =>
+  Effect.map(groupsOf(query), (groups) =>
+    groups.map((group) => {
+      const names = listOf(at(group, "owners")).map((owner) => String(at(owner, "owner_name")))
+      assert.strictEqual(at(group, "owner_count"), names.length)
+      return `${String(at(group, "ticker"))} ${String(at(group, "accession_number"))}: ${names.join(", ")}`
+    }))
+
+const refused = Effect.fnUntraced(function* (query: string) {
+  const { body, status, text } = yield* list(query)
+  assert.strictEqual(status, 422, `${query}: ${text}`)
+  assert.strictEqual(at(body, "error", "code"), "validation_error")
+  return {
+    field: at(body, "error", "details", "fields", 0, "field"),
+    reason: String(at(body, "error", "details", "fields", 0, "reason")),
+  }
+})
+
+const loaded = Effect.fnUntraced(function* (csv: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-ownership-" })}/rows.csv`
+  yield* fs.writeFileString(file, csv)
+  return yield* load({ dataset: "ownership", file, append: true }, yield* Ref.make(0))
+})
+
+const nothing = { count: 0, results: [], page: 1, limit: 10, has_more: false }
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) => {
+  it.effect("§2.7 §2.1 D15 D16 prints every field, exactly as stored, owners inside their filing", () =>
+    Effect.gen(function* () {
+      const filing = { reported_date: "2025-06-30", document_url: "https://example.com/def14a" }
+      yield* insert(
+        "ownership",
+        row("WFULL", "0001-25-1", {
+          ...filing,
+          owner_name: 'Ann "A." O\'Neil',
+          owner_cik: "0000000001",
+          owner_type: "executive",
+          title: "CEO, Chair",
+          common_shares_amount: "9007199254740991",
+          preferred_shares_amount: "0",
+          options_amount: "1",
+          warrants_amount: "2",
+          shares_underlying_convertibles: "3",
+          percent_of_class: "99999999999999.9999",
+          sole_voting_shares: "4",
+          shared_voting_shares: "5",
+          event_date: "2025-06-29",
+          last_updated: "2025-07-01 09:30:00",
+        }),
+        row("WFULL", "0001-25-1", { ...filing, title: "Director", last_updated: "2025-01-02 09:30:00" }),
+      )
+      const { status, text } = yield* list("ticker=WFULL")
+      assert.strictEqual(status, 200)
+      assert.strictEqual(
+        text,
+        `{"count":1,"results":[{"ticker":"WFULL","reported_date":"2025-06-30","filed_at":"2025-07-01",` +
+          `"form_type":"DEF 14A","accession_number":"0001-25-1","document_url":"https://example.com/def14a",` +
+          `"owner_count":2,"owners":[{"owner_name":"Ann \\"A.\\" O'Neil","owner_cik":"0000000001",` +
+          `"owner_type":"executive","title":"CEO, Chair","common_shares_amount":9007199254740991,` +
+          `"preferred_shares_amount":0,"options_amount":1,"warrants_amount":2,"shares_underlying_convertibles":3,` +
+          `"percent_of_class":99999999999999.9999,"sole_voting_shares":4,"shared_voting_shares":5,` +
+          `"event_date":"2025-06-29","last_updated":"2025-07-01T08:30:00-05:00"},{"owner_name":null,` +
+          `"owner_cik":null,"owner_type":null,"title":"Director","common_shares_amount":null,` +
+          `"preferred_shares_amount":null,"options_amount":null,"warrants_amount":null,` +
+          `"shares_underlying_convertibles":null,"percent_of_class":null,"sole_voting_shares":null,` +
+          `"shared_voting_shares":null,"event_date":null,"last_updated":"2025-01-02T09:30:00-05:00"}]}],` +
+          `"page":1,"limit":10,"has_more":false}`,
+      )
+    }))
+
+  it.effect("§2.7 D16 what a filing does not say is null", () =>
+    Effect.gen(function* () {
+      yield* insert("ownership", row("WNULL", "1", { percent_of_class: "0.1000" }))
+      const [group] = yield* groupsOf("ticker=WNULL")
+      assert.isNull(at(group, "reported_date"))
+      assert.isNull(at(group, "document_url"))
+      assert.strictEqual(at(group, "owners", 0, "percent_of_class"), 0.1)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Which filing
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§2.7 the newest filing: latest filed_at, then reported_date (a missing one is oldest), then number", () =>
+    Effect.gen(function* () {
+      const owner = { owner_name: "Owner" }
+      const newest = (ticker: string, ...filings: ReadonlyArray<readonly [number: string, fields: Fields]>) =>
+        Effect.gen(function* () {
+          yield* insert("ownership", ...filings.map(([number, fields]) => row(ticker, number, { ...owner, ...fields })))
+          assert.deepStrictEqual(yield* shown(`ticker=${ticker}`), [`${ticker} new: Owner`])
+        })
+      yield* newest(
+        "WN1",
+        ["new", { filed_at: "2025-07-02", reported_date: "2025-01-01" }],
+        ["old", { filed_at: "2025-07-01", reported_date: "2025-06-30" }],
+      )
+      yield* newest("WN2", ["old", { reported_date: "2025-06-29" }], ["new", { reported_date: "2025-06-30" }])
+      yield* newest("WN3", ["zzz", {}], ["new", { reported_date: "2020-01-01" }])
+      yield* newest("WN4", ["new", { reported_date: "2025-06-30" }], ["mmm", { reported_date: "2025-06-30" }])
+      yield* newest("WN5", ["mmm", {}], ["new", {}])
+    }))
+
+  it.effect("§2.7 filings of placeholders alone are skipped, so an earlier reported_date may be shown", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ownership",
+        row("WSKIP", "3", { filed_at: "2025-09-01", reported_date: "2025-08-31" }),
+        row("WSKIP", "2", { filed_at: "2025-08-01", reported_date: "2025-07-31" }),
+        row("WSKIP", "1", { filed_at: "2025-07-01", reported_date: "2025-06-30", owner_name: "Owner" }),
+        row("WSKIP", "0", { filed_at: "2025-06-01", reported_date: "2025-05-31", owner_name: "Earlier" }),
+      )
+      assert.deepStrictEqual(yield* shown("ticker=WSKIP"), ["WSKIP 1: Owner"])
+      assert.strictEqual(at((yield* groupsOf("ticker=WSKIP"))[0], "reported_date"), "2025-06-30")
+    }))
+
+  it.effect("§2.7 placeholders inside the chosen filing are left out", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ownership",
+        row("WPART", "2", { owner_name: "Owner" }),
+        row("WPART", "2"),
+        row("WPART", "1", { filed_at: "2025-01-01", owner_name: "Earlier" }),
+      )
+      assert.deepStrictEqual(yield* shown("ticker=WPART"), ["WPART 2: Owner"])
+    }))
+
+  it.effect("§2.7 placeholders only, or an unknown ticker: 200 with an empty array", () =>
+    Effect.gen(function* () {
+      yield* insert("ownership", row("WHOLD", "1"), row("WHOLD", "2", { reported_date: "2025-06-30" }))
+      for (const ticker of ["WHOLD", "WNOBODY", "WHOLD,WNOBODY"]) {
+        const { body, status } = yield* list(`ticker=${ticker}`)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(body, nothing)
+      }
+    }))
+
+  it.effect.each([
+    ["owner_name", "Owner"],
+    ["owner_cik", "0000000001"],
+    ["owner_type", "director"],
+    ["title", "CEO"],
+    ["common_shares_amount", "0"],
+    ["preferred_shares_amount", "0"],
+    ["options_amount", "0"],
+    ["warrants_amount", "0"],
+    ["shares_underlying_convertibles", "0"],
+    ["percent_of_class", "0"],
+    ["sole_voting_shares", "0"],
+    ["shared_voting_shares", "0"],
+    ["event_date", "2025-01-01"],
+  ])(
+    "§2.7 a row with nothing but %s is no placeholder, be it 0",
+    ([column = "", value = ""]) =>
+      Effect.gen(function* () {
+        const ticker = `W${column.replaceAll("_", "").slice(0, 14).toUpperCase()}`
+        yield* insert("ownership", row(ticker, "1", { [column]: value }), row(ticker, "2", { filed_at: "2025-08-01" }))
+        const [group] = yield* groupsOf(`ticker=${ticker}`)
+        assert.strictEqual(at(group, "accession_number"), "1")
+        assert.strictEqual(String(at(group, "owners", 0, column)), value)
+      }),
+  )
+
+  it.effect("§2.7 a filing of two companies is a group of each", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ownership",
+        row("WTWOA", "same", { owner_name: "Of A" }),
+        row("WTWOB", "same", { owner_name: "Of B" }),
+      )
+      assert.deepStrictEqual(yield* shown("ticker=WTWOB,WTWOA"), ["WTWOA same: Of A", "WTWOB same: Of B"])
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Order and pages
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§2.7 owners by common shares, the most first, unknown last, then by name; always the same way", () =>
+    Effect.gen(function* () {
+      const owners = [
+        { owner_name: "Zoe", common_shares_amount: "9007199254740991" },
+        { owner_name: "Ann", common_shares_amount: "10" },
+        { owner_name: "Bob", common_shares_amount: "10" },
+        { owner_name: "Bob", common_shares_amount: "10", owner_cik: "1" },
+        { owner_name: "Bob", common_shares_amount: "10", owner_cik: "2", title: "A" },
+        { owner_name: "Bob", common_shares_amount: "10", owner_cik: "2", title: "B" },
+        { owner_name: "Cid", common_shares_amount: "9" },
+        { owner_name: "Abe", common_shares_amount: "0" },
+        { owner_name: "Aaron" },
+        { owner_name: "Beth" },
+      ]
+      for (const [ticker, rows] of [["WORDA", owners], ["WORDB", owners.toReversed()]] as const) {
+        yield* insert("ownership", ...rows.map((owner) => row(ticker, "1", owner)))
+        const [group] = yield* groupsOf(`ticker=${ticker}`)
+        const found = listOf(at(group, "owners"))
+        assert.deepStrictEqual(
+          found.map((owner) => String(at(owner, "owner_name"))),
+          ["Zoe", "Ann", "Bob", "Bob", "Bob", "Bob", "Cid", "Abe", "Aaron", "Beth"],
+        )
+        assert.deepStrictEqual(
+          found.slice(2, 6).map((owner) => [at(owner, "owner_cik"), at(owner, "title")]),
+          [["1", null], ["2", "A"], ["2", "B"], [null, null]],
+        )
+      }
+    }))
+
+  it.effect("§2.7 D8 pages count filings, ordered by ticker, however many owners each has", () =>
+    Effect.gen(function* () {
+      const tickers = Array.from({ length: 23 }, (_, number) => `WP${String(number * 7 % 23).padStart(2, "0")}`)
+      yield* insert(
+        "ownership",
+        ...tickers.flatMap((ticker) => ["A", "B", "C"].map((owner_name) => row(ticker, "1", { owner_name }))),
+      )
+      const query = `ticker=${tickers.join(",")}&limit=5`
+      const seen: Array<string> = []
+      for (const page of [1, 2, 3, 4, 5]) {
+        const { body } = yield* list(`${query}&page=${page}`)
+        assert.strictEqual(at(body, "count"), page === 5 ? 3 : 5)
+        assert.strictEqual(at(body, "has_more"), page < 5)
+        seen.push(...yield* shown(`${query}&page=${page}`))
+      }
+      assert.deepStrictEqual(seen, tickers.toSorted().map((ticker) => `${ticker} 1: A, B, C`))
+      assert.lengthOf(yield* shown(`ticker=${tickers.join(",")}&limit=100`), 23)
+    }))
+
+  it.effect("§2.7 D8 a page is full of filings that have owners to show", () =>
+    Effect.gen(function* () {
+      for (const number of [0, 1, 2, 3, 4, 5]) {
+        const owner_name = number % 2 === 0 ? "Even Holder" : "Odd Holder"
+        yield* insert("ownership", row(`WHALF${number}`, "1", { owner_name }))
+      }
+      const query = "ticker=WHALF0,WHALF1,WHALF2,WHALF3,WHALF4,WHALF5&owner_name=even&limit=2"
+      assert.deepStrictEqual(yield* shown(query), ["WHALF0 1: Even Holder", "WHALF2 1: Even Holder"])
+      assert.deepStrictEqual(yield* shown(`${query}&page=2`), ["WHALF4 1: Even Holder"])
+      const { headers } = yield* list(query)
+      assert.match(String(headers["link"]), /page=2/)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Filters
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§2.7 filters choose owners inside the chosen filing; a group left empty goes, no older one comes", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ownership",
+        row("WFA", "2", { owner_name: "Ann Example", owner_type: "executive", common_shares_amount: "1" }),
+        row("WFA", "2", { owner_name: "Bob Example", owner_type: "director", common_shares_amount: "2" }),
+        row("WFA", "2", { owner_name: "Example Fund", owner_type: "five_percent_owner" }),
+        row("WFA", "2", { title: "Nameless" }),
+        row("WFA", "1", { filed_at: "2024-07-01", owner_name: "Old Example", owner_type: "ten_percent_owner" }),
+        row("WFB", "9", { owner_name: "Carol Person", owner_type: "director" }),
+      )
+      const asked = (query: string) => shown(`ticker=WFA,WFB&${query}`)
+      assert.deepStrictEqual(yield* asked("owner_name=example"), ["WFA 2: Bob Example, Ann Example, Example Fund"])
+      assert.deepStrictEqual(yield* asked("owner_name=ANN%20EX"), ["WFA 2: Ann Example"])
+      assert.deepStrictEqual(yield* asked("owner_type=director"), ["WFA 2: Bob Example", "WFB 9: Carol Person"])
+      assert.deepStrictEqual(
+        yield* asked("owner_type=executive,%20director"),
+        ["WFA 2: Bob Example, Ann Example", "WFB 9: Carol Person"],
+      )
+      assert.deepStrictEqual(yield* asked("owner_type=executive&owner_name=bob"), [])
+      assert.deepStrictEqual(yield* asked("owner_type=director&owner_name=bob"), ["WFA 2: Bob Example"])
+      assert.deepStrictEqual(yield* asked("owner_type=ten_percent_owner"), [])
+      assert.deepStrictEqual(yield* asked("owner_name=old%20example"), [])
+      assert.deepStrictEqual((yield* list("ticker=WFA&owner_name=nobody")).body, nothing)
+    }))
+
+  it.effect("§2.7 %, _, quotes and backslashes in owner_name are text", () =>
+    Effect.gen(function* () {
+      const names = ["100% Fund", "100x Fund", "a_bc", "axbc", "O'Neil's", `back\\slash`, `"quoted"`]
+      yield* insert("ownership", ...names.map((owner_name) => row("WTEXT", "1", { owner_name })))
+      const asked = (part: string) => shown(`ticker=WTEXT&owner_name=${encodeURIComponent(part)}`)
+      const parts = [["00%", "100% Fund"], ["a_b", "a_bc"], ["o'NEIL'", "O'Neil's"], [`k\\s`, `back\\slash`]] as const
+      for (const [part, name] of [...parts, [`ed"`, `"quoted"`]] as const) {
+        assert.deepStrictEqual(yield* asked(part), [`WTEXT 1: ${name}`])
+      }
+      for (const part of ["%%%", "___", "e_' or 1=1", "\\%\\"]) assert.deepStrictEqual(yield* asked(part), [])
+    }))
+
+  it.effect("§2.7 D4 a part has three characters or more, a type is one of four, and other names are unknown", () =>
+    Effect.gen(function* () {
+      for (const short of ["", "ab", "%20%20%20", "a%20"]) {
+        assert.strictEqual((yield* refused(`ticker=WFA&owner_name=${short}`)).field, "owner_name")
+      }
+      for (const type of ["", "ceo", "director,ceo", "Director", "director,"]) {
+        const { field, reason } = yield* refused(`ticker=WFA&owner_type=${type}`)
+        assert.strictEqual(field, "owner_type")
+        assert.include(reason, "executive, director, ten_percent_owner, five_percent_owner")
+      }
+      for (const name of ["title", "sort", "min_common_shares_amount", "filed_at_from", "accession_number", "latest"]) {
+        const { field, reason } = yield* refused(`ticker=WFA&${name}=1`)
+        assert.strictEqual(field, name)
+        assert.include(reason, "is not a parameter of this endpoint")
+      }
+    }))
+
+  it.effect("§7.3 D5 the ticker is required; invalid ones are dropped, the order of the others is theirs", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* refused(""), { field: "ticker", reason: "is required" })
+      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      yield* insert("ownership", row("WTA", "1", { owner_name: "A" }), row("WTB", "1", { owner_name: "B" }))
+      const { headers } = yield* list("ticker=wtb,@@,wt%20a")
+      assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
+      assert.deepStrictEqual(yield* shown("ticker=wtb,@@,wt%20a"), ["WTA 1: A", "WTB 1: B"])
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Loading
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D31 D22 a file is loaded: placeholders, namesakes, and what is told twice only once", () =>
+    Effect.gen(function* () {
+      const header = "ticker,filed_at,form_type,accession_number,owner_name,owner_type,title,common_shares_amount," +
+        "last_updated\n"
+      const line = (owner: string) => `WLOAD,2025-07-01,DEF 14A,0001-25-1,${owner},2025-07-01 20:05:00\n`
+      const csv = header + line(",,,") + line("Ann,director,,5") + line("Ann,director,,6") + line("Ann,director,,5") +
+        line(",,,")
+      assert.deepStrictEqual(yield* loaded(csv), { table: "ownership", rows: 3, dropped: 2 })
+      assert.deepStrictEqual(yield* shown("ticker=WLOAD"), ["WLOAD 0001-25-1: Ann, Ann"])
+      const wrong = [
+        ["owner_type", "Ann,chief,,5"],
+        ["owner_name", " Ann,director,,5"],
+        ["title", "Ann,director,CEO ,5"],
+        ["common_shares_amount", "Ann,director,,5.5"],
+        ["common_shares_amount", "Ann,director,,9007199254740992"],
+      ] as const
+      for (const [column, owner] of wrong) {
+        const { message } = yield* Effect.flip(loaded(header + line("Zed,director,,1") + line(owner)))
+        assert.match(message, new RegExp(`line 3: ${column} `))
+      }
+      assert.deepStrictEqual(yield* shown("ticker=WLOAD&owner_name=Zed"), [])
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Plans
+// ---------------------------------------------------------------------------------------------------------------------
+
+const statements: Array<readonly [text: string, parameters: ReadonlyArray<unknown>]> = []
+
+const recording = Layer.succeed(Statement.CurrentTransformer, (statement) =>
+  Effect.sync(() => {
+    statements.push(statement.compile())
+    return statement
+  }))
+
+layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("ownership, large", (it) => {
+  it.effect("§2.7 a hundred tickers at once are index lookups, under whatever filter", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into ownership (ticker, filed_at, form_type, accession_number, owner_name, owner_type, last_updated)
+        select 'T' || ticker, date '2020-01-01' + filing, '4', 'n' || filing, case when filing < 9 then 'owner ' || n end,
+          case when filing < 9 then 'director' end, '2025-01-02'
+        from generate_series(1, 400) as ticker, generate_series(1, 10) as filing, generate_series(1, 10) as n
+        on conflict do nothing
+      `
+      yield* sql`analyze ownership`
+      const tickers = Array.from({ length: 100 }, (_, number) => `T${number * 4 + 1}`).join(",")
+      for (const filter of ["", "&owner_name=owner%207", "&owner_type=director", "&owner_name=nobody", "&page=3"]) {
+        statements.length = 0
+        assert.strictEqual((yield* list(`ticker=${tickers}${filter}`)).status, 200)
+        const [text, parameters] = statements.find(([text]) => text.includes("join ownership")) ?? ["", []]
+        const plan = JSON.stringify(yield* sql.unsafe(`explain (format json) ${text}`, parameters))
+        assert.include(plan, "ownership_ticker_filed_at_reported_date_accession_number_idx", filter)
+        assert.notInclude(plan, "Seq Scan", filter)
+      }
+      assert.deepStrictEqual(yield* shown("ticker=T7&owner_name=owner%207"), ["T7 n8: owner 7"])
+    }))
+})

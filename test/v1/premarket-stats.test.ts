@@ -1,0 +1,315 @@
+/** Resources: premarket-stats and afterhours-stats, two tables of one shape, through the wire: every test is asked of both. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Predicate, Ref } from "effect"
+import { load } from "../../src/load/Load.ts"
+import { todayInNewYork } from "../../src/policy/Dates.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert, TestKeys } = Service
+
+/** What a session cannot do without. */
+const session = (fields: Readonly<Record<string, unknown>>) => ({
+  ticker: "ZYXA",
+  date: "2025-07-01",
+  reference_close: "1",
+  high_price: "1.8",
+  low_price: "1.1",
+  percentage_gain: "80",
+  change_percentage: "20",
+  volume: "1000",
+  dollar_volume: "1300.5",
+  last_updated: "2025-07-01 20:05:00",
+  ...fields,
+})
+
+const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
+  const results = at(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+const segments = [["premarket-stats", "premarket_stats"], ["afterhours-stats", "afterhours_stats"]] as const
+
+segments.forEach(([segment, table]) =>
+  layer(Service.layer, { excludeTestServices: true })(`GET /v1/${segment}`, (it) => {
+    const list = (query: string) => ask(`/v1/${segment}?${query}`)
+
+    /** `TICKER date`. */
+    const keysOf = (query: string) =>
+      Effect.map(list(query), ({ body, status, text }) => {
+        assert.strictEqual(status, 200, `${query}: ${text}`)
+        return rowsOf(body).map((row) => `${String(at(row, "ticker"))} ${String(at(row, "date"))}`)
+      })
+
+    const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
+
+    const refused = Effect.fnUntraced(function* (query: string) {
+      const { body, status, text } = yield* list(query)
+      assert.strictEqual(status, 422, `${query}: ${text}`)
+      assert.strictEqual(at(body, "error", "code"), "validation_error")
+      return {
+        message: String(at(body, "error", "message")),
+        field: at(body, "error", "details", "fields", 0, "field"),
+      }
+    })
+
+    const loaded = Effect.fnUntraced(function* (content: string) {
+      const fs = yield* FileSystem.FileSystem
+      const file = `${yield* fs.makeTempDirectoryScoped({ prefix: `tickerline-${segment}-` })}/rows.csv`
+      yield* fs.writeFileString(file, content)
+      return yield* load({ dataset: segment, file, append: true }, yield* Ref.make(0))
+    })
+
+    it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+      Effect.gen(function* () {
+        yield* insert(table, {
+          ticker: "PFULL",
+          date: "2025-07-02",
+          reference_close: "12345678901234.5678",
+          open_price: "0.0001",
+          close_price: "0.3000",
+          high_price: "100",
+          low_price: "1.10",
+          high_time: "2025-07-02 09:30:00",
+          low_time: "2025-01-02 09:30:00",
+          percentage_gain: "1000000",
+          change_percentage: "-3.1",
+          vwap: "0.29",
+          volume: "9007199254740991",
+          dollar_volume: "123456789012345678.91",
+          volume_ratio: "9.0001",
+          trade_count: "0",
+          spike_start_time: "2025-07-02 09:30:00.25",
+          spike_start_price: "1.3333",
+          spike_duration_minutes: "7",
+          est_halt_minutes: "15",
+          market_cap: "999999999999999999.99",
+          tradable_float: "9007199254740990",
+          filing_types: ["8-K", "S-3"],
+          all_tags: ['a "quoted" tag', "ünï,code"],
+          last_updated: "2025-07-02 20:05:00.007",
+        })
+        const { headers, text } = yield* list("ticker=PFULL")
+        assert.match(String(headers["content-type"]), /^application\/json/)
+        assert.strictEqual(
+          text,
+          `{"count":1,"results":[{"ticker":"PFULL","date":"2025-07-02","reference_close":12345678901234.5678,` +
+            `"open_price":0.0001,"close_price":0.3,"high_price":100,"low_price":1.1,` +
+            `"high_time":"2025-07-02T08:30:00-05:00","low_time":"2025-01-02T09:30:00-05:00",` +
+            `"percentage_gain":1000000,"change_percentage":-3.1,"vwap":0.29,"volume":9007199254740991,` +
+            `"dollar_volume":123456789012345678.91,"volume_ratio":9.0001,"trade_count":0,` +
+            `"spike_start_time":"2025-07-02T08:30:00.250-05:00","spike_start_price":1.3333,` +
+            `"spike_duration_minutes":7,"est_halt_minutes":15,"market_cap":999999999999999999.99,` +
+            `"tradable_float":9007199254740990,"filing_types":["8-K","S-3"],` +
+            `"all_tags":["a \\"quoted\\" tag","ünï,code"],"last_updated":"2025-07-02T20:05:00.007-05:00"}],` +
+            `"page":1,"limit":10,"has_more":false}`,
+        )
+      }))
+
+    it.effect("D16 what is missing is null, and a list without words is empty", () =>
+      Effect.gen(function* () {
+        yield* insert(table, session({ ticker: "PNULL" }))
+        const { body } = yield* list("ticker=PNULL")
+        const [row] = rowsOf(body)
+        const empty = Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
+          cell === null || Array.isArray(cell) ? [[name, cell]] : []
+        )
+        assert.deepStrictEqual(empty, [
+          ["open_price", null],
+          ["close_price", null],
+          ["high_time", null],
+          ["low_time", null],
+          ["vwap", null],
+          ["volume_ratio", null],
+          ["trade_count", null],
+          ["spike_start_time", null],
+          ["spike_start_price", null],
+          ["spike_duration_minutes", null],
+          ["est_halt_minutes", null],
+          ["market_cap", null],
+          ["tradable_float", null],
+          ["filing_types", []],
+          ["all_tags", []],
+        ])
+      }))
+
+    it.effect("§2.1.4 D15 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
+      Effect.gen(function* () {
+        const clocks = [
+          ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
+          ["2025-07-15 00:30:00", "2025-07-14T23:30:00-05:00"],
+          ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
+          ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
+        ] as const
+        for (const [stored, printed] of clocks) {
+          const date = stored.slice(0, 10)
+          const times = { high_time: stored, low_time: stored, spike_start_time: stored, last_updated: stored }
+          yield* insert(table, session({ ticker: "PCLOCK", date, ...times }))
+          const { body } = yield* list(`ticker=PCLOCK&date=${date}`)
+          for (const name of ["high_time", "low_time", "spike_start_time"]) {
+            assert.strictEqual(at(body, "results", 0, name), printed)
+          }
+          assert.strictEqual(at(body, "results", 0, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
+        }
+      }))
+
+    it.effect("D8 rows are ordered by date descending, then by ticker; a walk shows each once, whatever the limit", () =>
+      Effect.gen(function* () {
+        const days = ["2024-05-06", "2024-05-08", "2024-05-07"]
+        const rows = Array.from(
+          { length: 24 },
+          (_, number) => session({ ticker: `PW${String((number * 7) % 24).padStart(2, "0")}`, date: days[number % 3] }),
+        )
+        yield* insert(table, ...rows)
+        const expected = days.toSorted().toReversed().flatMap((date) =>
+          rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
+        )
+        for (const limit of [1, 7, 24, 100]) {
+          const seen: Array<string> = []
+          for (let page = 1; page <= Math.ceil(24 / limit); page++) {
+            seen.push(...(yield* keysOf(`date_from=2024-05-06&date_to=2024-05-08&limit=${limit}&page=${page}`)))
+          }
+          assert.deepStrictEqual(seen, expected)
+        }
+      }))
+
+    it.effect("D3 D5 is on all tiers; ticker is optional, and 422 when none is valid", () =>
+      Effect.gen(function* () {
+        yield* insert(
+          table,
+          session({ ticker: "PTA", date: "2025-06-02" }),
+          session({ ticker: "PTA", date: "2025-06-03" }),
+          session({ ticker: "PTB", date: "2025-06-02" }),
+        )
+        for (const key of Object.values(yield* TestKeys)) {
+          assert.strictEqual((yield* ask(`/v1/${segment}`, { key })).status, 200)
+        }
+        assert.deepStrictEqual(yield* keysOf("ticker=ptb,@@,P%20TA"), [
+          "PTA 2025-06-03",
+          "PTA 2025-06-02",
+          "PTB 2025-06-02",
+        ])
+        assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      }))
+
+    it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
+      Effect.gen(function* () {
+        const days = ["2025-04-07", "2025-04-08", "2025-04-09"]
+        yield* insert(table, ...days.map((date) => session({ ticker: "PDATE", date })))
+        const asked = (query: string) =>
+          Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-2)))
+        assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["08"])
+        assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
+        assert.deepStrictEqual(yield* asked("date_from=2025-04-08"), ["09", "08"])
+        assert.deepStrictEqual(yield* asked("date_to=2025-04-08"), ["08", "07"])
+        assert.deepStrictEqual(yield* asked("date_from=2025-04-08&date_to=2025-04-08"), ["08"])
+        assert.strictEqual((yield* refused("date=2025-04-08&date_from=2025-04-08")).field, "date")
+        assert.strictEqual((yield* refused("date_from=2025-04-09&date_to=2025-04-08")).field, "date_from")
+        const today = yield* todayInNewYork
+        for (const name of ["date", "date_from", "date_to"]) {
+          assert.deepStrictEqual(yield* asked(`${name}=${today}`), name === "date_to" ? ["09", "08", "07"] : [])
+          const { field, message } = yield* refused(`${name}=2999-01-01`)
+          assert.strictEqual(field, name)
+          assert.match(message, /must be in the past/)
+        }
+      }))
+
+    it.effect.each(
+      [
+        ["percentage_gain", "-12.5", "0.3", "99999999999999.9999"],
+        ["change_percentage", "-0.0001", "0", "0.0001"],
+        ["volume", "1", "9007199254740990", "9007199254740991"],
+        ["dollar_volume", "0.01", "123456789012345678.9", "123456789012345678.91"],
+        ["market_cap", "-0.3", "0.29", "999999999999999999.99"],
+        ["tradable_float", "0", "1", "2"],
+      ] as const,
+    )(
+      "D9 min_%s and max_ include their value and compare exact decimals; null never matches",
+      ([name, ...values]) =>
+        Effect.gen(function* () {
+          const tickers = values.map((_, number) => `PB${name.slice(0, 2).toUpperCase()}${number}`)
+          yield* insert(
+            table,
+            ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
+            ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
+          )
+          const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
+          const [low, middle, high] = values
+          assert.deepStrictEqual(yield* asked(`min_${name}=${middle}`), tickers.slice(1))
+          assert.deepStrictEqual(yield* asked(`max_${name}=${middle}`), tickers.slice(0, 2))
+          assert.deepStrictEqual(yield* asked(`min_${name}=${middle}&max_${name}=${middle}`), tickers.slice(1, 2))
+          assert.deepStrictEqual(yield* asked(`min_${name}=${low}&max_${name}=${high}`), tickers)
+          assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
+          assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
+          assert.strictEqual((yield* refused(`min_${name}=${high}&max_${name}=${middle}`)).field, `min_${name}`)
+          for (const wrong of ["", "x", "NaN", "1,5"]) {
+            assert.strictEqual((yield* refused(`max_${name}=${wrong}`)).field, `max_${name}`)
+          }
+        }),
+    )
+
+    it.effect("§4 tag is one of the row's, whole and in its case", () =>
+      Effect.gen(function* () {
+        yield* insert(
+          table,
+          session({ ticker: "PTAG1", all_tags: ["offering", "a,b"], filing_types: ["8-K"] }),
+          session({ ticker: "PTAG2", all_tags: ["offering price"] }),
+          session({ ticker: "PTAG3" }),
+        )
+        const asked = (word: string) => tickersOf(`ticker=PTAG1,PTAG2,PTAG3&tag=${encodeURIComponent(word)}`)
+        assert.deepStrictEqual(yield* asked("offering"), ["PTAG1"])
+        assert.deepStrictEqual(yield* asked("a,b"), ["PTAG1"])
+        for (const none of ["Offering", "offer", "8-K", "%", "{}", `"`]) assert.deepStrictEqual(yield* asked(none), [])
+        assert.strictEqual((yield* refused("tag=")).field, "tag")
+      }))
+
+    it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
+      Effect.gen(function* () {
+        const good = { all_tags: ["x"], market_cap: "5", tradable_float: "7" }
+        yield* insert(
+          table,
+          session({ ...good, ticker: "PM1" }),
+          session({ ...good, ticker: "PM2", all_tags: ["y"] }),
+          session({ ...good, ticker: "PM3", market_cap: "4.99" }),
+          session({ ...good, ticker: "PM4", tradable_float: "8" }),
+          session({ ...good, ticker: "PM5", date: "2025-07-02" }),
+          session({ ...good, ticker: "PM6", change_percentage: "19" }),
+        )
+        assert.deepStrictEqual(
+          yield* tickersOf(
+            "ticker=PM1,PM2,PM3,PM4,PM5,PM6&date=2025-07-01&tag=x&min_market_cap=5&max_tradable_float=7" +
+              "&min_change_percentage=20",
+          ),
+          ["PM1"],
+        )
+        for (const name of ["filing_type", "min_volume_ratio", "min_vwap", "all_tags", "sort"]) {
+          assert.strictEqual((yield* refused(`${name}=1`)).field, name)
+        }
+      }))
+
+    it.effect("D31 a file is loaded; bad rows are refused", () =>
+      Effect.gen(function* () {
+        const cells = session({ ticker: "PLOAD", all_tags: `"[""a,b"",""c""]"`, trade_count: "" })
+        const file = (...changes: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
+          [Object.keys(cells), ...changes.map((change) => Object.values({ ...cells, ...change }))].join("\n")
+        const done = yield* loaded(file({}, { date: "2025-07-02" }))
+        assert.deepStrictEqual([done.table, done.rows], [table, 2])
+        const { body } = yield* list("ticker=PLOAD")
+        assert.deepStrictEqual(at(body, "results", 1, "all_tags"), ["a,b", "c"])
+        assert.deepStrictEqual(at(body, "results", 1, "filing_types"), [])
+        assert.strictEqual(at(body, "results", 1, "trade_count"), null)
+        assert.strictEqual(at(body, "results", 1, "last_updated"), "2025-07-01T20:05:00-05:00")
+        const bad = yield* Effect.flip(loaded(file(
+          { date: "2025-08-01", last_updated: "2025-08-01T09:30:00Z" },
+          { date: "2025-08-02", ticker: "PLOAD " },
+          { date: "2025-08-03", all_tags: `"["" a""]"` },
+          { date: "2025-08-04", volume: "9007199254740992" },
+          { date: "2025-08-05", dollar_volume: "1.234" },
+        )))
+        const said = ["2: last_updated", "3: ticker", "4: all_tags", "5: volume", "6: dollar_volume"]
+        for (const text of said) assert.include(bad.message, `line ${text} must`)
+        const repeated = yield* Effect.flip(loaded(file({})))
+        assert.include(repeated.message, "line 2: ticker, date repeats a row that is already there")
+        assert.strictEqual((yield* keysOf("ticker=PLOAD")).length, 2)
+      }))
+  })
+)

@@ -1,0 +1,304 @@
+/** Resources: research-reports and research-reports-tldr, through the wire. Each test has tickers of its own. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Predicate, Ref } from "effect"
+import { load } from "../../src/load/Load.ts"
+import { todayInNewYork } from "../../src/policy/Dates.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert, TestKeys } = Service
+
+const paths = ["/v1/research-reports", "/v1/research-reports-tldr"] as const
+
+/** What a report cannot do without. */
+const report = (fields: Readonly<Record<string, unknown>>) => ({
+  ticker: "ZYXA",
+  gain_percentage: "25.5",
+  report_text: "# Report",
+  tldr_text: "Short",
+  created_at: "2025-07-01T12:00:00Z",
+  last_updated: "2025-07-01T12:00:00Z",
+  ...fields,
+})
+
+const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
+  const results = at(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+const asked = Effect.fnUntraced(function* (query: string) {
+  const { ultimate } = yield* TestKeys
+  const [full, tldr] = yield* Effect.forEach(paths, (path) => ask(`${path}?${query}`, { key: ultimate }))
+  return { full, tldr }
+})
+
+/** What both endpoints find, which must be the same; a short report names its tldr_text, for it has no id. */
+const idsOf = Effect.fnUntraced(function* (query: string) {
+  const { full, tldr } = yield* asked(query)
+  assert.strictEqual(full?.status, 200, `${query}: ${full?.text}`)
+  const ids = rowsOf(full.body).map((row) => String(at(row, "report_id")))
+  assert.deepStrictEqual(
+    rowsOf(tldr?.body).map((row) => at(row, "ticker")),
+    rowsOf(full.body).map((row) => at(row, "ticker")),
+  )
+  assert.deepStrictEqual(
+    rowsOf(tldr?.body).map((row) => at(row, "created_at")),
+    rowsOf(full.body).map((row) => at(row, "created_at")),
+  )
+  return ids
+})
+
+const refused = Effect.fnUntraced(function* (query: string) {
+  const { full, tldr } = yield* asked(query)
+  assert.deepStrictEqual([full?.status, tldr?.status], [422, 422], query)
+  assert.deepStrictEqual(at(tldr?.body, "error"), at(full?.body, "error"))
+  assert.strictEqual(at(full?.body, "error", "code"), "validation_error")
+  return {
+    message: String(at(full?.body, "error", "message")),
+    field: at(full?.body, "error", "details", "fields", 0, "field"),
+  }
+})
+
+const loaded = Effect.fnUntraced(function* (content: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-research-reports-" })}/rows.csv`
+  yield* fs.writeFileString(file, content)
+  return yield* load({ dataset: "research-reports", file, append: true }, yield* Ref.make(0))
+})
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports and /v1/research-reports-tldr", (it) => {
+  it.effect("§5.3 D3 reports need the ultimate tier: 403 says which, before the query is looked at; -tldr is for all", () =>
+    Effect.gen(function* () {
+      const keys = yield* TestKeys
+      for (const tier of ["basic", "pro"] as const) {
+        for (const query of ["", "?limit=0", "?nonsense=1", "?ticker=@@"]) {
+          const { body, status } = yield* ask(`/v1/research-reports${query}`, { key: keys[tier] })
+          assert.strictEqual(status, 403)
+          assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
+          assert.deepStrictEqual(at(body, "error", "details"), { required_tier: "ultimate", tier })
+        }
+      }
+      assert.strictEqual((yield* ask("/v1/research-reports", { key: keys.ultimate })).status, 200)
+      assert.strictEqual((yield* ask("/v1/research-reports", { key: null })).status, 401)
+      for (const key of Object.values(keys)) {
+        assert.strictEqual((yield* ask("/v1/research-reports-tldr", { key })).status, 200)
+      }
+    }))
+
+  it.effect("§2.1 §2.5 D15 D16 print every field, exactly as stored; -tldr has no report_id", () =>
+    Effect.gen(function* () {
+      yield* insert("research_reports", {
+        report_id: "full",
+        ticker: "RRFULL",
+        gain_percentage: "99999999999999.9999",
+        report_text: '# Heading\n\n*"Quoted"* 50% | a_b',
+        tldr_text: "It ran; don't\nask why",
+        volume: "9007199254740991",
+        price: "0.2900",
+        market_cap: "999999999999999999.99",
+        tradable_float: "0",
+        outstanding: "9007199254740990",
+        country: "CI",
+        industry: "Biotech & Co",
+        post_url: "https://example.com/a?b=c&d",
+        created_at: "2025-07-02T03:30:00Z",
+        last_updated: "2025-07-02T20:05:00.250Z",
+      })
+      const { full, tldr } = yield* asked("ticker=RRFULL")
+      const after = `"price":0.29,"market_cap":999999999999999999.99,"tradable_float":0,` +
+        `"outstanding":9007199254740990,"country":"CI","industry":"Biotech & Co",` +
+        `"post_url":"https://example.com/a?b=c&d","created_at":"2025-07-01T22:30:00-05:00",` +
+        `"last_updated":"2025-07-02T15:05:00.250-05:00"}],"page":1,"limit":10,"has_more":false}`
+      assert.match(String(full?.headers["content-type"]), /^application\/json/)
+      assert.strictEqual(
+        full?.text,
+        `{"count":1,"results":[{"report_id":"full","ticker":"RRFULL","gain_percentage":99999999999999.9999,` +
+          `"report_text":"# Heading\\n\\n*\\"Quoted\\"* 50% | a_b","volume":9007199254740991,${after}`,
+      )
+      assert.strictEqual(
+        tldr?.text,
+        `{"count":1,"results":[{"ticker":"RRFULL","gain_percentage":99999999999999.9999,` +
+          `"tldr_text":"It ran; don't\\nask why",${after}`,
+      )
+    }))
+
+  it.effect("D16 what is missing is null", () =>
+    Effect.gen(function* () {
+      yield* insert("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
+      const { full, tldr } = yield* asked("ticker=RRNULL")
+      const missing = (body: unknown) =>
+        Object.entries(Predicate.isObject(rowsOf(body)[0]) ? rowsOf(body)[0] ?? {} : {})
+          .flatMap(([name, cell]) => cell === null ? [name] : [])
+      const both = ["price", "market_cap", "tradable_float", "outstanding", "country", "industry", "post_url"]
+      assert.deepStrictEqual(missing(full?.body), ["volume", ...both])
+      assert.deepStrictEqual(missing(tldr?.body), both)
+    }))
+
+  it.effect("§2.1.4 D15 both times are instants, printed five hours earlier all year", () =>
+    Effect.gen(function* () {
+      const instants = [
+        ["2025-01-15T02:00:00Z", "2025-01-14T21:00:00-05:00"],
+        ["2025-07-15T02:00:00Z", "2025-07-14T21:00:00-05:00"],
+        ["2025-11-02T05:30:00Z", "2025-11-02T00:30:00-05:00"],
+        ["2025-11-02T06:30:00Z", "2025-11-02T01:30:00-05:00"],
+      ] as const
+      for (const [number, [created_at, printed]] of instants.entries()) {
+        yield* insert(
+          "research_reports",
+          report({ report_id: `clock${number}`, ticker: `RRC${number}`, created_at, last_updated: created_at }),
+        )
+        const { full, tldr } = yield* asked(`ticker=RRC${number}`)
+        for (const name of ["created_at", "last_updated"]) {
+          assert.strictEqual(at(full?.body, "results", 0, name), printed)
+          assert.strictEqual(at(tldr?.body, "results", 0, name), printed)
+        }
+      }
+    }))
+
+  it.effect("D8 reports come latest first, then by report_id; a walk shows each once, whatever the limit", () =>
+    Effect.gen(function* () {
+      const times = ["2024-05-06T09:00:00Z", "2024-05-06T09:00:00.001Z", "2024-05-05T23:59:59Z"]
+      const rows = Array.from({ length: 25 }, (_, number) =>
+        report({
+          report_id: `w${String((number * 7) % 25).padStart(2, "0")}`,
+          ticker: "RRWALK",
+          created_at: times[number % 3],
+        }))
+      yield* insert("research_reports", ...rows)
+      const late = ["2024-05-06T09:00:00.001Z", "2024-05-06T09:00:00Z", "2024-05-05T23:59:59Z"]
+      const expected = late.flatMap((time) =>
+        rows.filter(({ created_at }) => created_at === time).map((row) => String(at(row, "report_id"))).toSorted()
+      )
+      for (const limit of [1, 7, 25, 100]) {
+        const seen: Array<string> = []
+        for (let page = 1; page <= Math.ceil(25 / limit); page++) {
+          seen.push(...(yield* idsOf(`ticker=RRWALK&limit=${limit}&page=${page}`)))
+        }
+        assert.deepStrictEqual(seen, expected)
+      }
+    }))
+
+  it.effect("D5 ticker is optional, and 422 when none is valid", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "research_reports",
+        report({ report_id: "ta", ticker: "RRTA" }),
+        report({ report_id: "tb", ticker: "RRTB" }),
+      )
+      assert.deepStrictEqual(yield* idsOf("ticker=rrtb,@@,RR%20TA"), ["ta", "tb"])
+      assert.strictEqual((yield* asked("limit=1")).full?.status, 200)
+      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+    }))
+
+  it.effect("D9 min_gain_percentage and max_ include their value and compare exact decimals", () =>
+    Effect.gen(function* () {
+      const gains = ["-12.5", "0.3", "99999999999999.9999"]
+      yield* insert(
+        "research_reports",
+        ...gains.map((gain_percentage) => report({ report_id: gain_percentage, ticker: "RRGAIN", gain_percentage })),
+      )
+      const found = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
+      assert.deepStrictEqual(yield* found("min_gain_percentage=0.3"), ["0.3", "99999999999999.9999"])
+      assert.deepStrictEqual(yield* found("max_gain_percentage=0.3"), ["-12.5", "0.3"])
+      assert.deepStrictEqual(yield* found("min_gain_percentage=0.3&max_gain_percentage=0.3"), ["0.3"])
+      assert.deepStrictEqual(yield* found("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
+      assert.deepStrictEqual(yield* found("min_gain_percentage=1e300"), [])
+      assert.strictEqual(
+        (yield* refused("min_gain_percentage=1&max_gain_percentage=0.9999")).field,
+        "min_gain_percentage",
+      )
+      assert.strictEqual((yield* refused("max_gain_percentage=x")).field, "max_gain_percentage")
+    }))
+
+  it.effect("D7 §2.1 created_at_from and _to are whole days on the clock that created_at prints, in summer too", () =>
+    Effect.gen(function* () {
+      // The name says when it prints: the first and last millisecond of a day, and those beside it.
+      const reports = {
+        "06-30 23:59:59.999": "2025-07-01T04:59:59.999Z",
+        "07-01 00:00:00": "2025-07-01T05:00:00Z",
+        "07-01 23:59:59.999": "2025-07-02T04:59:59.999Z",
+        "07-02 00:00:00": "2025-07-02T05:00:00Z",
+        "12-31 23:59:59": "2026-01-01T04:59:59Z",
+        "01-01 00:00:00": "2026-01-01T05:00:00Z",
+      }
+      yield* insert(
+        "research_reports",
+        ...Object.entries(reports).map(([report_id, created_at]) => report({ report_id, ticker: "RRDAY", created_at })),
+      )
+      const latestFirst = Object.keys(reports).toReversed()
+      const found = (query: string) => idsOf(`ticker=RRDAY&${query}`)
+      assert.deepStrictEqual(yield* found("created_at_from=2025-07-01"), latestFirst.slice(0, 5))
+      assert.deepStrictEqual(yield* found("created_at_to=2025-07-01"), latestFirst.slice(3))
+      assert.deepStrictEqual(yield* found("created_at_from=2025-07-01&created_at_to=2025-07-01"), [
+        "07-01 23:59:59.999",
+        "07-01 00:00:00",
+      ])
+      assert.deepStrictEqual(yield* found("created_at_from=2025-12-31&created_at_to=2025-12-31"), ["12-31 23:59:59"])
+      assert.deepStrictEqual(yield* found("created_at_from=2026-01-01"), ["01-01 00:00:00"])
+      assert.deepStrictEqual(yield* found("created_at_to=2025-06-29"), [])
+      assert.deepStrictEqual(yield* found("created_at_to=0001-01-01"), [])
+      assert.deepStrictEqual(yield* found("created_at_from=0001-01-01"), latestFirst)
+    }))
+
+  it.effect("D7 created_at_from and _to lie in the past, in order, and exist", () =>
+    Effect.gen(function* () {
+      const today = yield* todayInNewYork
+      for (const name of ["created_at_from", "created_at_to"]) {
+        yield* idsOf(`ticker=RRNONE&${name}=${today}`)
+        const { field, message } = yield* refused(`${name}=2999-01-01`)
+        assert.strictEqual(field, name)
+        assert.match(message, /must be in the past/)
+        for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z"]) {
+          assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
+        }
+      }
+      assert.strictEqual(
+        (yield* refused("created_at_from=2025-07-02&created_at_to=2025-07-01")).field,
+        "created_at_from",
+      )
+    }))
+
+  it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "research_reports",
+        report({ report_id: "m1", ticker: "RRMIX", gain_percentage: "50" }),
+        report({ report_id: "m2", ticker: "RRMIX", gain_percentage: "49" }),
+        report({ report_id: "m3", ticker: "RRMIX", gain_percentage: "50", created_at: "2025-07-03T12:00:00Z" }),
+        report({ report_id: "m4", ticker: "RRMIY", gain_percentage: "50" }),
+      )
+      assert.deepStrictEqual(
+        yield* idsOf("ticker=RRMIX&min_gain_percentage=50&created_at_from=2025-07-01&created_at_to=2025-07-02"),
+        ["m1"],
+      )
+      for (const name of ["report_id", "date", "country", "min_price", "created_at", "last_updated_from"]) {
+        assert.strictEqual((yield* refused(`${name}=2025-01-01`)).field, name)
+      }
+    }))
+
+  it.effect("D31 a file is loaded with the texts of both endpoints; bad rows are refused", () =>
+    Effect.gen(function* () {
+      const header = "report_id,ticker,gain_percentage,report_text,tldr_text,country,created_at,last_updated"
+      const times = "2025-07-01T09:30:00-04:00,2025-07-01T13:30:00Z"
+      const { rows, table } = yield* loaded(`${header}\nload,RRLOAD,12.5,"# A\n\nb, c",In short,,${times}\n`)
+      assert.deepStrictEqual([table, rows], ["research_reports", 1])
+      const { full, tldr } = yield* asked("ticker=RRLOAD")
+      assert.strictEqual(at(full?.body, "results", 0, "report_text"), "# A\n\nb, c")
+      assert.strictEqual(at(full?.body, "results", 0, "created_at"), "2025-07-01T08:30:00-05:00")
+      assert.strictEqual(at(full?.body, "results", 0, "tldr_text"), undefined)
+      assert.strictEqual(at(tldr?.body, "results", 0, "tldr_text"), "In short")
+      assert.strictEqual(at(tldr?.body, "results", 0, "country"), null)
+      const bad = yield* Effect.flip(loaded(
+        [
+          header,
+          `b1,RRLOAD,12.5,Text,Short ,,${times}`,
+          `b2,RRLOAD,12.5,Text,,,${times}`,
+          `b3,RRLOAD,12.5%,Text,Short,,${times}`,
+          `b4,RRLOAD,12.5,Text,Short, CI,${times}`,
+          `b5,RRLOAD,12.5,Text,Short,,2025-07-01 09:30:00,2025-07-01T13:30:00Z`,
+        ].join("\n"),
+      ))
+      const said = ["2: tldr_text", "3: tldr_text", "4: gain_percentage", "5: country", "6: created_at"]
+      for (const text of said) assert.include(bad.message, `line ${text} must`)
+      assert.deepStrictEqual(yield* idsOf("ticker=RRLOAD"), ["load"])
+    }))
+})

@@ -1,0 +1,403 @@
+/** §2.5 through the wire. Each test has tickers or a sector of its own. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Ref } from "effect"
+import { SqlClient, Statement } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { load } from "../../src/load/Load.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+
+const row = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
+  ticker,
+  is_adr: false,
+  num_gaps: "0",
+  num_runners: "0",
+  pending_s1: false,
+  last_updated: "2025-01-02 09:30:00",
+  ...fields,
+})
+
+/** Columns by their kind, in the words of the resource; the seven of §2.5 are read-only. */
+const decimals = (
+  "price market_cap volume_change_percentage short_float days_to_cover fee_rate avg_gap gain_1_day gain_2_day " +
+  "gain_3_day gain_7_day gain_14_day gain_30_day gain_60_day gain_90_day gain_180_day gain_365_day ratio_debt_to_equity"
+).split(" ")
+const wholes = (
+  "outstanding float tradable_float average_volume median_volume_60 today_volume short_interest shares_available " +
+  "num_gaps num_runners"
+).split(" ")
+const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_percent", "high_365", "low_365"]
+const numbers = [...decimals, ...wholes]
+const words = ["exchange", "sector", "industry", "country", "state"]
+
+const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
+  const results = at(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+const list = (query: string) => ask(`/v1/screener?${query}`)
+
+const tickersOf = (query: string) => Effect.map(list(query), ({ body }) => rowsOf(body).map((row) => at(row, "ticker")))
+
+const refused = Effect.fnUntraced(function* (query: string) {
+  const { body, status, text } = yield* list(query)
+  assert.strictEqual(status, 422, `${query}: ${text}`)
+  assert.strictEqual(at(body, "error", "code"), "validation_error")
+  return {
+    field: at(body, "error", "details", "fields", 0, "field"),
+    reason: String(at(body, "error", "details", "fields", 0, "reason")),
+  }
+})
+
+const loaded = Effect.fnUntraced(function* (csv: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-screener-" })}/rows.csv`
+  yield* fs.writeFileString(file, csv)
+  return yield* load({ dataset: "screener", file, append: true }, yield* Ref.make(0))
+})
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => {
+  it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+    Effect.gen(function* () {
+      const gains = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
+      yield* insert("screener", {
+        ticker: "SFULL",
+        company: 'The "Full" Company',
+        cik: "0000012345",
+        exchange: "NASDAQ",
+        sector: "Technology",
+        industry: "Software",
+        country: "US",
+        state: "CA",
+        city: "San José",
+        website: "https://example.com",
+        ipo_date: "2020-02-29",
+        is_adr: true,
+        price: "99999999999999.9999",
+        market_cap: "999999999999999999.99",
+        high_365: "0.3000",
+        low_365: "0.0001",
+        outstanding: "9007199254740991",
+        float: "9007199254740990",
+        tradable_float: "0",
+        insider_percent: "0.125",
+        affiliate_percent: "0",
+        institutions_percent: "0.9999",
+        ownership_source_url: "https://example.com/13g",
+        average_volume: "1",
+        median_volume_60: "2",
+        today_volume: "3",
+        volume_change_percentage: "-12.5",
+        short_interest: "4",
+        short_float: "0.1000",
+        days_to_cover: "1.1",
+        shares_available: "5",
+        fee_rate: "250.75",
+        ...Object.fromEntries(gains.map((days) => [`gain_${days}_day`, `-${days}.1`])),
+        num_gaps: "6",
+        num_runners: "7",
+        avg_gap: "33.3333",
+        ratio_debt_to_equity: "-0.07",
+        pending_s1: true,
+        last_updated: "2025-07-02 09:30:00",
+      })
+      const { status, text } = yield* list("ticker=SFULL")
+      assert.strictEqual(status, 200)
+      assert.strictEqual(
+        text,
+        `{"count":1,"results":[{"ticker":"SFULL","company":"The \\"Full\\" Company","cik":"0000012345",` +
+          `"exchange":"NASDAQ","sector":"Technology","industry":"Software","country":"US","state":"CA",` +
+          `"city":"San José","website":"https://example.com","ipo_date":"2020-02-29","is_adr":true,` +
+          `"price":99999999999999.9999,"market_cap":999999999999999999.99,"high_365":0.3,"low_365":0.0001,` +
+          `"outstanding":9007199254740991,"float":9007199254740990,"tradable_float":0,"insider_percent":0.125,` +
+          `"affiliate_percent":0,"institutions_percent":0.9999,"ownership_source_url":"https://example.com/13g",` +
+          `"average_volume":1,"median_volume_60":2,"today_volume":3,"volume_change_percentage":-12.5,` +
+          `"short_interest":4,"short_float":0.1,"days_to_cover":1.1,"shares_available":5,"fee_rate":250.75,` +
+          gains.map((days) => `"gain_${days}_day":-${days}.1,`).join("") +
+          `"num_gaps":6,"num_runners":7,"avg_gap":33.3333,"ratio_debt_to_equity":-0.07,"pending_s1":true,` +
+          `"last_updated":"2025-07-02T08:30:00-05:00"}],"page":1,"limit":10,"has_more":false}`,
+      )
+    }))
+
+  it.effect("§2.5 D15 D16 what is missing is null, a reported 0 stays 0, and a winter's time keeps its digits", () =>
+    Effect.gen(function* () {
+      yield* insert("screener", row("SNULL"))
+      const present = ["ticker", "is_adr", "num_gaps", "num_runners", "pending_s1", "last_updated"]
+      const [found] = rowsOf((yield* list("ticker=SNULL")).body)
+      for (const name of present) assert.isNotNull(at(found, name), name)
+      const columns = [...numbers, ...readOnlyNumbers, ...words, "company", "cik", "city", "website", "ipo_date"]
+      for (const name of [...columns, "ownership_source_url"].filter((name) => !present.includes(name))) {
+        assert.isNull(at(found, name), name)
+      }
+      assert.strictEqual(at(found, "num_gaps"), 0)
+      assert.strictEqual(at(found, "last_updated"), "2025-01-02T09:30:00-05:00")
+      assert.strictEqual(new Set([...columns, ...present]).size + 1, Object.keys(Object(found)).length)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Filters
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect.each(numbers)(
+    "D9 D16 bounds on %s are inclusive and exact; null never matches",
+    (name) =>
+      Effect.gen(function* () {
+        const values = ["-5", "0", "10", ...(name.startsWith("num_") ? [] : [null])]
+        const tickers = values.map((_, number) => `SB${numbers.indexOf(name)}X${number}`)
+        yield* insert("screener", ...tickers.map((ticker, number) => row(ticker, { [name]: values[number] })))
+        const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`)
+        assert.deepStrictEqual(yield* asked(`min_${name}=0`), tickers.slice(1, 3))
+        assert.deepStrictEqual(yield* asked(`max_${name}=0`), tickers.slice(0, 2))
+        assert.deepStrictEqual(yield* asked(`min_${name}=-5&max_${name}=-5`), tickers.slice(0, 1))
+        assert.deepStrictEqual(yield* asked(`min_${name}=-4.99&max_${name}=9.99`), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* asked(`min_${name}=-1e300&max_${name}=1e300`), tickers.slice(0, 3))
+        assert.deepStrictEqual(yield* asked(`min_${name}=10.0001`), [])
+        for (const wrong of ["x", "", "Infinity", "1,5"]) {
+          assert.strictEqual((yield* refused(`max_${name}=${wrong}`)).field, `max_${name}`)
+        }
+        assert.strictEqual((yield* refused(`min_${name}=2&max_${name}=1`)).field, `min_${name}`)
+      }),
+  )
+
+  it.effect.each(words)(
+    "§2.5 %s takes one or several values as they are written; null never matches",
+    (name) =>
+      Effect.gen(function* () {
+        const tickers = [1, 2, 3, 4].map((number) => `SE${name.slice(0, 3).toUpperCase()}${number}`)
+        const values = ["Plain", "O'Neil 50%_\\", "plain", null]
+        yield* insert("screener", ...tickers.map((ticker, number) => row(ticker, { [name]: values[number] })))
+        const asked = (value: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${encodeURIComponent(value)}`)
+        assert.deepStrictEqual(yield* asked("Plain"), tickers.slice(0, 1))
+        assert.deepStrictEqual(yield* asked("O'Neil 50%_\\"), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* asked("Plain, plain"), [tickers[0], tickers[2]])
+        for (const none of ["%", "null", "' or true --"]) assert.deepStrictEqual(yield* asked(none), [])
+        assert.strictEqual((yield* refused(`${name}=`)).field, name)
+      }),
+  )
+
+  it.effect.each(["is_adr", "pending_s1"])("§2.5 %s is true or false", (name) =>
+    Effect.gen(function* () {
+      const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
+      yield* insert("screener", row(yes, { [name]: true }), row(no))
+      assert.deepStrictEqual(yield* tickersOf(`ticker=${yes},${no}&${name}=true`), [yes])
+      assert.deepStrictEqual(yield* tickersOf(`ticker=${yes},${no}&${name}=false`), [no])
+      for (const wrong of ["1", "TRUE", ""]) assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
+    }))
+
+  it.effect("D7 ipo_date: inclusive, null never matches, no future, not the wrong way round", () =>
+    Effect.gen(function* () {
+      const days = ["2020-01-01", "2020-01-02", "2020-01-03", null]
+      yield* insert("screener", ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })))
+      const asked = (query: string) => tickersOf(`sector=IPOs&${query}`)
+      assert.deepStrictEqual(yield* asked("ipo_date_from=2020-01-02"), ["SIPO1", "SIPO2"])
+      assert.deepStrictEqual(yield* asked("ipo_date_to=2020-01-02"), ["SIPO0", "SIPO1"])
+      assert.deepStrictEqual(yield* asked("ipo_date_from=2020-01-02&ipo_date_to=2020-01-02"), ["SIPO1"])
+      assert.strictEqual((yield* refused("ipo_date_from=2020-01-02&ipo_date_to=2020-01-01")).field, "ipo_date_from")
+      for (const name of ["ipo_date_from", "ipo_date_to"]) {
+        assert.include((yield* refused(`${name}=9999-12-31`)).reason, "must be in the past")
+        assert.include((yield* refused(`${name}=2025-02-29`)).reason, "YYYY-MM-DD")
+      }
+    }))
+
+  it.effect("§2.5 all filters narrow each other, all at once", () =>
+    Effect.gen(function* () {
+      const all = {
+        ...Object.fromEntries(numbers.map((name) => [name, "5"])),
+        ...Object.fromEntries(words.map((name) => [name, "Allworld"])),
+        ipo_date: "2020-01-01",
+        is_adr: true,
+        pending_s1: true,
+      }
+      const misses = [
+        ...numbers.map((name) => ({ [name]: "6" })),
+        ...words.map((name) => ({ [name]: "Elsewhere" })),
+        { is_adr: false },
+        { pending_s1: false },
+        { ipo_date: "2020-01-02" },
+      ]
+      yield* insert("screener", row("SALL", all), ...misses.map((miss, at) => row(`SALL${at}`, { ...all, ...miss })))
+      const query = [
+        ...numbers.flatMap((name) => [`min_${name}=5`, `max_${name}=5`]),
+        ...words.map((name) => `${name}=Allworld`),
+        "is_adr=true&pending_s1=true&ipo_date_from=2020-01-01&ipo_date_to=2020-01-01&sort=-price",
+      ]
+      assert.deepStrictEqual(yield* tickersOf(query.join("&")), ["SALL"])
+    }))
+
+  it.effect.each([...readOnlyNumbers, "ownership_source_url", "website"])(
+    "§2.5 D4 %s is shown and is no filter: an unknown parameter",
+    (name) =>
+      Effect.gen(function* () {
+        for (const parameter of [name, `min_${name}`, `max_${name}`]) {
+          const { field, reason } = yield* refused(`${parameter}=1`)
+          assert.strictEqual(field, parameter)
+          assert.include(reason, "is not a parameter of this endpoint")
+        }
+      }),
+  )
+
+  it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* list("")).status, 200)
+      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      for (
+        const name of ["company", "city", "cik", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
+      ) {
+        assert.strictEqual((yield* refused(`${name}=1`)).field, name)
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Order
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§2.5 ordered by ticker unless asked otherwise", () =>
+    Effect.gen(function* () {
+      yield* insert("screener", ...["SOC", "SOA", "SOB"].map((ticker) => row(ticker, { sector: "Order" })))
+      assert.deepStrictEqual(yield* tickersOf("sector=Order"), ["SOA", "SOB", "SOC"])
+      assert.deepStrictEqual(yield* tickersOf("sector=Order&sort=ticker"), ["SOA", "SOB", "SOC"])
+      assert.deepStrictEqual(yield* tickersOf("sector=Order&sort=-ticker"), ["SOC", "SOB", "SOA"])
+    }))
+
+  it.effect.each([...numbers, ...readOnlyNumbers])(
+    "§2.5 D8 sort=%s and the reverse: null last in both, equals by ticker, page after page",
+    (name) =>
+      Effect.gen(function* () {
+        const missing = name.startsWith("num_") ? "0" : null
+        const values = [missing, "7", "-3", "7", "99999999999999", "10", missing, "7"]
+        const sector = `Sort ${name}`
+        yield* insert(
+          "screener",
+          ...values.map((value, number) =>
+            row(`SS${[...numbers, ...readOnlyNumbers].indexOf(name)}X${number}`, { sector, [name]: value })
+          ),
+        )
+        const asked = (sort: string) =>
+          Effect.gen(function* () {
+            const seen: Array<string> = []
+            for (const page of [1, 2, 3]) {
+              const found = yield* tickersOf(`sector=${encodeURIComponent(sector)}&sort=${sort}&limit=3&page=${page}`)
+              seen.push(...found.map((ticker) => String(ticker).split("X")[1] ?? ""))
+            }
+            return seen.join("")
+          })
+        assert.strictEqual(yield* asked(name), missing === null ? "21375406" : "20613754")
+        assert.strictEqual(yield* asked(`-${name}`), missing === null ? "45137206" : "45137062")
+      }),
+  )
+
+  it.effect.each([
+    "",
+    "-",
+    "--price",
+    "+price",
+    "price desc",
+    "price,ticker",
+    "PRICE",
+    "company",
+    "last_updated",
+    "is_adr",
+    "website",
+    "1",
+    "price; drop table screener",
+    `price" desc --`,
+    "constructor",
+    "__proto__",
+    "-toString",
+  ])("§2.5 sort=%j is none of the words it takes, and nothing else", (sort) =>
+    Effect.gen(function* () {
+      const { field, reason } = yield* refused(`sort=${encodeURIComponent(sort)}`)
+      assert.strictEqual(field, "sort")
+      assert.match(reason, /^must be ticker or a numeric field/)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Loading
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D31 a file is loaded; a wrong cell refuses it by line and column", () =>
+    Effect.gen(function* () {
+      const header = "ticker,sector,price,float,num_gaps,num_runners,is_adr,pending_s1,last_updated"
+      const cells = ["SLOAD", "Software", "1.0001", "10", "0", "1", "true", "false", "2025-07-02 09:30:00"]
+      assert.deepStrictEqual(
+        yield* loaded(`${header}\n${cells.join(",")}\n`),
+        { table: "screener", rows: 1, dropped: 0 },
+      )
+      assert.deepStrictEqual(yield* tickersOf("ticker=SLOAD&min_price=1.0001&max_price=1.0001"), ["SLOAD"])
+      const wrong = [[0, "sload"], [1, " Software"], [2, "1.00001"], [3, "1.5"], [4, ""], [6, "yes"], [8, "2025-07-02"]]
+      for (const [column, cell] of wrong) {
+        const bad = cells.with(Number(column), String(cell))
+        const { message } = yield* Effect.flip(loaded(`${header}\n${bad.join(",")}\n`))
+        assert.match(message, new RegExp(`line 2: ${header.split(",")[Number(column)]} `))
+      }
+      const { message } = yield* Effect.flip(loaded(`${header}\n${cells.join(",")}\n`))
+      assert.include(message, "line 2: ticker repeats a row that is already there")
+    }))
+})
+
+layer(Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(Date.parse("2027-01-01T04:59:00Z")))))(
+  "GET /v1/screener on the last evening of 2026 in New York",
+  (it) => {
+    it.effect("D7 §7.2 today is accepted, tomorrow is 422", () =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(Date.parse("2027-01-01T04:59:30Z"))
+        for (const name of ["ipo_date_from", "ipo_date_to"]) {
+          assert.strictEqual((yield* list(`${name}=2026-12-31`)).status, 200)
+          assert.strictEqual((yield* refused(`${name}=2027-01-01`)).field, name)
+        }
+      }))
+  },
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Plans
+// ---------------------------------------------------------------------------------------------------------------------
+
+const statements: Array<readonly [text: string, parameters: ReadonlyArray<unknown>]> = []
+
+const recording = Layer.succeed(Statement.CurrentTransformer, (statement) =>
+  Effect.sync(() => {
+    statements.push(statement.compile())
+    return statement
+  }))
+
+layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("screener, large", (it) => {
+  it.effect("§2.5 every filter and every order has a plan that does not read the whole table", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const columns = [...numbers, ...readOnlyNumbers]
+      yield* sql`
+        insert into screener ${
+        sql.literal(
+          `(ticker, ${[...words, ...columns].map((name) => `"${name}"`).join(", ")}, ipo_date, is_adr, pending_s1,
+            last_updated)
+          select 'T' || n, ${words.map(() => "'w' || n % 300").join(", ")}, ${columns.map(() => "n").join(", ")},
+            date '2000-01-01' + n, n % 300 = 0, n % 300 = 0, '2025-01-02' from generate_series(1, 6000) as n`,
+        )
+      }
+      `
+      yield* sql`analyze screener`
+      const queries = [
+        "",
+        "ticker=T1,T2",
+        "is_adr=true",
+        "pending_s1=true",
+        "ipo_date_to=2000-01-09",
+        "ipo_date_from=2016-06-01",
+        "sector=w1&min_price=100&sort=-gain_1_day",
+        "min_float=5990&max_price=5995&is_adr=false&sort=ticker",
+        ...words.map((name) => `${name}=w1,w2`),
+        ...numbers.flatMap((name) => [`min_${name}=5995`, `min_${name}=5994.5`, `max_${name}=5`, `max_${name}=5.5`]),
+        ...["ticker", ...columns].flatMap((name) => [`sort=${name}`, `sort=-${name}`]),
+      ]
+      for (const query of queries) {
+        statements.length = 0
+        assert.strictEqual((yield* list(query)).status, 200)
+        const [text, parameters] = statements.find(([text]) => text.includes("from screener")) ?? ["", []]
+        const plan = JSON.stringify(yield* sql.unsafe(`explain (format json) ${text}`, parameters))
+        assert.notInclude(plan, "Seq Scan", query)
+        if (query.startsWith("sort")) assert.notInclude(plan, `"Sort"`, query)
+      }
+    }))
+})
