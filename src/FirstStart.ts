@@ -4,27 +4,32 @@ import { SqlClient } from "effect/sql"
 import { hasher } from "./account/Key.ts"
 import * as Keys from "./account/Keys.ts"
 import { datasets } from "./load/Datasets.ts"
+import { filesIn } from "./load/Folder.ts"
 import { load } from "./load/Load.ts"
+import { generate } from "./samples/Generate.ts"
 
-const samples = new URL("../samples/", import.meta.url)
+const shipped = new URL("../samples/", import.meta.url)
 
-/** In this order: real facts first, made-up ones added to them. */
-const files = [
-  { dataset: "ticker_changes", file: "real/ticker_changes.csv", append: false },
-  { dataset: "ticker_changes", file: "made-up/ticker_changes.csv", append: true },
-  { dataset: "historical_tickers", file: "made-up/historical_tickers.csv", append: false },
-  { dataset: "intraday_runners", file: "made-up/intraday_runners.csv", append: false },
+/** Each table's real facts come first; made-up ones are added to them. */
+const shippedFiles = [
+  { dataset: "ticker_changes", file: "real/ticker_changes.csv" },
+  { dataset: "ticker_changes", file: "made-up/ticker_changes.csv" },
+  { dataset: "historical_tickers", file: "made-up/historical_tickers.csv" },
 ]
 
-export const loadSamples = Effect.gen(function* () {
+/** What is shipped, and a fictional market written into the folder, where it also shows what files look like. */
+export const loadSamples = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
-  const folder = yield* path.fromFileUrl(samples)
+  const own = yield* path.fromFileUrl(shipped)
+  yield* generate({ folder, scale: 1, seed: 1 })
+  const { tasks } = yield* filesIn(folder)
+  const files = [...shippedFiles.map(({ dataset, file }) => ({ dataset, file: path.join(own, file) })), ...tasks]
   const progress = yield* Ref.make(0)
-  for (const { append, dataset, file } of files) {
-    const { rows, table } = yield* load({ append, dataset, file: path.join(folder, file) }, progress)
-    const made = file.startsWith("made-up") ? "made-up sample rows of fictional companies" : "real sample rows"
-    yield* Effect.logInfo(`Loaded ${rows} ${made} into ${table}.`)
+  for (const [at, task] of files.entries()) {
+    const append = files.findIndex(({ dataset }) => dataset === task.dataset) < at
+    yield* load({ ...task, append }, progress)
   }
+  yield* Effect.logInfo(`Loaded sample data: real symbol changes, and a made-up market that is also in ${folder}.`)
 })
 
 const demo: Keys.Wanted = { account: "demo", tier: "ultimate", email: null, expires: null }
@@ -60,7 +65,8 @@ const isBare = Effect.gen(function* () {
 /** The demo key; sample data are loaded once, into a database that has no account and no row yet. */
 export const prepare = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
+  const path = yield* Path.Path
   const accounts = yield* sql`select 1 from accounts limit 1`
-  if (accounts.length === 0 && (yield* isBare)) yield* loadSamples
+  if (accounts.length === 0 && (yield* isBare)) yield* loadSamples(path.join(home, "samples"))
   return yield* demoKey(home)
 })

@@ -9,6 +9,7 @@ import * as Connection from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
 import { explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
+import * as Samples from "./samples/Command.ts"
 import * as Serve from "./Serve.ts"
 
 const serve = Command.make("serve", {}, () => Serve.serve).pipe(
@@ -40,7 +41,7 @@ const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(doc
 
 const tickerline = Command.make("tickerline").pipe(
   Command.withDescription("Market-data API over PostgreSQL"),
-  Command.withSubcommands([serve, migrate, Load.load, Load.list, Keys.command, openapi]),
+  Command.withSubcommands([serve, migrate, Load.load, Load.list, Samples.command, Keys.command, openapi]),
 )
 
 const Logs = Layer.unwrap(Effect.map(

@@ -14,9 +14,6 @@ const { ask, at } = Service
 const ownClient = Layer.unwrap(
   Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
 )
-const TestLayer = Service.layerOver(Layer.provideMerge(Layer.effectDiscard(FirstStart.loadSamples), ownClient)).pipe(
-  Layer.provideMerge(Logger.layer([])),
-)
 /** A migrated database in which nothing happened yet. */
 const FreshLayer = Layer.mergeAll(ownClient, NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
 
@@ -98,7 +95,7 @@ const refusals: Readonly<Record<string, Refused>> = {
   },
 }
 
-layer(TestLayer, { excludeTestServices: true })("samples", (it) => {
+layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
   it.effect("issue 2, sample data: at most 200 real facts, and the numbers of rows that the README tells", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -108,10 +105,19 @@ layer(TestLayer, { excludeTestServices: true })("samples", (it) => {
           count(*) filter (where source <> 'made up' and status = 'confirmed')::int as confirmed,
           count(*) filter (where source <> 'made up' and status = 'estimated')::int as estimated,
           (select count(*) from historical_tickers)::int as names,
-          (select count(*) from intraday_runners)::int as sessions
+          (select count(*) from intraday_runners)::int as sessions,
+          (select count(*) from screener)::int as companies
         from ticker_changes
       `
-      assert.deepStrictEqual(counted, { real: 193, made_up: 62, confirmed: 174, estimated: 19, names: 5, sessions: 61 })
+      assert.deepStrictEqual(counted, {
+        real: 193,
+        made_up: 78,
+        confirmed: 174,
+        estimated: 19,
+        names: 13,
+        sessions: 421,
+        companies: 51,
+      })
       assert.isAtMost(Number(at(counted, "real")), 200)
     }))
 
@@ -264,40 +270,30 @@ layer(TestLayer, { excludeTestServices: true })("samples", (it) => {
       }
     }))
 
-  it.effect("§2.4 the sessions that the README promises, and 55 in all", () =>
+  it.effect("issue 3, sample data: every request that the README promises has something to show", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const shown = Effect.fnUntraced(function* (query: string) {
-        const { body } = yield* ask(`/v1/intraday-runners?limit=100&${query}`)
-        const results = at(body, "results")
-        return Array.isArray(results) ? results : []
-      })
-      const stored = Effect.fnUntraced(function* (ticker: string) {
-        return (yield* sql`select 1 from intraday_runners where ticker = ${ticker}`).length
-      })
-      assert.deepStrictEqual(yield* promised("`/v1/intraday-runners?…` (all made up)"), [
-        "ticker=QVL2",
-        "ticker=DZ12",
-        "ticker=FTR1,FTR2",
-        "date=2026-06-01",
-        "max_gap_percentage=0",
-      ])
-      const every = yield* shown("page=1")
-      assert.strictEqual(every.length, 55)
-      assert.deepStrictEqual([(yield* shown("ticker=QVL2")).length, yield* stored("QVL2")], [7, 8])
-      assert.deepStrictEqual([(yield* shown("ticker=DZ12")).length, yield* stored("DZ12")], [6, 7])
-      const futura = yield* shown("ticker=FTR1,FTR2")
-      assert.isAtLeast(futura.length, 2)
-      for (const session of futura) {
-        assert.strictEqual(at(session, "ticker"), String(at(session, "date")) < "2025-05-05" ? "FTR1" : "FTR2")
+      const requests = yield* promised("The made-up market (companies live from 2024-11-13 to 2026-11-13)")
+      assert.strictEqual(requests.length, 16)
+      for (const request of requests) {
+        const { body, status } = yield* ask(request)
+        assert.strictEqual(status, 200, request)
+        assert.isAbove(Number(at(body, "count")), 0, request)
       }
-      assert.strictEqual(new Set(futura.map((session) => at(session, "ticker"))).size, 2)
-      const june = yield* shown("date=2026-06-01")
-      assert.strictEqual(new Set(june.map((session) => at(session, "ticker"))).size, 3)
-      assert.match(String(at(june[0], "high_time")), /^2026-06-01T\d{2}:\d{2}:\d{2}-05:00$/)
-      const below = yield* shown("max_gap_percentage=0")
-      assert.isAtLeast(below.length, 1)
-      assert.strictEqual(below.length, every.filter((session) => Number(at(session, "gap_percentage")) <= 0).length)
+    }))
+
+  it.effect("§2.5 §2.6 §2.7 the stories of the README", () =>
+    Effect.gen(function* () {
+      const first = Effect.fnUntraced(function* (request: string, ...path: ReadonlyArray<string>) {
+        return at((yield* ask(request)).body, "results", 0, ...path)
+      })
+      assert.strictEqual(yield* first("/v1/gap-stats?ticker=GAP7&date=2025-01-30", "gap_percentage"), 84.9673)
+      assert.strictEqual(yield* first("/v1/ticker-changes?ticker=GAP7", "current_ticker"), "GPW8")
+      assert.strictEqual(yield* first("/v1/pump-and-dump-tracker?ticker=PMP1", "lock_up_expiration"), "2027-03-23")
+      assert.strictEqual(yield* first("/v1/float-outstanding?ticker=BIG1", "affiliate_percent"), 0)
+      assert.isUndefined(at((yield* ask("/v1/float-outstanding?ticker=BIG1")).body, "message"))
+      assert.isString(at((yield* ask("/v1/float-outstanding?ticker=QT01")).body, "message"))
+      const { body } = yield* ask("/v1/ownership?ticker=QT01")
+      assert.deepStrictEqual(at(body, "results"), [])
     }))
 })
 

@@ -30,6 +30,7 @@ create table ownership (
 );
 
 -- A ticker's newest filing with a table of holders is the first entry of this; the unique index leads to its owners.
+-- The filters choose among these few, so they need no index of their own.
 create index on ownership (ticker, filed_at desc, reported_date desc nulls last, accession_number desc)
   where num_nonnulls(owner_name, owner_cik, owner_type, title, common_shares_amount, preferred_shares_amount,
     options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class, sole_voting_shares,

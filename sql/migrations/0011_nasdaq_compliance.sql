@@ -1,4 +1,4 @@
--- One notice of an exchange about its listing rules (resources: nasdaq-compliance). The page writes each column's unit.
+-- One notice of the exchange that a listing requirement is not met, and how it stands (resources: nasdaq-compliance).
 -- Both times without a zone are New York's wall clock (§2.1.4, D15).
 create table nasdaq_compliance (
   id                  text primary key,

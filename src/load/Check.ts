@@ -34,16 +34,22 @@ const reasons = reasonsIn(words)
 const ofTheOtherSort = (cell: Cells[string]) =>
   Array.isArray(cell) ? "must be text, not an array" : `must be a JSON array of strings, like ["8-K","S-3"]`
 
-/** How the rows of a dataset are checked, and before them the names of its columns. */
-export const checker = ({ row, wrong }: Dataset) => {
-  const decode = Schema.decodeUnknownResult(row, { onExcessProperty: "error", errors: "all" })
-  const nulls = Object.fromEntries(
-    Object.entries(row.fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null]),
-  )
-  const required = Result.match(decode(nulls), {
+/** What a row holds in the columns that may be empty, before anything is said of them. */
+const nullsOf = ({ fields }: Dataset["row"]) =>
+  Object.fromEntries(Object.entries(fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null]))
+
+/** The columns that every row must fill. */
+export const requiredIn = (row: Dataset["row"]): ReadonlyArray<string> =>
+  Result.match(Schema.decodeUnknownResult(row, { errors: "all" })(nullsOf(row)), {
     onSuccess: () => [],
     onFailure: ({ issue }) => reasons(issue).map(({ name }) => name),
   })
+
+/** How the rows of a dataset are checked, and before them the names of its columns. */
+export const checker = ({ row, wrong }: Dataset) => {
+  const decode = Schema.decodeUnknownResult(row, { onExcessProperty: "error", errors: "all" })
+  const nulls = nullsOf(row)
+  const required = requiredIn(row)
 
   const wrongHeader: WrongHeader = (names) => [
     ...names.filter((name) => !Object.hasOwn(row.fields, name)).map((column) => ({ column, reason: words.unexpected })),

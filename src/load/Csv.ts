@@ -70,6 +70,9 @@ class Reader {
 
 const noHeader = new Csv.CsvError({ kind: "Header", message: "It has no header", record: 0, line: 1 })
 
+/** A report or the body of a news item may be long, but not endless. */
+const longestRecord = 16 * 1024 * 1024
+
 export const csv = <E, R>(
   source: Stream.Stream<Uint8Array, E, R>,
   lists: ReadonlySet<string>,
@@ -77,7 +80,7 @@ export const csv = <E, R>(
 ): Stream.Stream<Row, E | Csv.CsvError, R> =>
   Stream.suspend(() => {
     const reader = new Reader(lists, wrongHeader)
-    return Stream.pipeThroughChannel(source, Csv.decode()).pipe(
+    return Stream.pipeThroughChannel(source, Csv.decode({ maxRecordSize: longestRecord })).pipe(
       Stream.mapError((error) =>
         Csv.isCsvError(error) ? new Csv.CsvError({ ...error, message: `Line ${error.line}: ${error.message}` }) : error
       ),

@@ -1,5 +1,6 @@
 /** What a file for a table looks like, for people who bring their own data. */
-import { Schema, SchemaAST } from "effect"
+import { SchemaAST } from "effect"
+import { requiredIn } from "./Check.ts"
 import type { Dataset } from "./Datasets.ts"
 
 interface Column {
@@ -20,17 +21,19 @@ const example = (ast: SchemaAST.AST) => {
   return SchemaAST.resolveTitle(ast)?.split(" | ")[0] ?? ""
 }
 
-const columns = ({ row }: Dataset): ReadonlyArray<Column> =>
-  Object.entries(row.fields).map(([name, field]) => {
+const columns = ({ row }: Dataset): ReadonlyArray<Column> => {
+  const required = requiredIn(row)
+  return Object.entries(row.fields).map(([name, field]) => {
     const kind = inside(field.ast)
     return {
       name,
       kind: SchemaAST.resolveTitle(kind) ?? "text",
-      needed: Schema.is(field)(null) || SchemaAST.isOptional(field.ast) ? "may be empty" : "required",
+      needed: required.includes(name) ? "required" : "may be empty",
       about: SchemaAST.resolveDescription(kind) ?? "",
       example: example(kind),
     }
   })
+}
 
 /** The kind of each column, by name: what may stand in it. */
 export const kinds = (dataset: Dataset): Readonly<Record<string, string>> =>

@@ -61,10 +61,11 @@ export const repeatsIn = Effect.fnUntraced(function* (target: string, { key }: D
   const sql = yield* SqlClient.SqlClient
   const keyOf = (cells: Cells) => JSON.stringify(key.map((column) => cells[column] ?? null))
   const columns = key.map((column) => `"${column}"::text`).join(", ")
+  const names = key.map((column) => `"${column}"`).join(", ")
   const arrays = key.map((_, at) => `$${at + 1}::text[]`).join(", ")
   const present = yield* sql.unsafe<{ readonly key: string }>(
     `select jsonb_build_array(${columns})::text as key from ${target}
-     where (${columns}) in (select * from unnest(${arrays}))`,
+     where jsonb_build_array(${columns}) in (select jsonb_build_array(${columns}) from unnest(${arrays}) as r(${names}))`,
     key.map((column) => texts(batch, column)),
   )
   const seen = new Set(present.map((row) => JSON.stringify(JSON.parse(row.key))))

@@ -8,7 +8,7 @@ import { type BadRow, checker, mostBadRows, refused } from "./Check.ts"
 import { type Dataset, datasets, find } from "./Datasets.ts"
 import { type Batch, columnsOf, inserter, repeatsIn } from "./Insert.ts"
 import { read } from "./Rows.ts"
-import { alone, keepRights, swap } from "./Swap.ts"
+import { alone, finish, prepare, swap } from "./Swap.ts"
 
 /** Rows a statement. */
 const batchSize = 5_000
@@ -70,13 +70,11 @@ const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path
 class Rehearsal extends Data.TaggedError("Rehearsal")<{ readonly counts: Counts }> {}
 
 const replace = Effect.fnUntraced(function* (dataset: Dataset, { check, file }: Task, progress: Ref.Ref<number>) {
-  const sql = yield* SqlClient.SqlClient
   const { table } = dataset
-  yield* sql`create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including all)`
+  yield* prepare(table)
   const counts = yield* fill(`loading.${table}`, dataset, file, progress)
   if (check === true) return counts
-  yield* keepRights(table)
-  yield* sql`analyze ${sql("loading")}.${sql(table)}`
+  yield* finish(table)
   yield* swap(table)
   return counts
 })

@@ -1,5 +1,5 @@
 /** §7.2: what no endpoint declares. A request that does not decode is a 422 naming its fields; a defect is a 500. */
-import { Array, Cause, Effect, Layer, Order, SchemaAST } from "effect"
+import { Array, Cause, Effect, Layer, Option, Order, SchemaAST } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -33,13 +33,16 @@ const distance = (left: string, right: string) => {
   return row[right.length] ?? 0
 }
 
-const nearest = (sent: string, names: ReadonlyArray<string>) =>
-  Array.head(Array.sort(
-    names.map((name) => ({ name, far: distance(sent.slice(0, 64).toLowerCase(), name) })).filter(({ far, name }) =>
-      far <= name.length / 3
-    ),
-    Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far),
-  ))
+const byDistance = Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)
+
+/** The closest of the names that begin with what was sent, or differ from it by few letters. */
+const nearest = (sent: string, names: ReadonlyArray<string>) => {
+  const text = sent.slice(0, 64).toLowerCase()
+  const near = names.map((name) => ({ name, far: distance(text, name) })).filter(({ far, name }) =>
+    far <= name.length / 3 || (text.length >= 3 && name.startsWith(text))
+  )
+  return Array.head(Array.sort(near, byDistance))
+}
 
 const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
@@ -50,7 +53,7 @@ const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
 const suggest = (names: ReadonlyArray<string>) => ({ field, reason }: Field): Field => {
   if (reason !== unknownParameter) return { field, reason }
   const meant = nearest(field, names)
-  const hint = meant._tag === "Some" ? `Did you mean ${meant.value.name}?` : `It takes ${names.join(", ") || "none"}.`
+  const hint = Option.isSome(meant) ? `Did you mean ${meant.value.name}?` : `It takes ${names.join(", ") || "none"}.`
   return { field: field.slice(0, 64), reason: `${unknownParameter}. ${hint}` }
 }
 

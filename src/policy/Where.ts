@@ -5,14 +5,16 @@ import type { SqlClient, Statement } from "effect/sql"
 type Fragments = ReadonlyArray<Statement.Fragment>
 type Query = { readonly [name: string]: unknown }
 
-/** What a `bigint` holds; money reaches 10^18 (D16), so no column holds more. */
+/** What a `bigint` holds. */
 const most = 2n ** 63n - 1n
 
-/** A whole number that the bound implies of a column's value. */
+/** The whole number that the bound implies of a value; none where it lies beyond all of them and implies nothing. */
 const implied = (operator: ">=" | "<=", bound: string) => {
   const exact = BigDecimal.fromStringUnsafe(bound)
   const { value: whole } = BigDecimal.scale(operator === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)
-  return whole > most ? most : whole < -most ? -most : whole
+  if (whole > most) return operator === ">=" ? [most] : []
+  if (whole < -most) return operator === ">=" ? [] : [-most]
+  return [whole]
 }
 
 /**
@@ -22,7 +24,7 @@ const implied = (operator: ">=" | "<=", bound: string) => {
 const compared = (sql: SqlClient.SqlClient, column: Statement.Identifier, operator: ">=" | "<=", bound: unknown) => {
   const [is, text] = [sql.literal(operator), String(bound)]
   return [
-    sql`${column} ${is} ${String(implied(operator, text))}::text::bigint`,
+    ...implied(operator, text).map((whole) => sql`${column} ${is} ${String(whole)}::text::bigint`),
     sql`${column} ${is} ${text}::text::numeric`,
   ]
 }

@@ -44,6 +44,15 @@ const words = {
   preferred: "convertible preferred shares",
 } as const
 
+const tagOf = {
+  offering: "underwritten",
+  direct: "registered-direct",
+  atm: "atm",
+  line: "equity-line",
+  note: "convertible-note",
+  preferred: "convertible-preferred",
+} as const
+
 const raises = (company: Company, deals: ReadonlyArray<Deal>): ReadonlyArray<Draft> =>
   deals.flatMap((deal) => {
     const { day, gross, kind, place, shares } = deal
@@ -51,7 +60,7 @@ const raises = (company: Company, deals: ReadonlyArray<Deal>): ReadonlyArray<Dra
       day,
       title: `${company.name} prices ${spoken(gross)} ${words[kind]}`,
       summary: `${shares.toLocaleString("en-US")} shares at $${price(deal.price)}.`,
-      tags: ["offering", kind === "direct" ? "registered-direct" : kind],
+      tags: ["offering", tagOf[kind]],
     }
     return [
       { ...said, key: `raise:${place}`, time: hour(8, 15), form: formOf(company, deal) },

@@ -33,34 +33,41 @@ const stepsOf = (notice: Notice): ReadonlyArray<readonly [Step, Day, key: string
   ]
 }
 
-export const nasdaqCompliance = (history: History) => {
-  const { company, notices } = history
-  const of = company.dice("compliance")
-  return notices.flatMap((notice, place) =>
-    stepsOf(notice).map(([step, day, key]) => {
-      const [deficiency, rule, risk] = rules[notice.kind]
-      const noted = of.chance(0.7)
-      return {
-        id: `${company.cik}-c${place + 1}${key.replace(":", "-")}`,
-        ticker: symbolOn(company, day),
-        company: notice.kind === "other" ? null : company.name,
-        market: company.plot.shares > 50_000 ? "Nasdaq Global Market" : "Nasdaq Capital Market",
-        date: dateOf(day),
-        added_date: noted ? dateOf(Math.min(today, day + 1)) : null,
-        deficiency,
-        deficiency_type: notice.kind,
-        rule,
-        notice_type: step,
-        compliance_deadline: step === "compliance_regained" ? null : maybe(notice.deadline, dateOf),
-        hearing_date: step === "staff_determination" ? maybe(notice.hearing, dateOf) : null,
-        regained_date: maybe(notice.regained, dateOf),
-        risk: step === "compliance_regained" ? null : risk,
-        status: notice.status,
-        notes: noted ? `${company.name}: "${deficiency}"; 100% made up` : null,
-        notes_updated: noted ? clock(day, hour(16, 45)) : null,
-        document_url: find(history, `notice:${place}${key}`)?.url ?? null,
-        last_updated: evening(day),
-      }
-    })
-  )
+/** What somebody noted of a letter, and when. */
+const noteOf = (name: string, deficiency: string, day: Day) => ({
+  added_date: dateOf(Math.min(today, day + 1)),
+  notes: `${name}: "${deficiency}"; 100% made up`,
+  notes_updated: clock(day, hour(16, 45)),
+})
+
+const rowOf = ({ company }: History, notice: Notice, step: Step, day: Day) => {
+  const [deficiency, rule, risk] = rules[notice.kind]
+  const isOver = step === "compliance_regained"
+  const noted = company.dice(`note ${notice.kind} ${step} ${day}`).chance(0.7)
+  return {
+    ticker: symbolOn(company, day),
+    company: notice.kind === "other" ? null : company.name,
+    market: company.plot.shares > 50_000 ? "Nasdaq Global Market" : "Nasdaq Capital Market",
+    date: dateOf(day),
+    deficiency,
+    deficiency_type: notice.kind,
+    rule,
+    notice_type: step,
+    compliance_deadline: isOver ? null : maybe(notice.deadline, dateOf),
+    hearing_date: step === "staff_determination" ? maybe(notice.hearing, dateOf) : null,
+    regained_date: maybe(notice.regained, dateOf),
+    risk: isOver ? null : risk,
+    status: notice.status,
+    ...(noted ? noteOf(company.name, deficiency, day) : { added_date: null, notes: null, notes_updated: null }),
+    last_updated: evening(day),
+  }
 }
+
+export const nasdaqCompliance = (history: History) =>
+  history.notices.flatMap((notice, place) =>
+    stepsOf(notice).map(([step, day, key]) => ({
+      id: `${history.company.cik}-c${place + 1}${key.replace(":", "-")}`,
+      ...rowOf(history, notice, step, day),
+      document_url: find(history, `notice:${place}${key}`)?.url ?? null,
+    }))
+  )

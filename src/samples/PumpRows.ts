@@ -56,10 +56,21 @@ const lastPost = ({ prices: { sessions } }: History) => {
   return praised === undefined ? null : dateOf(dayAt(praised.session))
 }
 
+const sizeOf = (history: History) => {
+  const newest = newestOf(history.floats)
+  const tradable = newest?.tradable ?? null
+  return {
+    tradable_float: tradable,
+    outstanding_shares: newest?.outstanding ?? null,
+    market_cap: maybe(capOf(closeOn(history), newest?.outstanding), money),
+    float_risk: maybe(tradable, floatRisk),
+  }
+}
+
+/** Small companies only: those that institutions hold are left out. */
 export const pumpAndDumpTracker = (history: History) => {
-  const { company, floats } = history
+  const { company } = history
   if (company.plot.holders === "institutions") return []
-  const newest = newestOf(floats)
   const falls = liquidations(history)
   const splits = splitsDone(company)
   const post = lastPost(history)
@@ -69,9 +80,7 @@ export const pumpAndDumpTracker = (history: History) => {
     ...listing(history),
     number_liquidations: falls.length,
     last_liquidation_date: maybe(falls.at(-1) ?? null, dateOf),
-    tradable_float: newest?.tradable ?? null,
-    outstanding_shares: newest?.outstanding ?? null,
-    market_cap: maybe(capOf(closeOn(history), newest?.outstanding), money),
+    ...sizeOf(history),
     is_adr: company.plot.adsRatio !== null,
     gain_1_day: gainOver(history, 1),
     gain_7_day: gainOver(history, 7),
@@ -80,7 +89,6 @@ export const pumpAndDumpTracker = (history: History) => {
     num_splits: splits.length,
     last_split_date: maybe(splits.at(-1) ?? null, dateOf),
     country_risk: countryRisk(company.country),
-    float_risk: maybe(newest?.tradable ?? null, floatRisk),
     ...scam(history, falls.length, post),
     last_post_date: post,
     ...prospectus(history),

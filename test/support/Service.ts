@@ -1,6 +1,6 @@
 /** The whole service on a free port of the loopback, over a database of its own. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
-import { Context, Effect, Layer, Logger, Redacted } from "effect"
+import { Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
@@ -9,6 +9,7 @@ import { inject } from "vitest"
 import * as Keys from "../../src/account/Keys.ts"
 import { client } from "../../src/db/Database.ts"
 import { type Tier, tiers } from "../../src/policy/Access.ts"
+import * as FirstStart from "../../src/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
 
 /** A copy of the migrated database, made in milliseconds and dropped at the end. */
@@ -66,6 +67,17 @@ export const layerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient 
 export const layer = layerOver(
   Layer.unwrap(Effect.map(ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
 )
+
+/** The same, with the data that a new embedded database is given. */
+export const sampled = Layer.effectDiscard(
+  Effect.flatMap(
+    FileSystem.FileSystem,
+    (fs) =>
+      Effect.scoped(
+        Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSamples),
+      ),
+  ),
+).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(layer))
 
 export interface Asked {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"

@@ -132,7 +132,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.strictEqual(more.text, answer(advancedOfWarrant, advancedOfConvertible))
     }))
 
-  it.effect("§2.5 D16 what is missing is null, floor_price on every kind; fields of the other kind are not there", () =>
+  it.effect("§2.5 D16 what is missing is null; fields of the other kind are not there", () =>
     Effect.gen(function* () {
       const common = ["floor_price", "registered", "form_type", "accession_number", "document_url"]
       const ofWarrant = [

@@ -286,6 +286,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.lengthOf(yield* detailsOf("ticker=HGREAT&min_market_cap=9e29"), 1)
       assert.lengthOf(yield* detailsOf("ticker=HGREAT&min_market_cap=9.01e29"), 0)
       assert.lengthOf(yield* detailsOf("ticker=HGREAT&max_market_cap=9e29"), 0)
+      assert.lengthOf(yield* detailsOf("ticker=HGREAT&max_market_cap=9.01e29"), 1)
     }))
 
   it.effect("§2.5 is_adr is true or false", () =>

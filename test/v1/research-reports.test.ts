@@ -31,7 +31,7 @@ const asked = Effect.fnUntraced(function* (query: string) {
   return { full, tldr }
 })
 
-/** What both endpoints find, which must be the same; a short report names its tldr_text, for it has no id. */
+/** What both endpoints find, which must be the same; a short report has no id and is known by ticker and time. */
 const idsOf = Effect.fnUntraced(function* (query: string) {
   const { full, tldr } = yield* asked(query)
   assert.strictEqual(full?.status, 200, `${query}: ${full?.text}`)

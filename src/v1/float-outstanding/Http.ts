@@ -11,8 +11,8 @@ import { FloatOutstanding, Query } from "./Api.ts"
 const isIncomplete = (row: FloatOutstanding) =>
   row.insider_percent === null || row.affiliate_percent === null || row.institutions_percent === null
 
-const message = "Some ownership figures were not reported or could not be read. Where insider_percent, " +
-  "affiliate_percent or institutions_percent is null, float and tradable_float may be too high."
+const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
+  "institutions_percent is null, no figure is known; a reported 0 is shown as 0."
 
 export const layer = HttpApiBuilder.group(
   Api,
