@@ -4,6 +4,8 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: "test/support/postgres.ts",
+    // Much of the time tests wait for locks, restarts and processes.
+    maxWorkers: 4,
     // A server is started, a table locked for seconds: the wait is for conditions, not for this.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -449,7 +449,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
 
       // Logs are JSON lines on standard error; standard output has the address alone.
       const lines = running.said.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
-      assert.isAtLeast(lines.length, 4)
+      assert.isAtLeast(lines.length, 1)
       for (const line of lines) assert.strictEqual(at(line, "level"), "INFO")
       assert.notInclude(running.said.err, key)
 

@@ -65,7 +65,9 @@ export const repeatsIn = Effect.fnUntraced(function* (target: string, { key }: D
   const arrays = key.map((_, at) => `$${at + 1}::text[]`).join(", ")
   const present = yield* sql.unsafe<{ readonly key: string }>(
     `select jsonb_build_array(${columns})::text as key from ${target}
-     where jsonb_build_array(${columns}) in (select jsonb_build_array(${columns}) from unnest(${arrays}) as r(${names}))`,
+     where jsonb_build_array(${columns}) in (
+       select jsonb_build_array(${columns}) from unnest(${arrays}) as r(${names})
+     )`,
     key.map((column) => texts(batch, column)),
   )
   const seen = new Set(present.map((row) => JSON.stringify(JSON.parse(row.key))))

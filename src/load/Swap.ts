@@ -49,14 +49,15 @@ const perform = Effect.fnUntraced(
   },
 )
 
-/** An empty table of the same shape in the schema `loading`, with its keys, which tell repeated rows while it is filled. */
+/** An empty table of the same shape in the schema `loading`, with its keys, which tell repeated rows at once. */
 export const prepare = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including all excluding indexes)
   `
   yield* perform(sql`
-    select format('alter table loading.%I add constraint %I %s', ${table}::text, conname, pg_get_constraintdef(oid)) as statement
+    select format('alter table loading.%I add constraint %I %s', ${table}::text, conname, pg_get_constraintdef(oid))
+      as statement
     from pg_constraint where conrelid = ${`public.${table}`}::regclass and contype in ('p', 'u')
   `)
 })
@@ -71,7 +72,8 @@ export const finish = Effect.fnUntraced(function* (table: string) {
       and not exists (select from pg_constraint where conindid = indexrelid)
   `)
   yield* perform(sql`
-    select format('alter table loading.%I alter %I set statistics %s', ${table}::text, attname, attstattarget) as statement
+    select format('alter table loading.%I alter %I set statistics %s', ${table}::text, attname, attstattarget)
+      as statement
     from pg_attribute where attrelid = ${`public.${table}`}::regclass and attnum > 0 and attstattarget >= 0
   `)
   yield* perform(sql`
