@@ -145,7 +145,8 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const other = yield* Other
         for (const _ of [1, 2, 3]) {
           yield* other.query(
-            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tickerline-test'",
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tickerline-test' " +
+              "and datname = current_database()",
           )
           const answers = yield* Effect.forEach([1, 2, 3, 4], () => ask(path), { concurrency: "unbounded" })
           assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200, 200])

@@ -15,6 +15,19 @@ export const layer = HttpApiBuilder.group(
     const database = yield* Database
     const { in: oneOf, is, part, partOfAny, ranges } = where(sql)
 
+    const columns = sql.literal(`
+      id, ticker, security_type, details, floor_price, registered, filed_at, form_type, accession_number, document_url,
+      last_updated, warrants_amount, warrants_remaining, warrants_exercise_price, prefunded_cost, exercisable_date,
+      expiration_date, conversion_price, conversion_price_type, offering_amount, convertible_debt_remaining,
+      interest_rate_percentage, convertible_date, maturity_date, underlying_shares_remaining`)
+
+    const conditions = (query: typeof Query.Type | typeof AdvancedQuery.Type) => [
+      ...oneOf("ticker", query.ticker),
+      ...oneOf("security_type", query.security_type),
+      ...is("registered", query.registered),
+      ...ranges(query),
+    ]
+
     const find = flow(
       SqlSchema.findAll({
         Request: Schema.toType(Query),
@@ -22,23 +35,9 @@ export const layer = HttpApiBuilder.group(
         execute: (query) => {
           const { rows, skip } = span(query)
           return sql`
-        select id, ticker, security_type, details, floor_price, registered, filed_at, form_type, accession_number,
-          document_url, last_updated, warrants_amount, warrants_remaining, warrants_exercise_price, prefunded_cost,
-          exercisable_date, expiration_date, conversion_price, conversion_price_type, offering_amount,
-          convertible_debt_remaining, interest_rate_percentage, convertible_date, maturity_date,
-          underlying_shares_remaining
-        from dilution_data
-        where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("security_type", query.security_type),
-              ...is("registered", query.registered),
-              ...ranges(query),
-            ])
-          }
-        order by filed_at desc, id
-        limit ${rows} offset ${skip}
-      `
+            select ${columns} from dilution_data where ${sql.and(conditions(query))}
+            order by filed_at desc, id limit ${rows} offset ${skip}
+          `
         },
       }),
       database.read,
@@ -50,28 +49,17 @@ export const layer = HttpApiBuilder.group(
         Result: Schema.Union([AdvancedWarrant, AdvancedConvertible]),
         execute: (query) => {
           const { rows, skip } = span(query)
+          const more = [
+            ...partOfAny("owners", query.owner),
+            ...part("bank", query.bank),
+            ...part("price_protection", query.price_protection),
+          ]
           return sql`
-        select id, ticker, security_type, details, floor_price, registered, filed_at, form_type, accession_number,
-          document_url, last_updated, warrants_amount, warrants_remaining, warrants_exercise_price, prefunded_cost,
-          exercisable_date, expiration_date, conversion_price, conversion_price_type, offering_amount,
-          convertible_debt_remaining, interest_rate_percentage, convertible_date, maturity_date,
-          underlying_shares_remaining, bank, owners, price_protection, price_protection_clause, reset_date,
-          beneficial_ownership_blocker_percentage, registration_file_no
-        from dilution_data
-        where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("security_type", query.security_type),
-              ...is("registered", query.registered),
-              ...partOfAny("owners", query.owner),
-              ...part("bank", query.bank),
-              ...part("price_protection", query.price_protection),
-              ...ranges(query),
-            ])
-          }
-        order by filed_at desc, id
-        limit ${rows} offset ${skip}
-      `
+            select ${columns}, bank, owners, price_protection, price_protection_clause, reset_date,
+              beneficial_ownership_blocker_percentage, registration_file_no
+            from dilution_data where ${sql.and([...conditions(query), ...more])}
+            order by filed_at desc, id limit ${rows} offset ${skip}
+          `
         },
       }),
       database.read,
