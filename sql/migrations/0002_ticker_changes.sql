@@ -1,5 +1,4 @@
 -- Symbol changes (§2.2, D19 to D22). What makes an event eligible is its status and its day.
--- Indexes keep the names PostgreSQL gives them: a load builds a new table beside this one and takes its place.
 create table ticker_changes (
   old_ticker     text not null check (old_ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   new_ticker     text not null check (new_ticker ~ '^[A-Z0-9.^-]{1,16}$'),
