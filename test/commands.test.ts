@@ -172,6 +172,27 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<Ended>>()("
 }
 
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
+  it.effect("issue 3, loading: generate writes a folder, load --check and --all take it, datasets tells its columns", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const market = `${yield* folder}/market`
+      const generated = yield* run(["generate", market], environment)
+      assert.strictEqual(generated.code, 0, generated.err)
+      assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
+      assert.match(succeeded(yield* run(["load", "--all", market, "--check"], environment)), /news: \d+ rows are right/)
+      assert.deepStrictEqual(yield* sql`select 1 from news limit 1`, [])
+      assert.match(succeeded(yield* run(["load", "--all", market], environment)), /screener: 51 rows loaded/)
+      assert.strictEqual((yield* sql`select 1 from screener`).length, 51)
+      const [description = ""] = succeeded(yield* run(["datasets", "screener"], {})).split("\n\n")
+      assert.match(description, /^screener \(one row for each ticker\)$/m)
+      assert.match(description, /^ {2}is_adr +true \| false +required/m)
+      failed(yield* run(["datasets", "nope"], {}), /There is no dataset nope/)
+      failed(yield* run(["load", "news"], environment), /load takes a dataset and a file, or --all with a folder/)
+      failed(yield* run(["load", "--all", "/nowhere"], environment), /\/nowhere cannot be read/)
+      yield* sql`truncate screener, news, daily_prices`
+    }))
+
   it.effect("issue 2, command line: --help of every command shows an example, and starts nothing", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }

@@ -39,6 +39,15 @@ const columns = ({ row }: Dataset): ReadonlyArray<Column> => {
 export const kinds = (dataset: Dataset): Readonly<Record<string, string>> =>
   Object.fromEntries(columns(dataset).map(({ kind, name }) => [name, kind]))
 
+/** One cell a column; those that do not go together with the others are left empty. */
+const exampleRow = (dataset: Dataset, all: ReadonlyArray<Column>) => {
+  const cells = Object.fromEntries(all.map(({ example, name }) => [name, example]))
+  const present = () =>
+    Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, cell === "" ? null : cell]))
+  for (let odd = dataset.wrong?.(present()); odd !== undefined; odd = dataset.wrong?.(present())) cells[odd.column] = ""
+  return Object.values(cells)
+}
+
 const csvCell = (text: string) => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
 const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
@@ -55,7 +64,7 @@ export const describe = (dataset: Dataset): string => {
     "",
     `  ${dataset.table}.csv:`,
     `  ${all.map(({ name }) => name).join(",")}`,
-    `  ${all.map((column) => csvCell(column.example)).join(",")}`,
+    `  ${exampleRow(dataset, all).map(csvCell).join(",")}`,
     "",
   ].join("\n")
 }

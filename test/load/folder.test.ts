@@ -1,0 +1,106 @@
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { client } from "../../src/db/Database.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import { describe } from "../../src/load/Describe.ts"
+import { filesIn } from "../../src/load/Folder.ts"
+import { load } from "../../src/load/Load.ts"
+import * as Service from "../support/Service.ts"
+
+const TestLayer = Layer.unwrap(
+  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+).pipe(Layer.provideMerge(NodeServices.layer))
+
+/** A folder with files of these names and contents. */
+const folderOf = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-folder-" })
+  yield* Effect.forEach(Object.entries(files), ([name, text]) => fs.writeFileString(`${folder}/${name}`, text))
+  return folder
+})
+
+const loaded = (task: Parameters<typeof load>[0]) => Effect.flatMap(Ref.make(0), (progress) => load(task, progress))
+
+layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
+  it.effect.each(datasets)(
+    "issue 3: the example that `datasets` shows for $table is a file that loads",
+    (dataset) =>
+      Effect.gen(function* () {
+        const [, shown = ""] = describe(dataset).split(`${dataset.table}.csv:\n`)
+        const file = `${shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`
+        const folder = yield* folderOf({ [`${dataset.table}.csv`]: file })
+        const path = `${folder}/${dataset.table}.csv`
+        const { dropped, rows } = yield* loaded({ dataset: dataset.table, file: path, append: false, check: true })
+        assert.deepStrictEqual({ dropped, rows }, { dropped: 0, rows: 1 }, file)
+      }),
+  )
+
+  it.effect("issue 3: a check says what a load would, and leaves everything as it was", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const folder = yield* folderOf({
+        "good.csv": "ticker,former_ticker,date\nZZ1,ZZ0,2020-01-02\nZZ1,ZZ0,2020-01-02\n",
+        "bad.csv": "ticker,former_ticker,date\nZZ1,ZZ0,2020-02-30\n",
+      })
+      yield* sql`insert into historical_tickers (ticker, former_ticker) values ('KEPT', 'OLD')`
+      for (const append of [true, false]) {
+        const good = yield* loaded({ dataset: "historical_tickers", file: `${folder}/good.csv`, append, check: true })
+        assert.deepStrictEqual(good, { table: "historical_tickers", rows: 1, dropped: 1 })
+        const bad = yield* Effect.flip(
+          loaded({ dataset: "historical_tickers", file: `${folder}/bad.csv`, append, check: true }),
+        )
+        assert.match(bad.message, /line 2: date must be a date that exists/)
+      }
+      assert.deepStrictEqual(yield* sql`select ticker, former_ticker from historical_tickers`, [
+        { ticker: "KEPT", former_ticker: "OLD" },
+      ])
+      assert.deepStrictEqual(yield* sql`select 1 from pg_tables where schemaname = 'loading'`, [])
+    }))
+
+  it.effect("issue 3: of a folder the files named after a table are found, in any form, and the others are named", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderOf({
+        "news.ndjson.gz": "",
+        "gap-stats.csv": "",
+        "daily_prices.jsonl": "",
+        "README.md": "",
+        "newsletter.csv": "",
+        "news.txt": "",
+      })
+      const { others, tasks } = yield* filesIn(folder)
+      assert.deepStrictEqual(
+        tasks.map(({ dataset, file }) => [dataset, file.slice(folder.length + 1)]).toSorted(),
+        [["daily_prices", "daily_prices.jsonl"], ["gap_stats", "gap-stats.csv"], ["news", "news.ndjson.gz"]],
+      )
+      assert.deepStrictEqual(others, ["README.md", "news.txt", "newsletter.csv"])
+    }))
+
+  it.effect("issue 3: two files for a table, none for any, and no folder at all are each told", () =>
+    Effect.gen(function* () {
+      const twice = yield* Effect.flip(filesIn(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
+      assert.match(twice.message, /news has two files in .*: news\.csv, news\.ndjson/)
+      const none = yield* Effect.flip(filesIn(yield* folderOf({ "notes.txt": "" })))
+      assert.match(none.message, /No file in .* is named after a table/)
+      const nowhere = yield* Effect.flip(filesIn("/nowhere/at/all"))
+      assert.match(nowhere.message, /\/nowhere\/at\/all cannot be read/)
+    }))
+
+  it.effect("D31 a repeat with empty key cells is found when rows are added, and nothing is lost in silence", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const header = "ticker,filed_at,is_adr,last_updated"
+      const row = "ZZ7,2025-01-02,false,2025-01-02 09:30:00"
+      const folder = yield* folderOf({
+        "first.csv": `${header}\n${row}\n`,
+        "more.csv": `${header}\nZZ8,2025-01-03,false,2025-01-03 09:30:00\n${row}\n`,
+      })
+      yield* loaded({ dataset: "historical-float-pro", file: `${folder}/first.csv`, append: false })
+      const error = yield* Effect.flip(
+        loaded({ dataset: "historical-float-pro", file: `${folder}/more.csv`, append: true }),
+      )
+      assert.match(error.message, /line 3: .* repeats a row that is already there/)
+      assert.deepStrictEqual(yield* sql`select ticker from historical_float_pro`, [{ ticker: "ZZ7" }])
+    }))
+})
