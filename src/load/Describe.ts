@@ -44,7 +44,11 @@ const exampleRow = (dataset: Dataset, all: ReadonlyArray<Column>) => {
   const cells = Object.fromEntries(all.map(({ example, name }) => [name, example]))
   const present = () =>
     Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, cell === "" ? null : cell]))
-  for (let odd = dataset.wrong?.(present()); odd !== undefined; odd = dataset.wrong?.(present())) cells[odd.column] = ""
+  const odd = () => {
+    const column = dataset.wrong?.(present())?.column ?? ""
+    return cells[column] === "" ? undefined : column
+  }
+  for (let column = odd(); column !== undefined && column !== ""; column = odd()) cells[column] = ""
   return Object.values(cells)
 }
 
