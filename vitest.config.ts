@@ -5,9 +5,9 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: "test/support/postgres.ts",
     // Much of the time tests wait for locks, restarts and processes.
-    maxWorkers: 4,
+    maxWorkers: 3,
     // A server is started, a table locked for seconds: the wait is for conditions, not for this.
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
   },
 })

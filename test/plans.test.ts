@@ -1,36 +1,17 @@
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { Effect, Layer } from "effect"
 import { datasets } from "../src/load/Datasets.ts"
 import { datasetEndpoints, needed, type Parameter, url } from "./support/Contract.ts"
 import * as Plenty from "./support/Plenty.ts"
 import * as Service from "./support/Service.ts"
+import * as Statements from "./support/Statements.ts"
 
 /** Enough that reading all of them is what PostgreSQL avoids where it can. */
 const rows = 20_000
 
-interface Asked {
-  readonly sql: string
-  readonly parameters: ReadonlyArray<unknown>
-}
-
-/** The statements that the service ran, with their parameters. */
-class Statements extends Context.Service<Statements, Array<Asked>>()("test/plans/Statements") {}
-
-const Recorded = Layer.unwrap(Effect.sync(() => {
-  const seen: Array<Asked> = []
-  const record: Statement.Transformer = (statement) =>
-    Effect.sync(() => {
-      const [sql, parameters] = statement.compile()
-      seen.push({ sql, parameters })
-      return statement
-    })
-  return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
-}))
-
 const service = Layer.effectDiscard(Plenty.fillAll(rows)).pipe(
   Layer.provideMerge(Service.layer),
-  Layer.provideMerge(Recorded),
+  Layer.provideMerge(Statements.layer),
 )
 
 const tables = new Set(datasets.map(({ table }) => table))
@@ -54,21 +35,18 @@ const requests = datasetEndpoints.flatMap((endpoint) => {
   ].map((request) => ({ request }))
 })
 
-layer(service, { excludeTestServices: true, timeout: "120 seconds" })("plans", (it) => {
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("plans", (it) => {
   it.effect.each(requests)(
     "issue 3, indexes: $request reads no table whole",
     ({ request }) =>
       Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const seen = yield* Statements
         const { ultimate } = yield* Service.TestKeys
-        seen.length = 0
-        const { status, text } = yield* Service.ask(request, { key: ultimate })
-        assert.include([200, 404, 409], status, text)
-        const asked = seen.filter(({ sql }) => Array.from(tables).some((table) => sql.includes(table)))
+        const { answer, sent } = yield* Statements.during(Service.ask(request, { key: ultimate }))
+        assert.include([200, 404, 409], answer.status, answer.text)
+        const asked = sent.filter(({ text }) => Array.from(tables).some((table) => text.includes(table)))
         assert.isAbove(asked.length, 0, "the statement was recorded")
-        for (const { parameters, sql: statement } of asked) {
-          const [plan] = yield* sql.unsafe(`explain (format json) ${statement}`, parameters)
+        for (const statement of asked) {
+          const plan = yield* Statements.explain(statement)
           const whole = Plenty.scanned(plan).filter((table) => tables.has(table))
           assert.deepStrictEqual(whole, [], JSON.stringify(plan))
         }

@@ -96,7 +96,7 @@ const question = (seed: number) => {
   return { path: endpoint.path, request: url(endpoint.path, [...query, ...stranger]) }
 }
 
-layer(service, { excludeTestServices: true, timeout: "60 seconds" })("queries", (it) => {
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries", (it) => {
   it.effect.each(cases)(
     "D4 D11 $name refuses what it cannot be, and names it",
     ({ endpoint, parameter }) =>

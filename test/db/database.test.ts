@@ -43,7 +43,7 @@ const waiting = Effect.gen(function* () {
 
 const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("10 millis") }).pipe(
-    Effect.timeout("20 seconds"),
+    Effect.timeout("60 seconds"),
   )
 
 layer(service({}), { excludeTestServices: true })("a table being reloaded", (it) => {
@@ -61,7 +61,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
       assert.strictEqual(value.headers["retry-after"], "5")
       assert.strictEqual(value.headers["x-request-id"], at(value.body, "request_id"))
       assert.isAtLeast(seconds, 5.9, "two waits of two seconds for the lock, and two seconds between them")
-      assert.isAtMost(seconds, 8)
+      assert.isBelow(seconds, 9.9, "a second retry would take four seconds more")
     }))
 
   it.effect("§7.2 a lock that ends before the retry goes unnoticed but for the time it takes", () =>
@@ -88,7 +88,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
       yield* other.query("rollback")
       const { seconds, value } = yield* Fiber.join(answer)
       assert.strictEqual(value.status, 200)
-      assert.isAtMost(seconds, 1.9)
+      assert.isBelow(seconds, 3.9, "a retry would take four seconds")
     }))
 
   it.effect("§8 sessions count the time limits themselves: 2 s for a lock, 30 s for a statement", () =>
@@ -114,7 +114,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
       const { seconds, value } = yield* elapsed(Effect.flip(database.read(slow)))
       assert.strictEqual(value._tag, "DataRefreshing")
       assert.strictEqual(asked, 1)
-      assert.isAtMost(seconds, 1.5)
+      assert.isBelow(seconds, 4.9, "it did not wait for the query's own end")
     }))
 })
 
@@ -134,7 +134,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         assert.strictEqual(value.status, 503)
         assert.strictEqual(at(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
-        assert.isAtMost(seconds, 1)
+        assert.isBelow(seconds, 1.9, "it did not wait for the lock")
         yield* other.query("rollback")
         for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
         assert.strictEqual((yield* ask(path)).status, 200)
@@ -161,7 +161,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const answer = yield* Effect.forkChild(ask(path))
         yield* until(Effect.map(waiting, (count) => count === 1))
         yield* Fiber.interrupt(answer)
-        yield* until(Effect.map(waiting, (count) => count === 0)).pipe(Effect.timeout("1500 millis"))
+        yield* until(Effect.map(waiting, (count) => count === 0)).pipe(Effect.timeout("1900 millis"))
         yield* other.query("rollback")
         assert.strictEqual((yield* ask(path)).status, 200)
       }))

@@ -105,7 +105,7 @@ const query = (url: string, sql: string) =>
 const ask = (server: EmbeddedPostgres, sql: string) => query(Redacted.value(server.url), sql)
 
 const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.retry(effect, { schedule: Schedule.spaced("50 millis"), times: 200 })
+  Effect.retry(effect, { schedule: Schedule.spaced("50 millis"), times: 1200 })
 
 const messageOf = <A, E extends Error, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), (error) => error.message)
@@ -130,7 +130,7 @@ const occupy = (port: number) =>
     (server) => Effect.sync(() => server.close()),
   )
 
-layer(Home.layer, { excludeTestServices: true, timeout: "10 seconds" })("embedded PostgreSQL", (it) => {
+layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedded PostgreSQL", (it) => {
   it.effect("starts, keeps its data, its password and its port, and stops", () =>
     Effect.gen(function* () {
       const home = yield* Home

@@ -126,7 +126,7 @@ const seed = Effect.gen(function* () {
 })
 
 const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.retry(effect, { schedule: Schedule.spaced("10 millis"), times: 1000 })
+  Effect.retry(effect, { schedule: Schedule.spaced("10 millis"), times: 9000 })
 
 class NotYet extends Data.TaggedError("NotYet")<{ readonly message: string }> {}
 
@@ -830,7 +830,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           const [reads, longest] = [yield* Ref.get(seen.reads), yield* Ref.get(seen.longest)]
           console.info(`${reads} reads ${name} during a load of 50,000 rows; the longest took ${longest.toFixed(1)} ms`)
           assert.isAbove(reads, 20)
-          assert.isBelow(longest, 1000)
+          assert.isBelow(longest, 2500)
         }
       }))
 
@@ -870,7 +870,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           `the longest of ${yield* Ref.get(seen.reads)} reads beside a waiting swap took ${longest.toFixed(1)} ms`,
         )
         assert.deepStrictEqual(Array.from(seen.kinds), ["10 1.0000 1.0000"])
-        assert.isBelow(longest, 1000)
+        assert.isBelow(longest, 2500)
         yield* Deferred.succeed(enough, undefined)
         assert.strictEqual(yield* Fiber.join(long), "10 1.0000 1.0000")
         assert.strictEqual((yield* Fiber.join(loading)).rows, 20)

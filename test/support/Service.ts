@@ -5,6 +5,7 @@ import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import * as Keys from "../../src/account/Keys.ts"
 import { client } from "../../src/db/Database.ts"
@@ -68,7 +69,10 @@ export const layer = layerOver(
   Layer.unwrap(Effect.map(ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
 )
 
-/** The same, with the data that a new embedded database is given. */
+/** The service of another day. Its clock is set before anything waits on it, and is to be moved by seconds only. */
+export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
+
+/** The service of today, with the data that a new embedded database is given. */
 export const sampled = Layer.effectDiscard(
   Effect.flatMap(
     FileSystem.FileSystem,

@@ -1,11 +1,13 @@
 /** §2.5 through the wire. Each test has tickers or countries of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Ref } from "effect"
-import { SqlClient, Statement } from "effect/sql"
-import { load } from "../../src/load/Load.ts"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
 
-const { ask, at, insert } = Service
+const { at, insert } = Service
 
 const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"] as const
 
@@ -20,31 +22,17 @@ const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
-}
+const { column, found, list, printed, refused, walk } = Rooms.one("/v1/float-outstanding")
 
-const list = (query: string) => ask(`/v1/float-outstanding?${query}`)
+const tickersOf = (query: string) => column("ticker", query)
 
-const tickersOf = (query: string) => Effect.map(list(query), ({ body }) => rowsOf(body).map((row) => at(row, "ticker")))
-
-const refused = Effect.fnUntraced(function* (query: string) {
-  const { body, status, text } = yield* list(query)
-  assert.strictEqual(status, 422, `${query}: ${text}`)
-  assert.strictEqual(at(body, "error", "code"), "validation_error")
-  return {
-    field: at(body, "error", "details", "fields", 0, "field"),
-    reason: String(at(body, "error", "details", "fields", 0, "reason")),
-  }
+/** How the rows of these tickers are found. */
+const among = (tickers: ReadonlyArray<string>) => ({
+  asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
+  refused,
 })
 
-const loaded = Effect.fnUntraced(function* (csv: string) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-float-" })}/rows.csv`
-  yield* fs.writeFileString(file, csv)
-  return yield* load({ dataset: "float-outstanding", file, append: true }, yield* Ref.make(0))
-})
+const loaded = (csv: string) => Rooms.loaded("float-outstanding", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding", (it) => {
   it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
@@ -71,10 +59,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         document_url: "https://example.com/b",
         last_updated: "2025-07-02 09:30:00",
       })
-      const { status, text } = yield* list("ticker=FFULL")
-      assert.strictEqual(status, 200)
       assert.strictEqual(
-        text,
+        yield* printed("ticker=FFULL"),
         `{"count":1,"results":[{"ticker":"FFULL","company":"The \\"Full\\" Company, Inc.","float":9007199254740991,` +
           `"outstanding":9007199254740990,"tradable_float":1,"market_cap":999999999999999999.99,` +
           `"insider_percent":0.1,"affiliate_percent":99999999999999.9999,"institutions_percent":0.0001,` +
@@ -88,11 +74,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("§2.5 D15 D16 what is missing is null, and a winter's time keeps its digits", () =>
     Effect.gen(function* () {
       yield* insert("float_outstanding", { ticker: "FNULL", is_adr: false, last_updated: "2025-01-02 09:30:00" })
-      const { body } = yield* list("ticker=FNULL")
       const columns = ["company", "float", "outstanding", "tradable_float", "market_cap", "ads_ratio", "country"]
       const more = ["sector", "industry", "exchange", "reported_date", "filed_at", "ownership_source_url"]
       const missing = [...columns, ...fractions, ...more, "document_url"].map((name) => [name, null])
-      assert.deepStrictEqual(rowsOf(body), [{
+      assert.deepStrictEqual(yield* found("ticker=FNULL"), [{
         ticker: "FNULL",
         is_adr: false,
         last_updated: "2025-01-02T09:30:00-05:00",
@@ -105,7 +90,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       const zeros = Object.fromEntries(fractions.map((name) => [name, "0"]))
       yield* insert("float_outstanding", figures("FZERO", { ...zeros, float: "0", market_cap: "0" }))
       const { body, text } = yield* list("ticker=FZERO")
-      for (const name of [...fractions, "float", "market_cap"]) assert.strictEqual(at(rowsOf(body)[0], name), 0)
+      for (const name of [...fractions, "float", "market_cap"]) assert.strictEqual(at(body, "results", 0, name), 0)
       assert.notInclude(text, "message")
     }))
 
@@ -136,7 +121,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     Effect.gen(function* () {
       yield* insert("float_outstanding", figures("FOTHER"))
       const { body } = yield* list("ticker=FOTHER")
-      assert.isNull(at(rowsOf(body)[0], "float"))
+      assert.isNull(at(body, "results", 0, "float"))
       assert.notProperty(body, "message")
     }))
 
@@ -144,9 +129,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     Effect.gen(function* () {
       const tickers = Array.from({ length: 23 }, (_, number) => `FP${String(number * 7 % 23).padStart(2, "0")}`)
       yield* insert("float_outstanding", ...tickers.map((ticker) => figures(ticker, { country: "Pageland" })))
-      const seen: Array<unknown> = []
-      for (const page of [1, 2, 3, 4, 5]) seen.push(...(yield* tickersOf(`country=Pageland&limit=5&page=${page}`)))
-      assert.deepStrictEqual(seen, tickers.toSorted())
+      const seen = yield* walk("country=Pageland", 5)
+      assert.deepStrictEqual(seen.map((row) => at(row, "ticker")), tickers.toSorted())
     }))
 
   it.effect("§2.5 equality takes one or several values as they are written; null never matches", () =>
@@ -170,11 +154,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("§2.5 is_adr is true or false", () =>
     Effect.gen(function* () {
       yield* insert("float_outstanding", figures("FADR1", { is_adr: true }), figures("FADR2"))
-      assert.deepStrictEqual(yield* tickersOf("ticker=FADR1,FADR2&is_adr=true"), ["FADR1"])
-      assert.deepStrictEqual(yield* tickersOf("ticker=FADR1,FADR2&is_adr=false"), ["FADR2"])
-      for (const wrong of ["1", "TRUE", "yes", ""]) {
-        assert.strictEqual((yield* refused(`is_adr=${wrong}`)).field, "is_adr")
-      }
+      yield* Filters.flag(among(["FADR1", "FADR2"]), "is_adr", { yes: ["FADR1"], no: ["FADR2"] })
     }))
 
   it.effect("D9 D16 bounds are inclusive and exact, whole or not; null never matches", () =>
@@ -183,22 +163,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         const tickers = [1, 2, 3, 4].map((number) => `FB${name.slice(0, 2).toUpperCase()}${number}`)
         const values = ["-5", "10", "9007199254740991", null]
         yield* insert("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
-        const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`)
-        assert.deepStrictEqual(yield* asked(`min_${name}=10`), tickers.slice(1, 3))
-        assert.deepStrictEqual(yield* asked(`max_${name}=10`), tickers.slice(0, 2))
-        assert.deepStrictEqual(yield* asked(`min_${name}=10&max_${name}=10`), tickers.slice(1, 2))
+        yield* Filters.bounds(among(tickers), name, {
+          values: values.slice(0, 3).map(String),
+          keys: tickers.slice(0, 3),
+        })
+        const { asked } = among(tickers)
         assert.deepStrictEqual(yield* asked(`min_${name}=9.99`), tickers.slice(1, 3))
         assert.deepStrictEqual(yield* asked(`min_${name}=10.01`), tickers.slice(2, 3))
         assert.deepStrictEqual(yield* asked(`max_${name}=10.01&min_${name}=-4.99`), tickers.slice(1, 2))
         assert.deepStrictEqual(yield* asked(`max_${name}=9.99`), tickers.slice(0, 1))
-        assert.deepStrictEqual(yield* asked(`min_${name}=9007199254740991`), tickers.slice(2, 3))
         assert.deepStrictEqual(yield* asked(`max_${name}=9007199254740990`), tickers.slice(0, 2))
-        assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
-        assert.deepStrictEqual(yield* asked(`max_${name}=1e300`), tickers.slice(0, 3))
-        assert.deepStrictEqual(yield* asked(`min_${name}=-1e300`), tickers.slice(0, 3))
-        assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
-        assert.strictEqual((yield* refused(`min_${name}=2&max_${name}=1`)).field, `min_${name}`)
-        assert.strictEqual((yield* refused(`min_${name}=x`)).field, `min_${name}`)
       }
     }))
 
@@ -216,13 +190,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
 
   it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* list("")).status, 200)
-      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
-      for (const name of ["min_insider_percent", "company", "sort", "latest", "reported_date_from", "message"]) {
-        const { field, reason } = yield* refused(`${name}=1`)
-        assert.strictEqual(field, name)
-        assert.include(reason, "is not a parameter of this endpoint")
-      }
+      yield* found("")
+      yield* Filters.noSymbols(refused)
+      const names = ["min_insider_percent", "company", "sort", "latest", "reported_date_from", "message"]
+      yield* Filters.unknown(refused, names)
     }))
 
   it.effect("D31 a file is loaded; a wrong cell refuses it by line and column", () =>
@@ -230,7 +201,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       const header = "ticker,country,is_adr,float,insider_percent,reported_date,last_updated\n"
       const good = `FLOAD,"Côte d'Ivoire",true,0,0,2025-01-02,2025-07-02 09:30:00\n`
       assert.deepStrictEqual(yield* loaded(header + good), { table: "float_outstanding", rows: 1, dropped: 0 })
-      const [row] = rowsOf((yield* list("ticker=FLOAD")).body)
+      const [row] = yield* found("ticker=FLOAD")
       for (const [name, value] of [["country", "Côte d'Ivoire"], ["float", 0], ["insider_percent", 0]] as const) {
         assert.strictEqual(at(row, name), value)
       }
@@ -253,15 +224,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     }))
 })
 
-const statements: Array<readonly [text: string, parameters: ReadonlyArray<unknown>]> = []
+const recorded = Layer.provideMerge(Service.layer, Statements.layer)
 
-const recording = Layer.succeed(Statement.CurrentTransformer, (statement) =>
-  Effect.sync(() => {
-    statements.push(statement.compile())
-    return statement
-  }))
-
-layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("float_outstanding, large", (it) => {
+layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) => {
   it.effect("§2.5 every filter has a plan that does not read the whole table", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -282,10 +247,7 @@ layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("f
       ])
       const words = ["country=c1,c2", "sector=s1", "industry=i1", "exchange=e1", "is_adr=true", "ticker=T1,T2", ""]
       for (const query of [...numbers, ...words]) {
-        statements.length = 0
-        assert.strictEqual((yield* list(query)).status, 200)
-        const [text, parameters] = statements.find(([text]) => text.includes("from float_outstanding")) ?? ["", []]
-        const plan = JSON.stringify(yield* sql.unsafe(`explain (format json) ${text}`, parameters))
+        const plan = JSON.stringify(yield* Statements.planOf(found(query), "from float_outstanding"))
         assert.include(plan, "Index", query)
         assert.notInclude(plan, "Seq Scan", query)
       }

@@ -1,11 +1,11 @@
 /** Resources: gap-stats and gap-stats-advanced, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Predicate, Ref } from "effect"
-import { load } from "../../src/load/Load.ts"
-import { todayInNewYork } from "../../src/policy/Dates.ts"
+import { Effect } from "effect"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert, TestKeys } = Service
+const { at, insert } = Service
 
 const paths = ["/v1/gap-stats", "/v1/gap-stats-advanced"] as const
 
@@ -34,42 +34,26 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
+const { found, printed, refused, walk } = Rooms.both(paths)
+
+/** What both endpoints find, which must be the same. */
+const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
+  const keys = base.map(Rooms.keyOf)
+  assert.deepStrictEqual(advanced.map(Rooms.keyOf), keys)
+  return keys
 }
 
-/** What both endpoints find, which must be the same: `TICKER date`. */
-const keysOf = Effect.fnUntraced(function* (query: string) {
-  const [base, advanced] = yield* Effect.forEach(paths, (path) => ask(`${path}?${query}`))
-  assert.strictEqual(base?.status, 200, `${query}: ${base?.text}`)
-  const keys = rowsOf(base.body).map((row) => `${String(at(row, "ticker"))} ${String(at(row, "date"))}`)
-  assert.deepStrictEqual(
-    rowsOf(advanced?.body).map((row) => `${String(at(row, "ticker"))} ${String(at(row, "date"))}`),
-    keys,
-  )
-  return keys
-})
+const keysOf = (query: string) => Effect.map(found(query), keysIn)
 
 const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-const refused = Effect.fnUntraced(function* (query: string) {
-  const [base, advanced] = yield* Effect.forEach(paths, (path) => ask(`${path}?${query}`))
-  assert.deepStrictEqual([base?.status, advanced?.status], [422, 422], query)
-  assert.deepStrictEqual(at(advanced?.body, "error"), at(base?.body, "error"))
-  assert.strictEqual(at(base?.body, "error", "code"), "validation_error")
-  return {
-    message: String(at(base?.body, "error", "message")),
-    field: at(base?.body, "error", "details", "fields", 0, "field"),
-  }
+/** How the rows of these tickers are found. */
+const among = (...tickers: ReadonlyArray<string>) => ({
+  asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
+  refused,
 })
 
-const loaded = Effect.fnUntraced(function* (content: string) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-gap-stats-" })}/rows.csv`
-  yield* fs.writeFileString(file, content)
-  return yield* load({ dataset: "gap-stats", file, append: true }, yield* Ref.make(0))
-})
+const loaded = (csv: string) => Rooms.loaded("gap-stats", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/gap-stats-advanced", (it) => {
   it.effect("§2.1 D15 D16 print every field, exactly as stored, each with the right kind", () =>
@@ -129,21 +113,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         `"afterhours_low":2,"afterhours_volume":1000000,"close_under_50pct_of_range":false,"gap_filled":true,` +
         `"gap_fill_time":"2025-07-02T14:59:59-05:00","tradable_float":9007199254740990`
       const page = `],"page":1,"limit":10,"has_more":false}`
-      const [plain, advanced] = yield* Effect.forEach(paths, (path) => ask(`${path}?ticker=GFULL`))
-      assert.match(String(plain?.headers["content-type"]), /^application\/json/)
-      assert.strictEqual(plain?.text, `{"count":1,"results":[{${base}}${page}`)
-      assert.strictEqual(advanced?.text, `{"count":1,"results":[{${base}${more}}${page}`)
+      assert.deepStrictEqual(yield* printed("ticker=GFULL"), [
+        `{"count":1,"results":[{${base}}${page}`,
+        `{"count":1,"results":[{${base}${more}}${page}`,
+      ])
     }))
 
   it.effect("D16 what is missing is null, and a list without words is empty", () =>
     Effect.gen(function* () {
       yield* insert("gap_stats", session({ ticker: "GNULL" }))
-      const { body } = yield* ask("/v1/gap-stats-advanced?ticker=GNULL")
-      const [row] = rowsOf(body)
-      const empty = Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
-        cell === null || Array.isArray(cell) ? [[name, cell]] : []
-      )
-      assert.deepStrictEqual(empty, [
+      const [, [row]] = yield* found("ticker=GNULL")
+      assert.deepStrictEqual(Rooms.emptyOf(row), [
         ["high_time", null],
         ["low_time", null],
         ["closed_over_vwap", null],
@@ -188,17 +168,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
             last_updated: `${stored}Z`,
           }),
         )
-        for (const path of paths) {
-          const { body } = yield* ask(`${path}?ticker=GCLOCK&date=${date}`)
-          for (const name of ["high_time", "low_time", "spike_start_time"]) {
-            assert.strictEqual(at(body, "results", 0, name), wallClock)
-          }
-          assert.strictEqual(at(body, "results", 0, "last_updated"), instant)
-          assert.strictEqual(
-            at(body, "results", 0, "gap_fill_time"),
-            path === "/v1/gap-stats" ? undefined : wallClock,
-          )
+        const [[plain], [advanced]] = yield* found(`ticker=GCLOCK&date=${date}`)
+        for (const row of [plain, advanced]) {
+          for (const name of ["high_time", "low_time", "spike_start_time"]) assert.strictEqual(at(row, name), wallClock)
+          assert.strictEqual(at(row, "last_updated"), instant)
         }
+        assert.isUndefined(at(plain, "gap_fill_time"))
+        assert.strictEqual(at(advanced, "gap_fill_time"), wallClock)
       }
     }))
 
@@ -214,11 +190,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
       )
       for (const limit of [1, 7, 24, 100]) {
-        const seen: Array<string> = []
-        for (let page = 1; page <= Math.ceil(24 / limit); page++) {
-          seen.push(...(yield* keysOf(`date_from=2024-05-06&date_to=2024-05-08&limit=${limit}&page=${page}`)))
-        }
-        assert.deepStrictEqual(seen, expected)
+        const pages = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
+        assert.deepStrictEqual(keysIn(pages), expected)
       }
     }))
 
@@ -230,37 +203,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GTA", date: "2025-06-03" }),
         session({ ticker: "GTB", date: "2025-06-02" }),
       )
-      for (const key of Object.values(yield* TestKeys)) {
-        for (const path of paths) assert.strictEqual((yield* ask(path, { key })).status, 200)
-      }
+      yield* Effect.forEach(paths, Rooms.onAllTiers)
       assert.deepStrictEqual(yield* keysOf("ticker=gtb,@@,G%20TA"), [
         "GTA 2025-06-03",
         "GTA 2025-06-02",
         "GTB 2025-06-02",
       ])
-      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      yield* Filters.noSymbols(refused)
     }))
 
   it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
     Effect.gen(function* () {
-      const days = ["2025-04-07", "2025-04-08", "2025-04-09"]
-      yield* insert("gap_stats", ...days.map((date) => session({ ticker: "GDATE", date })))
+      yield* insert("gap_stats", ...Filters.days.map((date) => session({ ticker: "GDATE", date })))
       const asked = (query: string) =>
-        Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-2)))
-      assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["08"])
-      assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
-      assert.deepStrictEqual(yield* asked("date_from=2025-04-08"), ["09", "08"])
-      assert.deepStrictEqual(yield* asked("date_to=2025-04-08"), ["08", "07"])
-      assert.deepStrictEqual(yield* asked("date_from=2025-04-08&date_to=2025-04-08"), ["08"])
-      assert.strictEqual((yield* refused("date=2025-04-08&date_from=2025-04-08")).field, "date")
-      assert.strictEqual((yield* refused("date_from=2025-04-09&date_to=2025-04-08")).field, "date_from")
-      const today = yield* todayInNewYork
-      for (const name of ["date", "date_from", "date_to"]) {
-        assert.deepStrictEqual(yield* asked(`${name}=${today}`), name === "date_to" ? ["09", "08", "07"] : [])
-        const { field, message } = yield* refused(`${name}=2999-01-01`)
-        assert.strictEqual(field, name)
-        assert.match(message, /must be in the past/)
-      }
+        Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
+      yield* Filters.dates({ asked, refused })
     }))
 
   it.effect.each(
@@ -280,18 +237,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
           ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
           ...(name === "market_cap" ? [session({ ticker: "GBNULL" })] : []),
         )
-        const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},GBNULL&${query}`)
-        const [low, middle, high] = values
-        assert.deepStrictEqual(yield* asked(`min_${name}=${middle}`), tickers.slice(1))
-        assert.deepStrictEqual(yield* asked(`max_${name}=${middle}`), tickers.slice(0, 2))
-        assert.deepStrictEqual(yield* asked(`min_${name}=${middle}&max_${name}=${middle}`), tickers.slice(1, 2))
-        assert.deepStrictEqual(yield* asked(`min_${name}=${low}&max_${name}=${high}`), tickers)
-        assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
-        assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
-        assert.strictEqual((yield* refused(`min_${name}=${high}&max_${name}=${middle}`)).field, `min_${name}`)
-        for (const wrong of ["", "x", "NaN", "1,5"]) {
-          assert.strictEqual((yield* refused(`max_${name}=${wrong}`)).field, `max_${name}`)
-        }
+        yield* Filters.bounds(among(...tickers, "GBNULL"), name, { values, keys: tickers })
       }),
   )
 
@@ -326,12 +272,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GV2", closed_over_vwap: false }),
         session({ ticker: "GV3" }),
       )
-      const asked = (query: string) => tickersOf(`ticker=GV1,GV2,GV3&${query}`)
-      assert.deepStrictEqual(yield* asked("closed_over_vwap=true"), ["GV1"])
-      assert.deepStrictEqual(yield* asked("closed_over_vwap=false"), ["GV2"])
-      for (const wrong of ["", "1", "yes", "null"]) {
-        assert.strictEqual((yield* refused(`closed_over_vwap=${wrong}`)).field, "closed_over_vwap")
-      }
+      yield* Filters.flag(among("GV1", "GV2", "GV3"), "closed_over_vwap", { yes: ["GV1"], no: ["GV2"] })
     }))
 
   it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
@@ -354,9 +295,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         ),
         ["GM1"],
       )
-      for (const name of ["min_tradable_float", "gap_filled", "all_tags", "max_rth_volume", "sort"]) {
-        assert.strictEqual((yield* refused(`${name}=1`)).field, name)
-      }
+      const names = ["min_tradable_float", "gap_filled", "all_tags", "max_rth_volume", "sort"]
+      yield* Filters.unknown(refused, names)
     }))
 
   it.effect("D31 a file is loaded with all columns of both endpoints; bad rows are refused", () =>
@@ -366,11 +306,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         [Object.keys(cells), ...changes.map((change) => Object.values({ ...cells, ...change }))].join("\n")
       const { rows, table } = yield* loaded(file({}, { date: "2025-07-02", last_updated: "2025-07-02T09:30:00-04:00" }))
       assert.deepStrictEqual([table, rows], ["gap_stats", 2])
-      const { body } = yield* ask("/v1/gap-stats-advanced?ticker=GLOAD")
-      assert.deepStrictEqual(at(body, "results", 1, "all_tags"), ["a,b", "c"])
-      assert.deepStrictEqual(at(body, "results", 1, "filing_types"), [])
-      assert.strictEqual(at(body, "results", 1, "open_to_low_pct"), -12.3506)
-      assert.strictEqual(at(body, "results", 0, "last_updated"), "2025-07-02T08:30:00-05:00")
+      const [, [later, earlier]] = yield* found("ticker=GLOAD")
+      assert.deepStrictEqual(at(earlier, "all_tags"), ["a,b", "c"])
+      assert.deepStrictEqual(at(earlier, "filing_types"), [])
+      assert.strictEqual(at(earlier, "open_to_low_pct"), -12.3506)
+      assert.strictEqual(at(later, "last_updated"), "2025-07-02T08:30:00-05:00")
       const bad = yield* Effect.flip(loaded(file(
         { date: "2025-08-01", last_updated: "2025-08-01 09:30:00" },
         { date: "2025-08-02", ticker: " GLOAD" },

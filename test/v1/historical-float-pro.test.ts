@@ -1,12 +1,14 @@
 /** §2.5, §2.6 through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Ref } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { load } from "../../src/load/Load.ts"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
 
-const { ask, at, insert } = Service
+const { at, insert } = Service
 
 const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
@@ -18,34 +20,9 @@ const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) 
 
 const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
-}
+const { column, found, printed, refused, walk } = Rooms.one("/v1/historical-float-pro")
 
-const list = (query: string) => ask(`/v1/historical-float-pro?${query}`)
-
-const fieldOf = (name: string, query: string) =>
-  Effect.map(list(query), ({ body }) => rowsOf(body).map((row) => at(row, name)))
-
-const detailsOf = (query: string) => fieldOf("details", query)
-
-const refused = Effect.fnUntraced(function* (query: string) {
-  const { body, status, text } = yield* list(query)
-  assert.strictEqual(status, 422, `${query}: ${text}`)
-  assert.strictEqual(at(body, "error", "code"), "validation_error")
-  return {
-    field: at(body, "error", "details", "fields", 0, "field"),
-    reason: String(at(body, "error", "details", "fields", 0, "reason")),
-  }
-})
-
-const loaded = Effect.fnUntraced(function* (dataset: string, csv: string) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-historical-" })}/rows.csv`
-  yield* fs.writeFileString(file, csv)
-  return yield* load({ dataset, file, append: true }, yield* Ref.make(0))
-})
+const detailsOf = (query: string) => column("details", query)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pro", (it) => {
   it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, and no price among them", () =>
@@ -71,10 +48,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         details: 'As "reported"',
         last_updated: "2025-07-03 09:30:00",
       })
-      const { status, text } = yield* list("ticker=HFULL")
-      assert.strictEqual(status, 200)
       assert.strictEqual(
-        text,
+        yield* printed("ticker=HFULL"),
         `{"count":1,"results":[{"ticker":"HFULL","filed_at":"2025-07-03","form_type":"10-Q",` +
           `"document_url":"https://example.com/10-q","reported_date":"2025-06-30","outstanding_shares":3,` +
           `"float":9007199254740991,"restricted_shares":1,"tradable_float":9007199254740990,"affiliate_shares":12,` +
@@ -91,7 +66,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const columns = ["form_type", "document_url", "reported_date", "outstanding_shares", "float", "restricted_shares"]
       const more = ["tradable_float", "affiliate_shares", "insider_shares", "affiliate_percent", "market_cap", "cik"]
       const missing = [...columns, ...more, "institutions_percent", "insider_percent", "ads_ratio", "details"]
-      assert.deepStrictEqual(rowsOf((yield* list("ticker=HNULL")).body), [{
+      assert.deepStrictEqual(yield* found("ticker=HNULL"), [{
         ticker: "HNULL",
         filed_at: "2025-07-03",
         is_adr: false,
@@ -128,7 +103,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ...days.map(([reported_date]) => filing("HDAY", { reported_date, outstanding_shares: "100" })),
       )
       assert.deepStrictEqual(
-        yield* fieldOf("market_cap", "ticker=HDAY"),
+        yield* column("market_cap", "ticker=HDAY"),
         days.map(([, cap]) => cap).toReversed(),
       )
     }))
@@ -145,9 +120,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         filing("HGAP", { details: "no such shares", reported_date: "2025-06-29", outstanding_shares: "0" }),
         filing("HGAQ", { details: "no price", reported_date: "2025-06-30", outstanding_shares: "5" }),
       )
-      const { body } = yield* list("ticker=HGAP,HGAQ")
       assert.deepStrictEqual(
-        rowsOf(body).map((row) => [at(row, "details"), at(row, "market_cap")]),
+        (yield* found("ticker=HGAP,HGAQ")).map((row) => [at(row, "details"), at(row, "market_cap")]),
         [
           ["no price", null],
           ["no such shares", 0],
@@ -183,7 +157,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           "historical_float_pro",
           filing(ticker, { reported_date: "2025-06-30", outstanding_shares: shares }),
         )
-        const { text } = yield* list(`ticker=${ticker}`)
+        const text = yield* printed(`ticker=${ticker}`)
         assert.strictEqual(/"market_cap":([^,]*),/.exec(text)?.[1], expected, `${close} * ${shares}`)
       }
     }))
@@ -192,13 +166,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insert("historical_float_pro", filing("HNEW", { reported_date: "2025-06-30", outstanding_shares: "10" }))
-      assert.deepStrictEqual(yield* fieldOf("market_cap", "ticker=HNEW"), [null])
+      assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [null])
       yield* insert("daily_prices", price("HNEW", "2025-06-27", "1.5"))
-      assert.deepStrictEqual(yield* fieldOf("market_cap", "ticker=HNEW"), [15])
+      assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [15])
       yield* sql`update daily_prices set close = 2 where ticker = 'HNEW'`
-      assert.deepStrictEqual(yield* fieldOf("market_cap", "ticker=HNEW"), [20])
+      assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [20])
       yield* sql`delete from daily_prices where ticker = 'HNEW'`
-      assert.deepStrictEqual(yield* fieldOf("market_cap", "ticker=HNEW"), [null])
+      assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [null])
     }))
 
   it.effect("§2.5 tradable_float is float less restricted_shares, null when either is; 0 is a value", () =>
@@ -207,7 +181,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const more = [["0", "0", 0], ["40", "100", -60], ["0", "9007199254740991", -9007199254740991]]
       for (const [number, [float, restricted_shares, expected]] of [...cases, ...more].entries()) {
         yield* insert("historical_float_pro", filing(`HTRA${number}`, { float, restricted_shares }))
-        assert.deepStrictEqual(yield* fieldOf("tradable_float", `ticker=HTRA${number}`), [expected])
+        assert.deepStrictEqual(yield* column("tradable_float", `ticker=HTRA${number}`), [expected])
       }
     }))
 
@@ -233,13 +207,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const expected = rows.map(({ details }) => details)
       assert.deepStrictEqual(yield* detailsOf("ticker=HOA,HOB"), expected)
       for (const limit of [1, 3, 4]) {
-        const seen: Array<unknown> = []
-        for (let page = 1; seen.length < 10; page++) {
-          const { body } = yield* list(`ticker=HOA,HOB&limit=${limit}&page=${page}`)
-          seen.push(...rowsOf(body).map((row) => at(row, "details")))
-          assert.strictEqual(at(body, "has_more"), seen.length < 10)
-        }
-        assert.deepStrictEqual(seen, expected)
+        const seen = yield* walk("ticker=HOA,HOB", limit)
+        assert.deepStrictEqual(seen.map((row) => at(row, "details")), expected)
       }
     }))
 
@@ -264,17 +233,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ),
       )
       const asked = (query: string) => Effect.map(detailsOf(`ticker=HBOUND&${query}`), (all) => all.toReversed())
-      const values = [["outstanding_shares", "20"], ["float", "20"], ["tradable_float", "19"], ["market_cap", "20.2"]]
-      for (const [name, value] of values) {
-        assert.deepStrictEqual(yield* asked(`min_${name}=${value}`), ["2", "3"])
-        assert.deepStrictEqual(yield* asked(`max_${name}=${value}`), ["1", "2"])
-        assert.deepStrictEqual(yield* asked(`min_${name}=${value}&max_${name}=${value}`), ["2"])
-        assert.deepStrictEqual(yield* asked(`min_${name}=${Number(value) + 0.001}`), ["3"])
-        assert.deepStrictEqual(yield* asked(`max_${name}=${Number(value) - 0.001}`), ["1"])
-        assert.deepStrictEqual(yield* asked(`min_${name}=-1e300`), ["1", "2", "3"])
-        assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
-        assert.strictEqual((yield* refused(`min_${name}=2&max_${name}=1`)).field, `min_${name}`)
-        assert.strictEqual((yield* refused(`max_${name}=1,5`)).field, `max_${name}`)
+      const keys = ["1", "2", "3"]
+      const columns = [
+        ["outstanding_shares", ["10", "20", "30"]],
+        ["float", ["10", "20", "30"]],
+        ["tradable_float", ["9", "19", "29"]],
+        ["market_cap", ["10.1", "20.2", "30.3"]],
+      ] as const
+      for (const [name, values] of columns) {
+        yield* Filters.bounds({ asked, refused }, name, { values, keys })
+        assert.deepStrictEqual(yield* asked(`min_${name}=${Number(values[1]) + 0.001}`), ["3"])
+        assert.deepStrictEqual(yield* asked(`max_${name}=${Number(values[1]) - 0.001}`), ["1"])
       }
     }))
 
@@ -292,29 +261,29 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("§2.5 is_adr is true or false", () =>
     Effect.gen(function* () {
       yield* insert("historical_float_pro", filing("HADR1", { is_adr: true }), filing("HADR2"))
-      assert.deepStrictEqual(yield* fieldOf("ticker", "ticker=HADR1,HADR2&is_adr=true"), ["HADR1"])
-      assert.deepStrictEqual(yield* fieldOf("ticker", "ticker=HADR1,HADR2&is_adr=false"), ["HADR2"])
-      for (const name of ["is_adr", "latest"]) assert.strictEqual((yield* refused(`${name}=1`)).field, name)
+      const asked = (query: string) => column("ticker", `ticker=HADR1,HADR2&${query}`)
+      yield* Filters.flag({ asked, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
+      assert.strictEqual((yield* refused("latest=1")).field, "latest")
     }))
 
   it.effect("D7 ranges of dates are inclusive, null never matches, and the wrong way round they are refused", () =>
     Effect.gen(function* () {
-      const days = ["2025-06-01", "2025-06-02", "2025-06-03"]
       yield* insert(
         "historical_float_pro",
-        ...days.map((day) => filing("HDATES", { details: day, reported_date: day, filed_at: day })),
-        filing("HDATES", { details: "undated", filed_at: "2025-05-31" }),
+        ...Filters.days.map((day) => filing("HDATES", { reported_date: day, filed_at: day })),
+        filing("HDATES", { filed_at: "2025-01-02" }),
       )
-      const asked = (query: string) => Effect.map(detailsOf(`ticker=HDATES&${query}`), (all) => all.toReversed())
-      for (const name of ["reported_date", "filed_at"]) {
-        assert.deepStrictEqual(yield* asked(`${name}_from=2025-06-02`), days.slice(1))
-        assert.deepStrictEqual(yield* asked(`${name}_from=2025-06-01&${name}_to=2025-06-02`), days.slice(0, 2))
-        assert.deepStrictEqual(yield* asked(`${name}_from=2025-06-02&${name}_to=2025-06-02`), days.slice(1, 2))
-        assert.strictEqual((yield* refused(`${name}_from=2025-06-02&${name}_to=2025-06-01`)).field, `${name}_from`)
-        assert.strictEqual((yield* refused(`${name}_from=2025-02-29`)).field, `${name}_from`)
-      }
-      assert.deepStrictEqual(yield* asked("reported_date_to=2025-06-02"), days.slice(0, 2))
-      assert.deepStrictEqual(yield* asked("filed_at_to=2025-06-01"), ["undated", "2025-06-01"])
+      yield* Filters.dayRange(
+        { asked: (query) => column("reported_date", `ticker=HDATES&${query}`), refused },
+        "reported_date",
+      )
+      const asked = (query: string) =>
+        Effect.map(column("filed_at", `ticker=HDATES&${query}`), (all) => all.filter((day) => day !== "2025-01-02"))
+      yield* Filters.dayRange({ asked, refused }, "filed_at")
+      assert.deepStrictEqual(yield* column("filed_at", "ticker=HDATES&filed_at_to=2025-04-07"), [
+        "2025-04-07",
+        "2025-01-02",
+      ])
     }))
 
   it.effect("§2.6 latest shows of each ticker its newest row", () =>
@@ -384,14 +353,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
-        assert.strictEqual((yield* list(`limit=1${latest}`)).status, 200)
-        assert.strictEqual((yield* refused(`ticker=@@${latest}`)).field, "ticker")
+        yield* found(`limit=1${latest}`)
+        yield* Filters.noSymbols((query) => refused(`${query}${latest}`))
       }
-      for (const name of ["close", "min_close", "price", "form_type", "cik", "min_restricted_shares", "date", "sort"]) {
-        const { field, reason } = yield* refused(`${name}=1`)
-        assert.strictEqual(field, name)
-        assert.include(reason, "is not a parameter of this endpoint")
-      }
+      const names = ["close", "min_close", "price", "form_type", "cik", "min_restricted_shares", "date", "sort"]
+      yield* Filters.unknown(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -401,15 +367,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("D31 filings and prices are loaded; a wrong cell refuses the file by line and column", () =>
     Effect.gen(function* () {
       const prices = "ticker,date,close\nHLOAD,2025-06-27,1.2345\n"
-      assert.deepStrictEqual(yield* loaded("daily-prices", prices), { table: "daily_prices", rows: 1, dropped: 0 })
+      assert.deepStrictEqual(yield* Rooms.loaded("daily-prices", prices, "append"), {
+        table: "daily_prices",
+        rows: 1,
+        dropped: 0,
+      })
       const header = "ticker,filed_at,reported_date,outstanding_shares,float,restricted_shares,is_adr,last_updated"
       const good = "HLOAD,2025-07-03,2025-06-29,1000,900,100,false,2025-07-03 09:30:00"
       assert.deepStrictEqual(
-        yield* loaded("historical-float-pro", `${header}\n${good}\n`),
+        yield* Rooms.loaded("historical-float-pro", `${header}\n${good}\n`, "append"),
         { table: "historical_float_pro", rows: 1, dropped: 0 },
       )
-      assert.deepStrictEqual(yield* fieldOf("market_cap", "ticker=HLOAD"), [1234.5])
-      assert.deepStrictEqual(yield* fieldOf("tradable_float", "ticker=HLOAD"), [800])
+      assert.deepStrictEqual(yield* column("market_cap", "ticker=HLOAD"), [1234.5])
+      assert.deepStrictEqual(yield* column("tradable_float", "ticker=HLOAD"), [800])
       const wrong = [
         ["daily-prices", "ticker,date,close\nHLOAD,2025-06-28,1.23456\n", "close"],
         ["daily-prices", "ticker,date,close\nHLOAD,2025-06-28,\n", "close"],
@@ -420,7 +390,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["historical-float-pro", `${header},form_type\n${good},10-Q \n`, "form_type"],
       ] as const
       for (const [dataset, csv, column] of wrong) {
-        const { message } = yield* Effect.flip(loaded(dataset, csv))
+        const { message } = yield* Effect.flip(Rooms.loaded(dataset, csv, "append"))
         assert.match(message, new RegExp(`line 2: ${column} `))
       }
     }))
@@ -430,20 +400,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     (column) =>
       Effect.gen(function* () {
         const csv = `ticker,filed_at,is_adr,last_updated,${column}\nHCOMP,2025-07-03,true,2025-07-03 09:30:00,5\n`
-        const { message } = yield* Effect.flip(loaded("historical-float-pro", csv))
+        const { message } = yield* Effect.flip(Rooms.loaded("historical-float-pro", csv, "append"))
         assert.include(message, `${column} is not a column of this table`)
       }),
   )
 })
 
-layer(Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(Date.parse("2026-07-01T03:59:00Z")))))(
+layer(Service.layerAt(Date.parse("2026-07-01T03:59:00Z")))(
   "GET /v1/historical-float-pro on the evening of 30 June 2026 in New York",
   (it) => {
     it.effect("D7 §7.2 today is accepted, tomorrow is 422 and the message says: in the past", () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.parse("2026-07-01T03:59:30Z"))
         for (const name of ["filed_at_from", "filed_at_to", "reported_date_from", "reported_date_to"]) {
-          assert.strictEqual((yield* list(`${name}=2026-06-30`)).status, 200)
+          yield* found(`${name}=2026-06-30`)
           const { field, reason } = yield* refused(`${name}=2026-07-01`)
           assert.strictEqual(field, name)
           assert.include(reason, "must be in the past")
@@ -456,39 +426,23 @@ layer(Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(Date.pa
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-const statements: Array<readonly [text: string, parameters: ReadonlyArray<unknown>]> = []
-
-const recording = Layer.succeed(Statement.CurrentTransformer, (statement) =>
-  Effect.sync(() => {
-    statements.push(statement.compile())
-    return statement
-  }))
-
-interface Plan {
-  readonly "Node Type": string
-  readonly "Relation Name"?: string
-  readonly "Actual Loops"?: number
-  readonly Plans?: ReadonlyArray<Plan>
+/** A node of a plan and all below it. */
+const nodes = (plan: unknown): ReadonlyArray<unknown> => {
+  const below = at(plan, "Plans")
+  return [plan, ...(Array.isArray(below) ? below.flatMap(nodes) : [])]
 }
 
-const nodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodes)]
+const recorded = Layer.provideMerge(Service.layer, Statements.layer)
 
-layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("historical_float_pro, large", (it) => {
+layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (it) => {
   /** The plan of the query that a request made, with what its execution did. */
   const plan = Effect.fnUntraced(function* (query: string) {
-    const sql = yield* SqlClient.SqlClient
-    statements.length = 0
-    assert.strictEqual((yield* list(query)).status, 200, query)
-    const [text, parameters] = statements.find(([text]) => text.includes("historical_float_pro")) ?? ["", []]
-    const [row] = yield* sql.unsafe<{ readonly "QUERY PLAN": ReadonlyArray<{ readonly Plan: Plan }> }>(
-      `explain (analyze, timing off, format json) ${text}`,
-      parameters,
-    )
-    return row?.["QUERY PLAN"].flatMap(({ Plan }) => nodes(Plan)) ?? []
+    const row = yield* Statements.planOf(found(query), "historical_float_pro", "analyze, timing off, format json")
+    return nodes(at(row, "QUERY PLAN", 0, "Plan"))
   })
 
-  const lookups = (plan: ReadonlyArray<Plan>) =>
-    plan.filter((node) => node["Relation Name"] === "daily_prices").map((node) => node["Actual Loops"] ?? 0)
+  const lookups = (plan: ReadonlyArray<unknown>) =>
+    plan.filter((node) => at(node, "Relation Name") === "daily_prices").map((node) => Number(at(node, "Actual Loops")))
 
   it.effect("§2.6 half a million prices: one index lookup for each row of the page, and no table is read whole", () =>
     Effect.gen(function* () {
@@ -522,15 +476,15 @@ layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("h
         ["latest=true&ticker=T7,T8", 2],
       ] as const
       for (const [query, rows] of queries) {
-        const found = yield* plan(query)
-        assert.notInclude(found.map((node) => node["Node Type"]), "Seq Scan", query)
-        const prices = lookups(found).filter((loops) => loops > 0)
+        const executed = yield* plan(query)
+        assert.notInclude(executed.map((node) => at(node, "Node Type")), "Seq Scan", query)
+        const prices = lookups(executed).filter((loops) => loops > 0)
         assert.deepStrictEqual(prices, [rows], query)
       }
       for (const query of ["min_market_cap=1e15", "max_market_cap=0&limit=5", "latest=true&min_market_cap=1e15"]) {
-        const found = yield* plan(query)
-        assert.notInclude(found.map((node) => node["Node Type"]), "Seq Scan", query)
-        assert.isAbove(Math.max(...lookups(found)), query.startsWith("latest") ? 199 : 1000, query)
+        const executed = yield* plan(query)
+        assert.notInclude(executed.map((node) => at(node, "Node Type")), "Seq Scan", query)
+        assert.isAbove(Math.max(...lookups(executed)), query.startsWith("latest") ? 199 : 1000, query)
       }
     }))
 })

@@ -1,11 +1,11 @@
 /** Resources: nasdaq-compliance, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Predicate, Ref } from "effect"
-import { load } from "../../src/load/Load.ts"
-import { todayInNewYork } from "../../src/policy/Dates.ts"
+import { Effect } from "effect"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { at, insert } = Service
 
 /** What a notice cannot do without. */
 const notice = (fields: Readonly<Record<string, unknown>>) => ({
@@ -20,35 +20,11 @@ const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
-}
+const { column, found, printed, refused, walk } = Rooms.one("/v1/nasdaq-compliance")
 
-const list = (query: string) => ask(`/v1/nasdaq-compliance?${query}`)
+const idsOf = (query: string) => column("id", query)
 
-const idsOf = (query: string) =>
-  Effect.map(list(query), ({ body, status, text }) => {
-    assert.strictEqual(status, 200, `${query}: ${text}`)
-    return rowsOf(body).map((row) => String(at(row, "id")))
-  })
-
-const refused = Effect.fnUntraced(function* (query: string) {
-  const { body, status, text } = yield* list(query)
-  assert.strictEqual(status, 422, `${query}: ${text}`)
-  assert.strictEqual(at(body, "error", "code"), "validation_error")
-  return {
-    message: String(at(body, "error", "message")),
-    field: at(body, "error", "details", "fields", 0, "field"),
-  }
-})
-
-const loaded = Effect.fnUntraced(function* (csv: string) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-nasdaq-compliance-" })}/rows.csv`
-  yield* fs.writeFileString(file, csv)
-  return yield* load({ dataset: "nasdaq-compliance", file, append: true }, yield* Ref.make(0))
-})
+const loaded = (csv: string) => Rooms.loaded("nasdaq-compliance", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance", (it) => {
   it.effect("§2.1 D15 prints every field, exactly as stored, each with the right kind", () =>
@@ -74,11 +50,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         document_url: "https://example.com/a?b=c&d",
         last_updated: "2025-01-02 09:30:00.25",
       })
-      const { headers, status, text } = yield* list("ticker=CFULL")
-      assert.strictEqual(status, 200)
-      assert.match(String(headers["content-type"]), /^application\/json/)
       assert.strictEqual(
-        text,
+        yield* printed("ticker=CFULL"),
         `{"count":1,"results":[{"id":"full","ticker":"CFULL","company":"Zyx \\"A\\" & Sons","market":"Global Select",` +
           `"date":"2025-07-02","added_date":"2025-07-03","deficiency":"Stockholders' equity below $2,500,000",` +
           `"deficiency_type":"stockholders_equity","rule":"5550(b)(1)","notice_type":"staff_determination",` +
@@ -92,12 +65,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
   it.effect("D16 what is missing is null", () =>
     Effect.gen(function* () {
       yield* insert("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
-      const { body } = yield* list("ticker=CNULL")
-      const [row] = rowsOf(body)
-      const missing = Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
-        cell === null ? [name] : []
-      )
-      assert.deepStrictEqual(missing, [
+      const [row] = yield* found("ticker=CNULL")
+      assert.deepStrictEqual(Rooms.nullsOf(row), [
         "company",
         "added_date",
         "rule",
@@ -113,23 +82,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("§2.1.4 D15 notes_updated and last_updated lose the hour of daylight time", () =>
     Effect.gen(function* () {
-      const clocks = [
-        ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
-        ["2025-07-15 00:30:00", "2025-07-14T23:30:00-05:00"],
-        ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
-        ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
-      ] as const
       yield* insert(
         "nasdaq_compliance",
-        ...clocks.map(([stored], number) =>
+        ...Rooms.newYorkClocks.map(([stored], number) =>
           notice({ id: `clock${number}`, ticker: "CCLOCK", notes_updated: stored, last_updated: stored })
         ),
       )
-      const { body } = yield* list("ticker=CCLOCK")
-      clocks.forEach(([, printed], number) => {
-        assert.strictEqual(at(body, "results", number, "notes_updated"), printed)
-        assert.strictEqual(at(body, "results", number, "last_updated"), printed)
-      })
+      for (const name of ["notes_updated", "last_updated"]) {
+        const times = yield* column(name, "ticker=CCLOCK")
+        assert.deepStrictEqual(times, Rooms.newYorkClocks.map(([, printed]) => printed))
+      }
     }))
 
   it.effect("D8 rows are ordered by date descending, then by id; a walk shows each once, whatever the limit", () =>
@@ -148,11 +110,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           : -1
       ).map((row) => String(at(row, "id")))
       for (const limit of [1, 7, 25, 100]) {
-        const seen: Array<string> = []
-        for (let page = 1; page <= Math.ceil(25 / limit); page++) {
-          seen.push(...(yield* idsOf(`ticker=CWALK&limit=${limit}&page=${page}`)))
-        }
-        assert.deepStrictEqual(seen, expected)
+        const seen = yield* walk("ticker=CWALK", limit)
+        assert.deepStrictEqual(seen.map((row) => at(row, "id")), expected)
       }
     }))
 
@@ -164,22 +123,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         notice({ id: "tb", ticker: "CTB", date: "2025-01-03" }),
       )
       assert.deepStrictEqual(yield* idsOf("ticker=cta,@@,CTB"), ["tb", "ta"])
-      assert.strictEqual((yield* list("")).status, 200)
-      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      yield* found("")
+      yield* Filters.noSymbols(refused)
     }))
 
   it.effect("D7 date is exact, date_from and date_to include their day", () =>
     Effect.gen(function* () {
-      yield* insert(
-        "nasdaq_compliance",
-        ...["2025-04-07", "2025-04-08", "2025-04-09"].map((date) => notice({ id: date, ticker: "CDATE", date })),
-      )
-      const asked = (query: string) => idsOf(`ticker=CDATE&${query}`)
-      assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["2025-04-08"])
-      assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
-      assert.deepStrictEqual(yield* asked("date_from=2025-04-08"), ["2025-04-09", "2025-04-08"])
-      assert.deepStrictEqual(yield* asked("date_to=2025-04-08"), ["2025-04-08", "2025-04-07"])
-      assert.deepStrictEqual(yield* asked("date_from=2025-04-08&date_to=2025-04-08"), ["2025-04-08"])
+      yield* insert("nasdaq_compliance", ...Filters.days.map((date) => notice({ id: date, ticker: "CDATE", date })))
+      yield* Filters.dates({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
@@ -189,42 +140,22 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         const ticker = name === "added_date" ? "CADD" : "CDEAD"
         yield* insert(
           "nasdaq_compliance",
-          ...["2025-04-07", "2025-04-08", "2025-04-09"].map((day) =>
-            notice({ id: `${ticker}${day}`, ticker, [name]: day })
-          ),
+          ...Filters.days.map((day, number) => notice({ id: `${ticker}${number}`, ticker, [name]: day })),
           notice({ id: `${ticker}null`, ticker }),
         )
-        const asked = (query: string) =>
-          Effect.map(idsOf(`ticker=${ticker}&${query}`), (ids) => ids.map((id) => id.slice(-2)))
-        assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-08`), ["08", "09"])
-        assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-08`), ["07", "08"])
-        assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-08&${name}_to=2025-04-08`), ["08"])
-        assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-06`), [])
-        assert.strictEqual((yield* refused(`${name}_from=2025-04-09&${name}_to=2025-04-08`)).field, `${name}_from`)
-        assert.strictEqual((yield* refused(`${name}_from=2025-02-30`)).field, `${name}_from`)
+        yield* Filters.dayRange({ asked: (query) => column(name, `ticker=${ticker}&${query}`), refused }, name)
       }),
   )
 
   it.effect("D7 date and added_date must be in the past, a compliance deadline may lie ahead", () =>
     Effect.gen(function* () {
-      const today = yield* todayInNewYork
       yield* insert(
         "nasdaq_compliance",
-        notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-06-01" }),
+        notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-01-01" }),
       )
-      for (const name of ["date", "date_from", "date_to", "added_date_from", "added_date_to"]) {
-        const { field, message } = yield* refused(`${name}=2999-06-01`)
-        assert.strictEqual(field, name)
-        assert.match(message, /must be in the past/)
-        assert.strictEqual((yield* list(`${name}=${today}`)).status, 200)
-      }
-      assert.deepStrictEqual(yield* idsOf("ticker=CAHEAD&compliance_deadline_from=2999-06-01"), ["ahead"])
-      assert.deepStrictEqual(yield* idsOf("ticker=CAHEAD&compliance_deadline_to=2999-05-31"), [])
-      assert.strictEqual(
-        (yield* refused("compliance_deadline_from=2999-06-02&compliance_deadline_to=2999-06-01")).field,
-        "compliance_deadline_from",
-      )
-      assert.strictEqual((yield* refused("date=2025-01-01&date_to=2025-01-02")).field, "date")
+      yield* Filters.past({ found, refused }, ["date", "date_from", "date_to", "added_date_from", "added_date_to"])
+      const asked = (query: string) => idsOf(`ticker=CAHEAD&${query}`)
+      yield* Filters.ahead({ asked, refused }, "compliance_deadline", "ahead")
     }))
 
   it.effect.each(
@@ -245,14 +176,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           notice({ id: `${name}2`, ticker, [name]: other }),
           notice({ id: `${name}3`, ticker }),
         )
-        const asked = (words: string) => idsOf(`ticker=${ticker}&${name}=${words}`)
-        assert.deepStrictEqual(yield* asked(one), [`${name}1`])
-        assert.deepStrictEqual(yield* asked(`${other},%20${one}`), [`${name}1`, `${name}2`])
-        for (const wrong of ["nothing", "", `${one},nothing`, one.toUpperCase(), `${one},`]) {
-          const { field, message } = yield* refused(`${name}=${wrong}`)
-          assert.strictEqual(field, name)
-          assert.include(message, one)
-        }
+        const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
+        yield* Filters.words({ asked, refused }, name, one, [[one, `${name}1`], [other, `${name}2`]])
       }),
   )
 
@@ -277,11 +202,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("D4 what is no filter is refused", () =>
     Effect.gen(function* () {
-      for (const name of ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]) {
-        const { field, message } = yield* refused(`${name}=2025-01-01`)
-        assert.strictEqual(field, name)
-        assert.include(message, "is not a parameter of this endpoint")
-      }
+      const names = ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]
+      yield* Filters.unknown(refused, names)
     }))
 
   it.effect("D31 a file is loaded; a word of no enum and stray white space are refused", () =>
@@ -291,9 +213,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         `${id},CLOAD,Capital Market,2025-07-01,${company},${type},deficiency,,active,2025-07-01 09:30:00`
       const { rows, table } = yield* loaded(`${header}\n${row("load", "other", "No quorum")}\n`)
       assert.deepStrictEqual([table, rows], ["nasdaq_compliance", 1])
-      const { body } = yield* list("ticker=CLOAD")
-      assert.strictEqual(at(body, "results", 0, "risk"), null)
-      assert.strictEqual(at(body, "results", 0, "last_updated"), "2025-07-01T08:30:00-05:00")
+      const [stored] = yield* found("ticker=CLOAD")
+      assert.strictEqual(at(stored, "risk"), null)
+      assert.strictEqual(at(stored, "last_updated"), "2025-07-01T08:30:00-05:00")
       const wrong = yield* Effect.flip(
         loaded(
           [header, row("l1", "unknown", "Bid"), row("l2", "other", " Bid"), row("l3", "other", "Bid ")].join("\n"),

@@ -1,11 +1,11 @@
 /** Resources: news and news-basic, through the wire. Each test has tickers or words of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Effect, FileSystem, Predicate, Ref, Schema } from "effect"
-import { load } from "../../src/load/Load.ts"
-import { todayInNewYork } from "../../src/policy/Dates.ts"
+import { Arbitrary, Effect, Schema } from "effect"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert, TestKeys } = Service
+const { ask, at, insert } = Service
 
 const paths = ["/v1/news", "/v1/news-basic"] as const
 
@@ -19,37 +19,16 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
-}
+const { found, printed, refused, walk } = Rooms.both(paths)
 
 /** What both endpoints find, which must be the same. */
-const idsOf = Effect.fnUntraced(function* (query: string) {
-  const [full, basic] = yield* Effect.forEach(paths, (path) => ask(`${path}?${query}`))
-  assert.strictEqual(full?.status, 200, `${query}: ${full?.text}`)
-  const ids = rowsOf(full.body).map((row) => String(at(row, "id")))
-  assert.deepStrictEqual(rowsOf(basic?.body).map((row) => String(at(row, "id"))), ids)
+const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
+  const ids = full.map((row) => at(row, "id"))
+  assert.deepStrictEqual(basic.map((row) => at(row, "id")), ids)
   return ids
-})
+}
 
-const refused = Effect.fnUntraced(function* (query: string) {
-  const [full, basic] = yield* Effect.forEach(paths, (path) => ask(`${path}?${query}`))
-  assert.deepStrictEqual([full?.status, basic?.status], [422, 422], query)
-  assert.deepStrictEqual(at(basic?.body, "error"), at(full?.body, "error"))
-  assert.strictEqual(at(full?.body, "error", "code"), "validation_error")
-  return {
-    message: String(at(full?.body, "error", "message")),
-    field: at(full?.body, "error", "details", "fields", 0, "field"),
-  }
-})
-
-const loaded = Effect.fnUntraced(function* (content: string, append: boolean) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-news-" })}/rows.csv`
-  yield* fs.writeFileString(file, content)
-  return yield* load({ dataset: "news", file, append }, yield* Ref.make(0))
-})
+const idsOf = (query: string) => Effect.map(found(query), idsIn)
 
 /** What means something to PostgreSQL's full text. */
 const signs = ["-", '"', " ", "or", "and", "the", "a", ":*", "&", "|", "!", "(", ")", "<->", "\\", "'", "-", "%"]
@@ -79,10 +58,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         created_at: "2025-07-02 16:06:00",
         last_updated: "2025-07-02 16:07:00.120",
       })
-      const full = yield* ask("/v1/news?ticker=NFULL")
-      assert.match(String(full.headers["content-type"]), /^application\/json/)
+      const [full, basic] = yield* printed("ticker=NFULL")
       assert.strictEqual(
-        full.text,
+        full,
         `{"count":1,"results":[{"id":"full","ticker":"NFULL","tickers":["NFULL","BRK.B"],"form_type":"424B5",` +
           `"title":"A \\"quoted\\" title","summary":"100% _ \\\\ sum","body":"First\\nSecond, with a comma",` +
           `"author":"Ünal Ø","publisher":"Wire & Co","tags":["offering","a \\"b\\"","c,d"],` +
@@ -91,9 +69,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
           `"created_at":"2025-07-02T16:06:00-05:00","last_updated":"2025-07-02T16:07:00.120-05:00"}],` +
           `"page":1,"limit":10,"has_more":false}`,
       )
-      const basic = yield* ask("/v1/news-basic?ticker=NFULL")
       assert.strictEqual(
-        basic.text,
+        basic,
         `{"count":1,"results":[{"id":"full","ticker":"NFULL","tickers":["NFULL","BRK.B"],"form_type":"424B5",` +
           `"title":"A \\"quoted\\" title","tags":["offering","a \\"b\\"","c,d"],` +
           `"accession_number":"0001234567-25-000001","document_url":"https://example.com/a?b=c&d",` +
@@ -105,12 +82,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   it.effect("D16 what is missing is null, and a list without words is empty", () =>
     Effect.gen(function* () {
       yield* insert("news", item({ id: "null", ticker: "NNULL" }))
-      const { body } = yield* ask("/v1/news?ticker=NNULL")
-      const [row] = rowsOf(body)
-      const empty = Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
-        cell === null || Array.isArray(cell) ? [[name, cell]] : []
-      )
-      assert.deepStrictEqual(empty, [
+      const [[row]] = yield* found("ticker=NNULL")
+      assert.deepStrictEqual(Rooms.emptyOf(row), [
         ["tickers", []],
         ["title", null],
         ["summary", null],
@@ -126,25 +99,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§2.1.4 D15 created_at and last_updated keep their digits all year, filed_at_time loses the summer hour", () =>
     Effect.gen(function* () {
-      const clocks = [
-        ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
-        ["2025-07-15 00:30:00", "2025-07-14T23:30:00-05:00"],
-        ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
-        ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
-      ] as const
-      for (const [stored, printed] of clocks) {
+      for (const [stored, printed] of Rooms.newYorkClocks) {
         const id = `clock ${stored}`
         yield* insert(
           "news",
           item({ id, ticker: "NCLOCK", filed_at_time: stored, created_at: stored, last_updated: stored }),
         )
         const verbatim = `${stored.replace(" ", "T")}-05:00`
-        for (const path of paths) {
-          const { body } = yield* ask(`${path}?ticker=NCLOCK`)
-          const row = rowsOf(body).find((one) => at(one, "id") === id)
+        const [full, basic] = yield* found("ticker=NCLOCK")
+        for (const [rows, filed] of [[full, printed], [basic, undefined]] as const) {
+          const row = rows.find((one) => at(one, "id") === id)
           assert.strictEqual(at(row, "created_at"), verbatim)
           assert.strictEqual(at(row, "last_updated"), verbatim)
-          assert.strictEqual(at(row, "filed_at_time"), path === "/v1/news" ? printed : undefined)
+          assert.strictEqual(at(row, "filed_at_time"), filed)
         }
       }
     }))
@@ -162,19 +129,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         `${9 - times.toSorted().indexOf(String(at(row, "created_at")))} ${String(at(row, "id"))}`
       const expected = rows.map(key).toSorted().map((text) => text.slice(2))
       for (const limit of [1, 7, 25, 100]) {
-        const seen: Array<string> = []
-        for (let page = 1; page <= Math.ceil(25 / limit); page++) {
-          seen.push(...(yield* idsOf(`ticker=NWALK&limit=${limit}&page=${page}`)))
-        }
-        assert.deepStrictEqual(seen, expected)
+        assert.deepStrictEqual(idsIn(yield* walk("ticker=NWALK", limit)), expected)
       }
     }))
 
   it.effect("D3 are on all tiers", () =>
     Effect.gen(function* () {
-      for (const key of Object.values(yield* TestKeys)) {
-        for (const path of paths) assert.strictEqual((yield* ask(path, { key })).status, 200)
-      }
+      yield* Effect.forEach(paths, Rooms.onAllTiers)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -190,32 +151,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       )
       assert.deepStrictEqual(yield* idsOf("ticker=NOTHER"), ["other"])
       assert.deepStrictEqual(yield* idsOf("ticker=nother,@@,no%20wn"), ["own", "other"])
-      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      yield* Filters.noSymbols(refused)
     }))
 
   it.effect("D7 date, date_from and date_to are about filed_at and include their day", () =>
     Effect.gen(function* () {
       yield* insert(
         "news",
-        ...["2025-04-07", "2025-04-08", "2025-04-09"].map((filed_at) =>
+        ...Filters.days.map((filed_at) =>
           item({ id: filed_at, ticker: "NDATE", filed_at, created_at: "2025-06-06 08:00:00" })
         ),
       )
-      const asked = (query: string) => idsOf(`ticker=NDATE&${query}`)
-      assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["2025-04-08"])
+      const asked = (query: string) => Effect.map(idsOf(`ticker=NDATE&${query}`), (ids) => ids.toReversed())
+      yield* Filters.dates({ asked, refused })
       assert.deepStrictEqual(yield* asked("date=2025-06-06"), [])
-      assert.deepStrictEqual(yield* asked("date_from=2025-04-08"), ["2025-04-08", "2025-04-09"])
-      assert.deepStrictEqual(yield* asked("date_to=2025-04-08"), ["2025-04-07", "2025-04-08"])
-      assert.deepStrictEqual(yield* asked("date_from=2025-04-08&date_to=2025-04-08"), ["2025-04-08"])
-      assert.strictEqual((yield* refused("date=2025-04-08&date_from=2025-04-08")).field, "date")
-      assert.strictEqual((yield* refused("date_from=2025-04-09&date_to=2025-04-08")).field, "date_from")
-      const today = yield* todayInNewYork
-      for (const name of ["date", "date_from", "date_to"]) {
-        assert.deepStrictEqual((yield* ask(`/v1/news?${name}=${today}`)).status, 200)
-        const { field, message } = yield* refused(`${name}=2999-01-01`)
-        assert.strictEqual(field, name)
-        assert.match(message, /must be in the past/)
-      }
     }))
 
   it.effect("§4 form_type is exact, several comma-separated", () =>
@@ -287,9 +236,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         yield* idsOf("ticker=NMIX&form_type=8-K&tag=x&query=zebras&date=2025-07-01&hide_news=true"),
         ["m1"],
       )
-      for (const name of ["title", "search", "author", "created_at_from", "tickers", "tags"]) {
-        assert.strictEqual((yield* refused(`${name}=2025-01-01`)).field, name)
-      }
+      yield* Filters.unknown(refused, ["title", "search", "author", "created_at_from", "tickers", "tags"])
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -378,18 +325,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       const header = "id,ticker,tickers,form_type,title,tags,filed_at,filed_at_time,created_at,last_updated"
       const times = "2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00,2025-07-01 09:30:00"
       const good = `load,NLOAD,"[""NLOAD"",""ZYX.B""]",news,Platypus sighted,"[""a,b"",""c""]",${times}`
-      const { rows, table } = yield* loaded(`${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`, false)
+      const { rows, table } = yield* Rooms.loaded("news", `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`, "replace")
       assert.deepStrictEqual([table, rows], ["news", 2])
-      const { body } = yield* ask("/v1/news?query=platypuses")
-      assert.deepStrictEqual(rowsOf(body).map((row) => [at(row, "id"), at(row, "tickers"), at(row, "tags")]), [
+      const [stored] = yield* found("query=platypuses")
+      assert.deepStrictEqual(stored.map((row) => [at(row, "id"), at(row, "tickers"), at(row, "tags")]), [
         ["load", ["NLOAD", "ZYX.B"], ["a,b", "c"]],
       ])
-      assert.strictEqual(at(body, "results", 0, "filed_at_time"), "2025-07-01T08:30:00-05:00")
-      assert.strictEqual(at(body, "results", 0, "created_at"), "2025-07-01T09:30:00-05:00")
+      assert.strictEqual(at(stored[0], "filed_at_time"), "2025-07-01T08:30:00-05:00")
+      assert.strictEqual(at(stored[0], "created_at"), "2025-07-01T09:30:00-05:00")
       assert.deepStrictEqual(yield* idsOf("tag=c"), ["load"])
       assert.deepStrictEqual(yield* idsOf(""), ["l2", "load"])
 
-      const bad = yield* Effect.flip(loaded(
+      const bad = yield* Effect.flip(Rooms.loaded(
+        "news",
         [
           header,
           `b1,NLOAD,,news,Title ,,${times}`,
@@ -399,7 +347,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
           `b5,NLOAD,,,Title,,${times}`,
           `b6,NLOAD,,news,Title,,2025-07-01,,2025-07-01T09:30:00Z,2025-07-01 09:30:00`,
         ].join("\n"),
-        true,
+        "append",
       ))
       const said = ["2: title", "3: ticker", "4: tags", "5: tags", "6: form_type", "7: created_at"]
       for (const text of said) assert.include(bad.message, `line ${text} must`)
@@ -409,10 +357,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   it.effect("D31 a text beyond what can be searched is loaded, and found by its beginning", () =>
     Effect.gen(function* () {
       const words = Array.from({ length: 80_000 }, (_, number) => `${(number + 1e6).toString(36)}漢字`).join(" ")
-      const { rows } = yield* loaded(
+      const { rows } = yield* Rooms.loaded(
+        "news",
         `id,ticker,form_type,title,summary,filed_at,created_at,last_updated\n` +
           `huge,NHUGE,news,Wombat,${words},2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00\n`,
-        true,
+        "append",
       )
       assert.strictEqual(rows, 1)
       assert.deepStrictEqual(yield* idsOf("query=wombat"), ["huge"])

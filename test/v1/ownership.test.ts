@@ -1,11 +1,13 @@
 /** §2.7 through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Ref } from "effect"
-import { SqlClient, Statement } from "effect/sql"
-import { load } from "../../src/load/Load.ts"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
 
-const { ask, at, insert } = Service
+const { at, insert } = Service
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -21,35 +23,19 @@ const row = (ticker: string, accession_number: string, fields: Fields = {}) => (
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const list = (query: string) => ask(`/v1/ownership?${query}`)
-
-const groupsOf = (query: string) => Effect.map(list(query), ({ body }) => listOf(at(body, "results")))
+const { found, list, printed, refused, walk } = Rooms.one("/v1/ownership")
 
 /** `TICKER accession: owner, owner` */
-const shown = (query: string) =>
-  Effect.map(groupsOf(query), (groups) =>
-    groups.map((group) => {
-      const names = listOf(at(group, "owners")).map((owner) => String(at(owner, "owner_name")))
-      assert.strictEqual(at(group, "owner_count"), names.length)
-      return `${String(at(group, "ticker"))} ${String(at(group, "accession_number"))}: ${names.join(", ")}`
-    }))
+const shownIn = (groups: ReadonlyArray<unknown>) =>
+  groups.map((group) => {
+    const names = listOf(at(group, "owners")).map((owner) => String(at(owner, "owner_name")))
+    assert.strictEqual(at(group, "owner_count"), names.length)
+    return `${String(at(group, "ticker"))} ${String(at(group, "accession_number"))}: ${names.join(", ")}`
+  })
 
-const refused = Effect.fnUntraced(function* (query: string) {
-  const { body, status, text } = yield* list(query)
-  assert.strictEqual(status, 422, `${query}: ${text}`)
-  assert.strictEqual(at(body, "error", "code"), "validation_error")
-  return {
-    field: at(body, "error", "details", "fields", 0, "field"),
-    reason: String(at(body, "error", "details", "fields", 0, "reason")),
-  }
-})
+const shown = (query: string) => Effect.map(found(query), shownIn)
 
-const loaded = Effect.fnUntraced(function* (csv: string) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-ownership-" })}/rows.csv`
-  yield* fs.writeFileString(file, csv)
-  return yield* load({ dataset: "ownership", file, append: true }, yield* Ref.make(0))
-})
+const loaded = (csv: string) => Rooms.loaded("ownership", csv, "append")
 
 const nothing = { count: 0, results: [], page: 1, limit: 10, has_more: false }
 
@@ -78,10 +64,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         }),
         row("WFULL", "0001-25-1", { ...filing, title: "Director", last_updated: "2025-01-02 09:30:00" }),
       )
-      const { status, text } = yield* list("ticker=WFULL")
-      assert.strictEqual(status, 200)
       assert.strictEqual(
-        text,
+        yield* printed("ticker=WFULL"),
         `{"count":1,"results":[{"ticker":"WFULL","reported_date":"2025-06-30","filed_at":"2025-07-01",` +
           `"form_type":"DEF 14A","accession_number":"0001-25-1","document_url":"https://example.com/def14a",` +
           `"owner_count":2,"owners":[{"owner_name":"Ann \\"A.\\" O'Neil","owner_cik":"0000000001",` +
@@ -100,7 +84,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   it.effect("§2.7 D16 what a filing does not say is null", () =>
     Effect.gen(function* () {
       yield* insert("ownership", row("WNULL", "1", { percent_of_class: "0.1000" }))
-      const [group] = yield* groupsOf("ticker=WNULL")
+      const [group] = yield* found("ticker=WNULL")
       assert.isNull(at(group, "reported_date"))
       assert.isNull(at(group, "document_url"))
       assert.strictEqual(at(group, "owners", 0, "percent_of_class"), 0.1)
@@ -139,7 +123,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         row("WSKIP", "0", { filed_at: "2025-06-01", reported_date: "2025-05-31", owner_name: "Earlier" }),
       )
       assert.deepStrictEqual(yield* shown("ticker=WSKIP"), ["WSKIP 1: Owner"])
-      assert.strictEqual(at((yield* groupsOf("ticker=WSKIP"))[0], "reported_date"), "2025-06-30")
+      assert.strictEqual(at((yield* found("ticker=WSKIP"))[0], "reported_date"), "2025-06-30")
     }))
 
   it.effect("§2.7 placeholders inside the chosen filing are left out", () =>
@@ -183,7 +167,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       Effect.gen(function* () {
         const ticker = `W${column.replaceAll("_", "").slice(0, 14).toUpperCase()}`
         yield* insert("ownership", row(ticker, "1", { [column]: value }), row(ticker, "2", { filed_at: "2025-08-01" }))
-        const [group] = yield* groupsOf(`ticker=${ticker}`)
+        const [group] = yield* found(`ticker=${ticker}`)
         assert.strictEqual(at(group, "accession_number"), "1")
         assert.strictEqual(String(at(group, "owners", 0, column)), value)
       }),
@@ -219,14 +203,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       ]
       for (const [ticker, rows] of [["WORDA", owners], ["WORDB", owners.toReversed()]] as const) {
         yield* insert("ownership", ...rows.map((owner) => row(ticker, "1", owner)))
-        const [group] = yield* groupsOf(`ticker=${ticker}`)
-        const found = listOf(at(group, "owners"))
+        const [group] = yield* found(`ticker=${ticker}`)
+        const ordered = listOf(at(group, "owners"))
         assert.deepStrictEqual(
-          found.map((owner) => String(at(owner, "owner_name"))),
+          ordered.map((owner) => String(at(owner, "owner_name"))),
           ["Zoe", "Ann", "Bob", "Bob", "Bob", "Bob", "Cid", "Abe", "Aaron", "Beth"],
         )
         assert.deepStrictEqual(
-          found.slice(2, 6).map((owner) => [at(owner, "owner_cik"), at(owner, "title")]),
+          ordered.slice(2, 6).map((owner) => [at(owner, "owner_cik"), at(owner, "title")]),
           [["1", null], ["2", "A"], ["2", "B"], [null, null]],
         )
       }
@@ -239,15 +223,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         "ownership",
         ...tickers.flatMap((ticker) => ["A", "B", "C"].map((owner_name) => row(ticker, "1", { owner_name }))),
       )
-      const query = `ticker=${tickers.join(",")}&limit=5`
-      const seen: Array<string> = []
-      for (const page of [1, 2, 3, 4, 5]) {
-        const { body } = yield* list(`${query}&page=${page}`)
-        assert.strictEqual(at(body, "count"), page === 5 ? 3 : 5)
-        assert.strictEqual(at(body, "has_more"), page < 5)
-        seen.push(...yield* shown(`${query}&page=${page}`))
-      }
-      assert.deepStrictEqual(seen, tickers.toSorted().map((ticker) => `${ticker} 1: A, B, C`))
+      const pages = yield* walk(`ticker=${tickers.join(",")}`, 5)
+      assert.deepStrictEqual(shownIn(pages), tickers.toSorted().map((ticker) => `${ticker} 1: A, B, C`))
       assert.lengthOf(yield* shown(`ticker=${tickers.join(",")}&limit=100`), 23)
     }))
 
@@ -308,25 +285,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 
   it.effect("§2.7 D4 a part has three characters or more, a type is one of four, and other names are unknown", () =>
     Effect.gen(function* () {
-      for (const short of ["", "ab", "%20%20%20", "a%20"]) {
-        assert.strictEqual((yield* refused(`ticker=WFA&owner_name=${short}`)).field, "owner_name")
-      }
+      yield* Filters.noPart(refused, "owner_name", "ticker=WFA&")
       for (const type of ["", "ceo", "director,ceo", "Director", "director,"]) {
         const { field, reason } = yield* refused(`ticker=WFA&owner_type=${type}`)
         assert.strictEqual(field, "owner_type")
         assert.include(reason, "executive, director, ten_percent_owner, five_percent_owner")
       }
-      for (const name of ["title", "sort", "min_common_shares_amount", "filed_at_from", "accession_number", "latest"]) {
-        const { field, reason } = yield* refused(`ticker=WFA&${name}=1`)
-        assert.strictEqual(field, name)
-        assert.include(reason, "is not a parameter of this endpoint")
-      }
+      const names = ["title", "sort", "min_common_shares_amount", "filed_at_from", "accession_number", "latest"]
+      yield* Filters.unknown(refused, names, "ticker=WFA&")
     }))
 
   it.effect("§7.3 D5 the ticker is required; invalid ones are dropped, the order of the others is theirs", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* refused(""), { field: "ticker", reason: "is required" })
-      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      assert.deepStrictEqual((yield* refused("")).fields, [{ field: "ticker", reason: "is required" }])
+      yield* Filters.noSymbols(refused)
       yield* insert("ownership", row("WTA", "1", { owner_name: "A" }), row("WTB", "1", { owner_name: "B" }))
       const { headers } = yield* list("ticker=wtb,@@,wt%20a")
       assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
@@ -365,15 +337,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-const statements: Array<readonly [text: string, parameters: ReadonlyArray<unknown>]> = []
+const recorded = Layer.provideMerge(Service.layer, Statements.layer)
 
-const recording = Layer.succeed(Statement.CurrentTransformer, (statement) =>
-  Effect.sync(() => {
-    statements.push(statement.compile())
-    return statement
-  }))
-
-layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("ownership, large", (it) => {
+layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
   it.effect("§2.7 a hundred tickers at once are index lookups, under whatever filter", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -387,10 +353,9 @@ layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("o
       yield* sql`analyze ownership`
       const tickers = Array.from({ length: 100 }, (_, number) => `T${number * 4 + 1}`).join(",")
       for (const filter of ["", "&owner_name=owner%207", "&owner_type=director", "&owner_name=nobody", "&page=3"]) {
-        statements.length = 0
-        assert.strictEqual((yield* list(`ticker=${tickers}${filter}`)).status, 200)
-        const [text, parameters] = statements.find(([text]) => text.includes("join ownership")) ?? ["", []]
-        const plan = JSON.stringify(yield* sql.unsafe(`explain (format json) ${text}`, parameters))
+        const plan = JSON.stringify(
+          yield* Statements.planOf(found(`ticker=${tickers}${filter}`), "join ownership"),
+        )
         assert.include(plan, "ownership_ticker_filed_at_reported_date_accession_number_idx", filter)
         assert.notInclude(plan, "Seq Scan", filter)
       }

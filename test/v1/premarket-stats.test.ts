@@ -1,11 +1,11 @@
 /** Resources: premarket-stats and afterhours-stats, two tables of one shape, through the wire: every test is asked of both. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Predicate, Ref } from "effect"
-import { load } from "../../src/load/Load.ts"
-import { todayInNewYork } from "../../src/policy/Dates.ts"
+import { Effect } from "effect"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert, TestKeys } = Service
+const { at, insert } = Service
 
 /** What a session cannot do without. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
@@ -22,42 +22,18 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
-}
-
 const segments = [["premarket-stats", "premarket_stats"], ["afterhours-stats", "afterhours_stats"]] as const
 
 segments.forEach(([segment, table]) =>
   layer(Service.layer, { excludeTestServices: true })(`GET /v1/${segment}`, (it) => {
-    const list = (query: string) => ask(`/v1/${segment}?${query}`)
+    const path = `/v1/${segment}`
+    const { found, printed, refused, walk } = Rooms.one(path)
 
-    /** `TICKER date`. */
-    const keysOf = (query: string) =>
-      Effect.map(list(query), ({ body, status, text }) => {
-        assert.strictEqual(status, 200, `${query}: ${text}`)
-        return rowsOf(body).map((row) => `${String(at(row, "ticker"))} ${String(at(row, "date"))}`)
-      })
+    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.keyOf))
 
     const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-    const refused = Effect.fnUntraced(function* (query: string) {
-      const { body, status, text } = yield* list(query)
-      assert.strictEqual(status, 422, `${query}: ${text}`)
-      assert.strictEqual(at(body, "error", "code"), "validation_error")
-      return {
-        message: String(at(body, "error", "message")),
-        field: at(body, "error", "details", "fields", 0, "field"),
-      }
-    })
-
-    const loaded = Effect.fnUntraced(function* (content: string) {
-      const fs = yield* FileSystem.FileSystem
-      const file = `${yield* fs.makeTempDirectoryScoped({ prefix: `tickerline-${segment}-` })}/rows.csv`
-      yield* fs.writeFileString(file, content)
-      return yield* load({ dataset: segment, file, append: true }, yield* Ref.make(0))
-    })
+    const loaded = (csv: string) => Rooms.loaded(segment, csv, "append")
 
     it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
       Effect.gen(function* () {
@@ -88,10 +64,8 @@ segments.forEach(([segment, table]) =>
           all_tags: ['a "quoted" tag', "ünï,code"],
           last_updated: "2025-07-02 20:05:00.007",
         })
-        const { headers, text } = yield* list("ticker=PFULL")
-        assert.match(String(headers["content-type"]), /^application\/json/)
         assert.strictEqual(
-          text,
+          yield* printed("ticker=PFULL"),
           `{"count":1,"results":[{"ticker":"PFULL","date":"2025-07-02","reference_close":12345678901234.5678,` +
             `"open_price":0.0001,"close_price":0.3,"high_price":100,"low_price":1.1,` +
             `"high_time":"2025-07-02T08:30:00-05:00","low_time":"2025-01-02T09:30:00-05:00",` +
@@ -108,12 +82,8 @@ segments.forEach(([segment, table]) =>
     it.effect("D16 what is missing is null, and a list without words is empty", () =>
       Effect.gen(function* () {
         yield* insert(table, session({ ticker: "PNULL" }))
-        const { body } = yield* list("ticker=PNULL")
-        const [row] = rowsOf(body)
-        const empty = Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
-          cell === null || Array.isArray(cell) ? [[name, cell]] : []
-        )
-        assert.deepStrictEqual(empty, [
+        const [row] = yield* found("ticker=PNULL")
+        assert.deepStrictEqual(Rooms.emptyOf(row), [
           ["open_price", null],
           ["close_price", null],
           ["high_time", null],
@@ -134,21 +104,13 @@ segments.forEach(([segment, table]) =>
 
     it.effect("§2.1.4 D15 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
       Effect.gen(function* () {
-        const clocks = [
-          ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
-          ["2025-07-15 00:30:00", "2025-07-14T23:30:00-05:00"],
-          ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
-          ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
-        ] as const
-        for (const [stored, printed] of clocks) {
+        for (const [stored, printed] of Rooms.newYorkClocks) {
           const date = stored.slice(0, 10)
           const times = { high_time: stored, low_time: stored, spike_start_time: stored, last_updated: stored }
           yield* insert(table, session({ ticker: "PCLOCK", date, ...times }))
-          const { body } = yield* list(`ticker=PCLOCK&date=${date}`)
-          for (const name of ["high_time", "low_time", "spike_start_time"]) {
-            assert.strictEqual(at(body, "results", 0, name), printed)
-          }
-          assert.strictEqual(at(body, "results", 0, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
+          const [row] = yield* found(`ticker=PCLOCK&date=${date}`)
+          for (const name of ["high_time", "low_time", "spike_start_time"]) assert.strictEqual(at(row, name), printed)
+          assert.strictEqual(at(row, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
         }
       }))
 
@@ -164,11 +126,8 @@ segments.forEach(([segment, table]) =>
           rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
         )
         for (const limit of [1, 7, 24, 100]) {
-          const seen: Array<string> = []
-          for (let page = 1; page <= Math.ceil(24 / limit); page++) {
-            seen.push(...(yield* keysOf(`date_from=2024-05-06&date_to=2024-05-08&limit=${limit}&page=${page}`)))
-          }
-          assert.deepStrictEqual(seen, expected)
+          const seen = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
+          assert.deepStrictEqual(seen.map(Rooms.keyOf), expected)
         }
       }))
 
@@ -180,37 +139,21 @@ segments.forEach(([segment, table]) =>
           session({ ticker: "PTA", date: "2025-06-03" }),
           session({ ticker: "PTB", date: "2025-06-02" }),
         )
-        for (const key of Object.values(yield* TestKeys)) {
-          assert.strictEqual((yield* ask(`/v1/${segment}`, { key })).status, 200)
-        }
+        yield* Rooms.onAllTiers(path)
         assert.deepStrictEqual(yield* keysOf("ticker=ptb,@@,P%20TA"), [
           "PTA 2025-06-03",
           "PTA 2025-06-02",
           "PTB 2025-06-02",
         ])
-        assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+        yield* Filters.noSymbols(refused)
       }))
 
     it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
       Effect.gen(function* () {
-        const days = ["2025-04-07", "2025-04-08", "2025-04-09"]
-        yield* insert(table, ...days.map((date) => session({ ticker: "PDATE", date })))
+        yield* insert(table, ...Filters.days.map((date) => session({ ticker: "PDATE", date })))
         const asked = (query: string) =>
-          Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-2)))
-        assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["08"])
-        assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
-        assert.deepStrictEqual(yield* asked("date_from=2025-04-08"), ["09", "08"])
-        assert.deepStrictEqual(yield* asked("date_to=2025-04-08"), ["08", "07"])
-        assert.deepStrictEqual(yield* asked("date_from=2025-04-08&date_to=2025-04-08"), ["08"])
-        assert.strictEqual((yield* refused("date=2025-04-08&date_from=2025-04-08")).field, "date")
-        assert.strictEqual((yield* refused("date_from=2025-04-09&date_to=2025-04-08")).field, "date_from")
-        const today = yield* todayInNewYork
-        for (const name of ["date", "date_from", "date_to"]) {
-          assert.deepStrictEqual(yield* asked(`${name}=${today}`), name === "date_to" ? ["09", "08", "07"] : [])
-          const { field, message } = yield* refused(`${name}=2999-01-01`)
-          assert.strictEqual(field, name)
-          assert.match(message, /must be in the past/)
-        }
+          Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
+        yield* Filters.dates({ asked, refused })
       }))
 
     it.effect.each(
@@ -233,17 +176,7 @@ segments.forEach(([segment, table]) =>
             ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
           )
           const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
-          const [low, middle, high] = values
-          assert.deepStrictEqual(yield* asked(`min_${name}=${middle}`), tickers.slice(1))
-          assert.deepStrictEqual(yield* asked(`max_${name}=${middle}`), tickers.slice(0, 2))
-          assert.deepStrictEqual(yield* asked(`min_${name}=${middle}&max_${name}=${middle}`), tickers.slice(1, 2))
-          assert.deepStrictEqual(yield* asked(`min_${name}=${low}&max_${name}=${high}`), tickers)
-          assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
-          assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
-          assert.strictEqual((yield* refused(`min_${name}=${high}&max_${name}=${middle}`)).field, `min_${name}`)
-          for (const wrong of ["", "x", "NaN", "1,5"]) {
-            assert.strictEqual((yield* refused(`max_${name}=${wrong}`)).field, `max_${name}`)
-          }
+          yield* Filters.bounds({ asked, refused }, name, { values, keys: tickers })
         }),
     )
 
@@ -281,9 +214,7 @@ segments.forEach(([segment, table]) =>
           ),
           ["PM1"],
         )
-        for (const name of ["filing_type", "min_volume_ratio", "min_vwap", "all_tags", "sort"]) {
-          assert.strictEqual((yield* refused(`${name}=1`)).field, name)
-        }
+        yield* Filters.unknown(refused, ["filing_type", "min_volume_ratio", "min_vwap", "all_tags", "sort"])
       }))
 
     it.effect("D31 a file is loaded; bad rows are refused", () =>
@@ -293,11 +224,11 @@ segments.forEach(([segment, table]) =>
           [Object.keys(cells), ...changes.map((change) => Object.values({ ...cells, ...change }))].join("\n")
         const done = yield* loaded(file({}, { date: "2025-07-02" }))
         assert.deepStrictEqual([done.table, done.rows], [table, 2])
-        const { body } = yield* list("ticker=PLOAD")
-        assert.deepStrictEqual(at(body, "results", 1, "all_tags"), ["a,b", "c"])
-        assert.deepStrictEqual(at(body, "results", 1, "filing_types"), [])
-        assert.strictEqual(at(body, "results", 1, "trade_count"), null)
-        assert.strictEqual(at(body, "results", 1, "last_updated"), "2025-07-01T20:05:00-05:00")
+        const [, stored] = yield* found("ticker=PLOAD")
+        assert.deepStrictEqual(at(stored, "all_tags"), ["a,b", "c"])
+        assert.deepStrictEqual(at(stored, "filing_types"), [])
+        assert.strictEqual(at(stored, "trade_count"), null)
+        assert.strictEqual(at(stored, "last_updated"), "2025-07-01T20:05:00-05:00")
         const bad = yield* Effect.flip(loaded(file(
           { date: "2025-08-01", last_updated: "2025-08-01T09:30:00Z" },
           { date: "2025-08-02", ticker: "PLOAD " },

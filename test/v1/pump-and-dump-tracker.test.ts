@@ -1,10 +1,10 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Predicate, Ref } from "effect"
-import { load } from "../../src/load/Load.ts"
-import { todayInNewYork } from "../../src/policy/Dates.ts"
+import { Effect, Predicate } from "effect"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { at, insert } = Service
 
 /** What a row cannot do without; the ticker is its key. */
 const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
@@ -17,32 +17,17 @@ const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
-}
+const { column, found, list, printed, refused, walk } = Rooms.one("/v1/pump-and-dump-tracker")
 
-const list = (query: string) => ask(`/v1/pump-and-dump-tracker?${query}`)
+const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
 
-const tickersOf = (query: string) =>
-  Effect.map(list(query), ({ body }) => rowsOf(body).map((row) => String(at(row, "ticker"))))
-
-const refused = Effect.fnUntraced(function* (query: string) {
-  const { body, status, text } = yield* list(query)
-  assert.strictEqual(status, 422, `${query}: ${text}`)
-  assert.strictEqual(at(body, "error", "code"), "validation_error")
-  return {
-    message: String(at(body, "error", "message")),
-    field: at(body, "error", "details", "fields", 0, "field"),
-  }
+/** How the rows of these tickers are found. */
+const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
+  asked: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
+  refused,
 })
 
-const loaded = Effect.fnUntraced(function* (csv: string) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-pump-and-dump-" })}/rows.csv`
-  yield* fs.writeFileString(file, csv)
-  return yield* load({ dataset: "pump-and-dump-tracker", file, append: false, check: false }, yield* Ref.make(0))
-})
+const loaded = (csv: string) => Rooms.loaded("pump-and-dump-tracker", csv, "replace")
 
 const levels = ["high", "medium", "low"]
 
@@ -89,11 +74,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         effective_date: "2024-12-31",
         last_updated: "2025-07-02 09:30:00",
       })
-      const { headers, status, text } = yield* list("ticker=PFULL")
-      assert.strictEqual(status, 200)
-      assert.match(String(headers["content-type"]), /^application\/json/)
       assert.strictEqual(
-        text,
+        yield* printed("ticker=PFULL"),
         `{"count":1,"results":[{"ticker":"PFULL","company":"The \\"Pump\\" Co, 100%","ipo_date":"2025-01-02",` +
           `"lock_up_expiration":"2999-07-02","lock_up_shares":9007199254740991,"underwriters":"A & B; Cé",` +
           `"known_underwriter":true,"number_liquidations":3,"last_liquidation_date":"2025-05-06",` +
@@ -111,7 +93,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("D16 what is missing is null, never an empty text and never 0", () =>
     Effect.gen(function* () {
       yield* insert("pump_and_dump_tracker", suspect("PNULL"))
-      const row = rowsOf((yield* list("ticker=PNULL")).body)[0]
+      const [row] = yield* found("ticker=PNULL")
       const there = Predicate.isObject(row) ? Object.entries(row).filter(([, value]) => value !== null) : []
       assert.deepStrictEqual(there, [
         ["ticker", "PNULL"],
@@ -126,31 +108,24 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      const clocks = [
-        ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
-        ["2025-07-15 16:00:00.250", "2025-07-15T15:00:00.250-05:00"],
-        ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
-        ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
-      ] as const
-      const tickers = symbols("PCLOCK", clocks.length)
+      const tickers = symbols("PCLOCK", Rooms.newYorkClocks.length)
       yield* insert(
         "pump_and_dump_tracker",
-        ...tickers.map((ticker, number) => suspect(ticker, { last_updated: clocks[number]?.[0] })),
+        ...tickers.map((ticker, number) => suspect(ticker, { last_updated: Rooms.newYorkClocks[number]?.[0] })),
       )
-      const { body } = yield* list(`ticker=${tickers.join(",")}`)
-      assert.deepStrictEqual(rowsOf(body).map((row) => at(row, "last_updated")), clocks.map(([, printed]) => printed))
+      assert.deepStrictEqual(
+        yield* column("last_updated", `ticker=${tickers.join(",")}`),
+        Rooms.newYorkClocks.map(([, printed]) => printed),
+      )
     }))
 
   it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
     Effect.gen(function* () {
       yield* insert("pump_and_dump_tracker", suspect("P.DOT"))
-      const all = yield* list("")
-      assert.strictEqual(all.status, 200)
-      assert.isAbove(rowsOf(all.body).length, 0)
-      for (const sent of ["@@", "", ","]) assert.strictEqual((yield* refused(`ticker=${sent}`)).field, "ticker")
-      const { body, headers } = yield* list("ticker=@@,p.%20dot")
-      assert.deepStrictEqual(rowsOf(body).map((row) => at(row, "ticker")), ["P.DOT"])
-      assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
+      assert.isAbove((yield* found("")).length, 0)
+      yield* Filters.noSymbols(refused)
+      assert.deepStrictEqual(yield* tickersOf("ticker=@@,p.%20dot"), ["P.DOT"])
+      assert.strictEqual((yield* list("ticker=@@,p.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
   it.effect("§4.4 rows are ordered by ipo_date descending, those without one last, then by ticker", () =>
@@ -180,15 +155,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         ).toReversed(),
       )
       for (const limit of [1, 7, 23, 100]) {
-        const seen: Array<unknown> = []
-        let path: string | undefined = `/v1/pump-and-dump-tracker?country=ZZ&limit=${limit}`
-        while (path !== undefined) {
-          const { body, headers }: Effect.Success<ReturnType<typeof ask>> = yield* ask(path)
-          seen.push(...rowsOf(body).map((row) => at(row, "ticker")))
-          path = /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
-          assert.strictEqual(at(body, "has_more"), path !== undefined)
-        }
-        assert.deepStrictEqual(seen, tickers)
+        const seen = yield* walk("country=ZZ", limit)
+        assert.deepStrictEqual(seen.map((row) => at(row, "ticker")), tickers)
       }
     }))
 
@@ -197,21 +165,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 10).toUpperCase()}`, 4)
-        const [high, medium, low] = tickers
         yield* insert(
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: levels[number] ?? null })),
         )
-        const asked = (words: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${words}`)
-        assert.deepStrictEqual(yield* asked("high"), [high])
-        assert.deepStrictEqual(yield* asked("medium"), [medium])
-        assert.deepStrictEqual(yield* asked("low,%20high"), [high, low])
-        assert.deepStrictEqual(yield* asked("low,medium,high"), [high, medium, low])
-        for (const sent of ["", "High", "severe", "high,", "high,x"]) {
-          const { field, message } = yield* refused(`${name}=${sent}`)
-          assert.strictEqual(field, name)
-          assert.include(message, "high, medium, low")
-        }
+        const rows = levels.map((level, number) => [level, tickers[number]] as const)
+        yield* Filters.words(among(tickers), name, "high, medium, low", rows)
       }),
   )
 
@@ -235,28 +194,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("§4.4 underwriters is a part of the text in any case; %, _, quotes and backslashes are text", () =>
     Effect.gen(function* () {
-      const names = ["Spartan, Revere", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"]
-      const tickers = symbols("PPART", 5)
+      const tickers = symbols("PPART", 6)
+      const names = [...Filters.texts, "Spartan, Revere"]
       yield* insert(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) => suspect(ticker, { underwriters: names[number] ?? null })),
       )
       const asked = (part: string) =>
-        Effect.map(
-          tickersOf(`ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`),
-          (found) => found.map((ticker) => names[tickers.indexOf(ticker)]),
-        )
-      assert.deepStrictEqual(yield* asked("REVere"), ["Spartan, Revere"])
-      assert.deepStrictEqual(yield* asked("n, R"), ["Spartan, Revere"])
-      assert.deepStrictEqual(yield* asked("100% bank_of"), ["100% Bank_of 'A' \\ B"])
-      assert.deepStrictEqual(yield* asked("'a' \\ b"), ["100% Bank_of 'A' \\ B"])
-      assert.deepStrictEqual(yield* asked("über"), ["ÜBER Capital"])
-      for (const miss of ["%%%", "___", "S%n", "n__R", "\\\\\\", `"""`, "Spartans"]) {
-        assert.deepStrictEqual(yield* asked(miss), [], miss)
-      }
-      for (const sent of ["", "ab", "%20%20a", "a%00bc", "x".repeat(101)]) {
-        assert.strictEqual((yield* refused(`underwriters=${sent}`)).field, "underwriters")
-      }
+        column("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
+      yield* Filters.partOfText({ asked, refused }, "underwriters")
+      for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* asked(part), ["Spartan, Revere"])
+      for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* asked(miss), [], miss)
     }))
 
   it.effect.each([["known_underwriter", "PKNOWN"], ["is_adr", "PADR"]] as const)(
@@ -265,11 +213,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
         yield* insert("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
-        assert.deepStrictEqual(yield* tickersOf(`ticker=${no},${yes}&${name}=true`), [yes])
-        assert.deepStrictEqual(yield* tickersOf(`ticker=${no},${yes}&${name}=false`), [no])
-        for (const sent of ["", "1", "yes", "TRUE"]) {
-          assert.strictEqual((yield* refused(`${name}=${sent}`)).field, name)
-        }
+        yield* Filters.flag(among([no, yes]), name, { yes: [yes], no: [no] })
       }),
   )
 
@@ -277,28 +221,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     "D9 min_%s and its max include their whole number; a bound may be any number",
     (name) =>
       Effect.gen(function* () {
+        // The one column that is never null has a value less than 0 in its place.
+        const never = name === "number_liquidations"
+        const values = [...(never ? ["-5"] : []), "0", "1", "75000000", "9007199254740991"]
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 9).toUpperCase()}`, 5)
-        const counts = ["0", "1", "75000000", "9007199254740991"]
         yield* insert(
           "pump_and_dump_tracker",
-          ...tickers.slice(0, 4).map((ticker, number) => suspect(ticker, { [name]: counts[number] })),
-          // The one column that is never null lies out of every range below.
-          suspect(tickers[4] ?? "", { [name]: name === "number_liquidations" ? "-5" : null }),
+          ...tickers.map((ticker, number) => suspect(ticker, { [name]: values[number] ?? null })),
         )
-        const asked = (query: string) =>
-          Effect.map(
-            tickersOf(`ticker=${tickers.join(",")}&${query}`),
-            (found) => found.map((ticker) => counts[tickers.indexOf(ticker)]),
-          )
-        assert.deepStrictEqual(yield* asked(`min_${name}=0`), counts)
-        assert.deepStrictEqual(yield* asked(`min_${name}=0&max_${name}=0`), ["0"])
-        assert.deepStrictEqual(yield* asked(`min_${name}=0.5&max_${name}=7.5e7`), ["1", "75000000"])
-        assert.deepStrictEqual(yield* asked(`min_${name}=9007199254740991`), ["9007199254740991"])
-        assert.deepStrictEqual(yield* asked(`min_${name}=1.5&max_${name}=9007199254740990`), ["75000000"])
-        assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
-        assert.deepStrictEqual(yield* asked(`min_${name}=0&max_${name}=1e300`), counts)
-        assert.strictEqual((yield* refused(`min_${name}=2&max_${name}=1`)).field, `min_${name}`)
-        assert.strictEqual((yield* refused(`max_${name}=x`)).field, `max_${name}`)
+        const keys = tickers.slice(0, values.length)
+        yield* Filters.bounds(among(tickers), name, { values, keys })
+        const { asked } = among(tickers)
+        const [, one, many, most] = keys.slice(-4)
+        assert.deepStrictEqual(yield* asked(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
+        assert.deepStrictEqual(yield* asked(`min_${name}=1.5&max_${name}=9007199254740990`), [many])
+        assert.deepStrictEqual(yield* asked(`min_${name}=75000000.5`), [most])
       }),
   )
 
@@ -320,19 +257,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: [small, great][number] ?? null })),
         )
-        const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`)
-        assert.deepStrictEqual(yield* asked(`min_${name}=${small}`), [less, more])
-        assert.deepStrictEqual(yield* asked(`max_${name}=${small}`), [less])
+        yield* Filters.bounds(among(tickers), name, { values: [small, great], keys: [less, more] })
+        const { asked } = among(tickers)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.2&max_${name}=1e300`), [more])
         assert.deepStrictEqual(yield* asked(`min_${name}=${small}00001`), [
           ...(small.startsWith("-") ? [less] : []),
           more,
         ])
-        assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
-        const { field, message } = yield* refused(`min_${name}=2&max_${name}=1`)
-        assert.strictEqual(field, `min_${name}`)
-        assert.strictEqual(message, `min_${name} must not be greater than max_${name}`)
-        assert.strictEqual((yield* refused(`max_${name}=Infinity`)).field, `max_${name}`)
       }),
   )
 
@@ -341,60 +272,32 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
-        const days = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
         yield* insert(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: days[number] ?? null })),
+          ...tickers.map((ticker, number) => suspect(ticker, { [name]: Filters.days[number] ?? null })),
         )
-        const daysOf = (query: string) =>
-          Effect.map(
-            list(`ticker=${tickers.join(",")}&${query}`),
-            ({ body }) => rowsOf(body).map((row) => at(row, name)),
-          )
-        assert.deepStrictEqual(yield* daysOf(`${name}_from=2025-04-09`), days.slice(0, 2))
-        assert.deepStrictEqual(yield* daysOf(`${name}_to=2025-04-08`), days.slice(2))
-        assert.deepStrictEqual(yield* daysOf(`${name}_from=2025-04-08&${name}_to=2025-04-09`), days.slice(1, 3))
-        assert.deepStrictEqual(yield* daysOf(`${name}_from=2025-04-08&${name}_to=2025-04-08`), ["2025-04-08"])
-        assert.deepStrictEqual(yield* daysOf(`${name}_from=2025-04-11`), [])
-        const { field, message } = yield* refused(`${name}_from=2025-04-02&${name}_to=2025-04-01`)
-        assert.strictEqual(field, `${name}_from`)
-        assert.strictEqual(message, `${name}_from must not be greater than ${name}_to`)
-        for (const sent of ["2025-02-29", "20250101", "x", ""]) {
-          assert.strictEqual((yield* refused(`${name}_to=${sent}`)).field, `${name}_to`)
-        }
+        yield* Filters.dayRange(among(tickers, name), name)
       }),
   )
 
   it.effect("§4.4 §7.2 lock_up_expiration may lie in the future, and its order is enforced there too", () =>
     Effect.gen(function* () {
       yield* insert("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
-      assert.deepStrictEqual(
-        yield* tickersOf("ticker=PFUT&lock_up_expiration_from=2998-12-31&lock_up_expiration_to=9999-12-31"),
-        ["PFUT"],
-      )
-      assert.deepStrictEqual(yield* tickersOf("ticker=PFUT&lock_up_expiration_from=2999-01-02"), [])
-      const { field } = yield* refused("lock_up_expiration_from=2999-01-02&lock_up_expiration_to=2999-01-01")
-      assert.strictEqual(field, "lock_up_expiration_from")
+      yield* Filters.ahead(among(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date"])(
     "§4.4 §7.2 D7 %s_from and _to reject the future and say so; today is accepted",
     (name) =>
       Effect.gen(function* () {
-        for (const parameter of [`${name}_from`, `${name}_to`]) {
-          const { field, message } = yield* refused(`${parameter}=9999-12-31`)
-          assert.strictEqual(field, parameter)
-          assert.match(message, /must be in the past/)
-          assert.strictEqual((yield* list(`${parameter}=${yield* todayInNewYork}`)).status, 200)
-        }
+        yield* Filters.past({ found, refused }, [`${name}_from`, `${name}_to`])
       }),
   )
 
   it.effect("D4 date and the columns that are no filters are unknown", () =>
     Effect.gen(function* () {
-      for (const name of ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]) {
-        assert.strictEqual((yield* refused(`${name}=1`)).field, name)
-      }
+      const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
+      yield* Filters.unknown(refused, names)
     }))
 
   it.effect("§4.4 filters narrow each other", () =>

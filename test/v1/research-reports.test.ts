@@ -1,8 +1,8 @@
 /** Resources: research-reports and research-reports-tldr, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Predicate, Ref } from "effect"
-import { load } from "../../src/load/Load.ts"
-import { todayInNewYork } from "../../src/policy/Dates.ts"
+import { Effect } from "effect"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
 
 const { ask, at, insert, TestKeys } = Service
@@ -20,50 +20,19 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
-}
-
-const asked = Effect.fnUntraced(function* (query: string) {
-  const { ultimate } = yield* TestKeys
-  const [full, tldr] = yield* Effect.forEach(paths, (path) => ask(`${path}?${query}`, { key: ultimate }))
-  return { full, tldr }
-})
+const { found, printed, refused, walk } = Rooms.both(paths, "ultimate")
 
 /** What both endpoints find, which must be the same; a short report has no id and is known by ticker and time. */
-const idsOf = Effect.fnUntraced(function* (query: string) {
-  const { full, tldr } = yield* asked(query)
-  assert.strictEqual(full?.status, 200, `${query}: ${full?.text}`)
-  const ids = rowsOf(full.body).map((row) => String(at(row, "report_id")))
-  assert.deepStrictEqual(
-    rowsOf(tldr?.body).map((row) => at(row, "ticker")),
-    rowsOf(full.body).map((row) => at(row, "ticker")),
-  )
-  assert.deepStrictEqual(
-    rowsOf(tldr?.body).map((row) => at(row, "created_at")),
-    rowsOf(full.body).map((row) => at(row, "created_at")),
-  )
-  return ids
-})
-
-const refused = Effect.fnUntraced(function* (query: string) {
-  const { full, tldr } = yield* asked(query)
-  assert.deepStrictEqual([full?.status, tldr?.status], [422, 422], query)
-  assert.deepStrictEqual(at(tldr?.body, "error"), at(full?.body, "error"))
-  assert.strictEqual(at(full?.body, "error", "code"), "validation_error")
-  return {
-    message: String(at(full?.body, "error", "message")),
-    field: at(full?.body, "error", "details", "fields", 0, "field"),
+const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
+  for (const name of ["ticker", "created_at"]) {
+    assert.deepStrictEqual(tldr.map((row) => at(row, name)), full.map((row) => at(row, name)))
   }
-})
+  return full.map((row) => at(row, "report_id"))
+}
 
-const loaded = Effect.fnUntraced(function* (content: string) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-research-reports-" })}/rows.csv`
-  yield* fs.writeFileString(file, content)
-  return yield* load({ dataset: "research-reports", file, append: true }, yield* Ref.make(0))
-})
+const idsOf = (query: string) => Effect.map(found(query), idsIn)
+
+const loaded = (csv: string) => Rooms.loaded("research-reports", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports and /v1/research-reports-tldr", (it) => {
   it.effect("§5.3 D3 reports need the ultimate tier: 403 says which, before the query is looked at; -tldr is for all", () =>
@@ -79,9 +48,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
       assert.strictEqual((yield* ask("/v1/research-reports", { key: keys.ultimate })).status, 200)
       assert.strictEqual((yield* ask("/v1/research-reports", { key: null })).status, 401)
-      for (const key of Object.values(keys)) {
-        assert.strictEqual((yield* ask("/v1/research-reports-tldr", { key })).status, 200)
-      }
+      yield* Rooms.onAllTiers("/v1/research-reports-tldr")
     }))
 
   it.effect("§2.1 §2.5 D15 D16 print every field, exactly as stored; -tldr has no report_id", () =>
@@ -103,19 +70,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         created_at: "2025-07-02T03:30:00Z",
         last_updated: "2025-07-02T20:05:00.250Z",
       })
-      const { full, tldr } = yield* asked("ticker=RRFULL")
+      const [full, tldr] = yield* printed("ticker=RRFULL")
       const after = `"price":0.29,"market_cap":999999999999999999.99,"tradable_float":0,` +
         `"outstanding":9007199254740990,"country":"CI","industry":"Biotech & Co",` +
         `"post_url":"https://example.com/a?b=c&d","created_at":"2025-07-01T22:30:00-05:00",` +
         `"last_updated":"2025-07-02T15:05:00.250-05:00"}],"page":1,"limit":10,"has_more":false}`
-      assert.match(String(full?.headers["content-type"]), /^application\/json/)
       assert.strictEqual(
-        full?.text,
+        full,
         `{"count":1,"results":[{"report_id":"full","ticker":"RRFULL","gain_percentage":99999999999999.9999,` +
           `"report_text":"# Heading\\n\\n*\\"Quoted\\"* 50% | a_b","volume":9007199254740991,${after}`,
       )
       assert.strictEqual(
-        tldr?.text,
+        tldr,
         `{"count":1,"results":[{"ticker":"RRFULL","gain_percentage":99999999999999.9999,` +
           `"tldr_text":"It ran; don't\\nask why",${after}`,
       )
@@ -124,13 +90,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
   it.effect("D16 what is missing is null", () =>
     Effect.gen(function* () {
       yield* insert("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
-      const { full, tldr } = yield* asked("ticker=RRNULL")
-      const missing = (body: unknown) =>
-        Object.entries(Predicate.isObject(rowsOf(body)[0]) ? rowsOf(body)[0] ?? {} : {})
-          .flatMap(([name, cell]) => cell === null ? [name] : [])
+      const [[full], [tldr]] = yield* found("ticker=RRNULL")
       const both = ["price", "market_cap", "tradable_float", "outstanding", "country", "industry", "post_url"]
-      assert.deepStrictEqual(missing(full?.body), ["volume", ...both])
-      assert.deepStrictEqual(missing(tldr?.body), both)
+      assert.deepStrictEqual(Rooms.nullsOf(full), ["volume", ...both])
+      assert.deepStrictEqual(Rooms.nullsOf(tldr), both)
     }))
 
   it.effect("§2.1.4 D15 both times are instants, printed five hours earlier all year", () =>
@@ -146,10 +109,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
           "research_reports",
           report({ report_id: `clock${number}`, ticker: `RRC${number}`, created_at, last_updated: created_at }),
         )
-        const { full, tldr } = yield* asked(`ticker=RRC${number}`)
+        const [[full], [tldr]] = yield* found(`ticker=RRC${number}`)
         for (const name of ["created_at", "last_updated"]) {
-          assert.strictEqual(at(full?.body, "results", 0, name), printed)
-          assert.strictEqual(at(tldr?.body, "results", 0, name), printed)
+          assert.strictEqual(at(full, name), printed)
+          assert.strictEqual(at(tldr, name), printed)
         }
       }
     }))
@@ -169,11 +132,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         rows.filter(({ created_at }) => created_at === time).map((row) => String(at(row, "report_id"))).toSorted()
       )
       for (const limit of [1, 7, 25, 100]) {
-        const seen: Array<string> = []
-        for (let page = 1; page <= Math.ceil(25 / limit); page++) {
-          seen.push(...(yield* idsOf(`ticker=RRWALK&limit=${limit}&page=${page}`)))
-        }
-        assert.deepStrictEqual(seen, expected)
+        assert.deepStrictEqual(idsIn(yield* walk("ticker=RRWALK", limit)), expected)
       }
     }))
 
@@ -185,8 +144,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         report({ report_id: "tb", ticker: "RRTB" }),
       )
       assert.deepStrictEqual(yield* idsOf("ticker=rrtb,@@,RR%20TA"), ["ta", "tb"])
-      assert.strictEqual((yield* asked("limit=1")).full?.status, 200)
-      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
+      yield* found("limit=1")
+      yield* Filters.noSymbols(refused)
     }))
 
   it.effect("D9 min_gain_percentage and max_ include their value and compare exact decimals", () =>
@@ -196,17 +155,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         "research_reports",
         ...gains.map((gain_percentage) => report({ report_id: gain_percentage, ticker: "RRGAIN", gain_percentage })),
       )
-      const found = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
-      assert.deepStrictEqual(yield* found("min_gain_percentage=0.3"), ["0.3", "99999999999999.9999"])
-      assert.deepStrictEqual(yield* found("max_gain_percentage=0.3"), ["-12.5", "0.3"])
-      assert.deepStrictEqual(yield* found("min_gain_percentage=0.3&max_gain_percentage=0.3"), ["0.3"])
-      assert.deepStrictEqual(yield* found("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
-      assert.deepStrictEqual(yield* found("min_gain_percentage=1e300"), [])
-      assert.strictEqual(
-        (yield* refused("min_gain_percentage=1&max_gain_percentage=0.9999")).field,
-        "min_gain_percentage",
-      )
-      assert.strictEqual((yield* refused("max_gain_percentage=x")).field, "max_gain_percentage")
+      const asked = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
+      yield* Filters.bounds({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
+      assert.deepStrictEqual(yield* asked("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
     }))
 
   it.effect("D7 §2.1 created_at_from and _to are whole days on the clock that created_at prints, in summer too", () =>
@@ -225,28 +176,24 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ...Object.entries(reports).map(([report_id, created_at]) => report({ report_id, ticker: "RRDAY", created_at })),
       )
       const latestFirst = Object.keys(reports).toReversed()
-      const found = (query: string) => idsOf(`ticker=RRDAY&${query}`)
-      assert.deepStrictEqual(yield* found("created_at_from=2025-07-01"), latestFirst.slice(0, 5))
-      assert.deepStrictEqual(yield* found("created_at_to=2025-07-01"), latestFirst.slice(3))
-      assert.deepStrictEqual(yield* found("created_at_from=2025-07-01&created_at_to=2025-07-01"), [
+      const asked = (query: string) => idsOf(`ticker=RRDAY&${query}`)
+      assert.deepStrictEqual(yield* asked("created_at_from=2025-07-01"), latestFirst.slice(0, 5))
+      assert.deepStrictEqual(yield* asked("created_at_to=2025-07-01"), latestFirst.slice(3))
+      assert.deepStrictEqual(yield* asked("created_at_from=2025-07-01&created_at_to=2025-07-01"), [
         "07-01 23:59:59.999",
         "07-01 00:00:00",
       ])
-      assert.deepStrictEqual(yield* found("created_at_from=2025-12-31&created_at_to=2025-12-31"), ["12-31 23:59:59"])
-      assert.deepStrictEqual(yield* found("created_at_from=2026-01-01"), ["01-01 00:00:00"])
-      assert.deepStrictEqual(yield* found("created_at_to=2025-06-29"), [])
-      assert.deepStrictEqual(yield* found("created_at_to=0001-01-01"), [])
-      assert.deepStrictEqual(yield* found("created_at_from=0001-01-01"), latestFirst)
+      assert.deepStrictEqual(yield* asked("created_at_from=2025-12-31&created_at_to=2025-12-31"), ["12-31 23:59:59"])
+      assert.deepStrictEqual(yield* asked("created_at_from=2026-01-01"), ["01-01 00:00:00"])
+      assert.deepStrictEqual(yield* asked("created_at_to=2025-06-29"), [])
+      assert.deepStrictEqual(yield* asked("created_at_to=0001-01-01"), [])
+      assert.deepStrictEqual(yield* asked("created_at_from=0001-01-01"), latestFirst)
     }))
 
   it.effect("D7 created_at_from and _to lie in the past, in order, and exist", () =>
     Effect.gen(function* () {
-      const today = yield* todayInNewYork
+      yield* Filters.past({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
       for (const name of ["created_at_from", "created_at_to"]) {
-        yield* idsOf(`ticker=RRNONE&${name}=${today}`)
-        const { field, message } = yield* refused(`${name}=2999-01-01`)
-        assert.strictEqual(field, name)
-        assert.match(message, /must be in the past/)
         for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z"]) {
           assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
         }
@@ -270,9 +217,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         yield* idsOf("ticker=RRMIX&min_gain_percentage=50&created_at_from=2025-07-01&created_at_to=2025-07-02"),
         ["m1"],
       )
-      for (const name of ["report_id", "date", "country", "min_price", "created_at", "last_updated_from"]) {
-        assert.strictEqual((yield* refused(`${name}=2025-01-01`)).field, name)
-      }
+      const names = ["report_id", "date", "country", "min_price", "created_at", "last_updated_from"]
+      yield* Filters.unknown(refused, names)
     }))
 
   it.effect("D31 a file is loaded with the texts of both endpoints; bad rows are refused", () =>
@@ -281,12 +227,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       const times = "2025-07-01T09:30:00-04:00,2025-07-01T13:30:00Z"
       const { rows, table } = yield* loaded(`${header}\nload,RRLOAD,12.5,"# A\n\nb, c",In short,,${times}\n`)
       assert.deepStrictEqual([table, rows], ["research_reports", 1])
-      const { full, tldr } = yield* asked("ticker=RRLOAD")
-      assert.strictEqual(at(full?.body, "results", 0, "report_text"), "# A\n\nb, c")
-      assert.strictEqual(at(full?.body, "results", 0, "created_at"), "2025-07-01T08:30:00-05:00")
-      assert.strictEqual(at(full?.body, "results", 0, "tldr_text"), undefined)
-      assert.strictEqual(at(tldr?.body, "results", 0, "tldr_text"), "In short")
-      assert.strictEqual(at(tldr?.body, "results", 0, "country"), null)
+      const [[full], [tldr]] = yield* found("ticker=RRLOAD")
+      assert.strictEqual(at(full, "report_text"), "# A\n\nb, c")
+      assert.strictEqual(at(full, "created_at"), "2025-07-01T08:30:00-05:00")
+      assert.strictEqual(at(full, "tldr_text"), undefined)
+      assert.strictEqual(at(tldr, "tldr_text"), "In short")
+      assert.strictEqual(at(tldr, "country"), null)
       const bad = yield* Effect.flip(loaded(
         [
           header,

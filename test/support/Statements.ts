@@ -1,0 +1,48 @@
+/** The statements that the service sends to PostgreSQL, for tests of how they are executed. */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient, Statement } from "effect/sql"
+
+export interface Sent {
+  readonly text: string
+  readonly parameters: ReadonlyArray<unknown>
+}
+
+/** What was sent so far. */
+class Statements extends Context.Service<Statements, Array<Sent>>()("test/Statements") {}
+
+/** To be provided to the service, and to the tests. */
+export const layer = Layer.unwrap(Effect.sync(() => {
+  const seen: Array<Sent> = []
+  const record: Statement.Transformer = (statement) =>
+    Effect.sync(() => {
+      const [text, parameters] = statement.compile()
+      seen.push({ text, parameters })
+      return statement
+    })
+  return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
+}))
+
+/** What a request comes to, and the statements that it sent. */
+export const during = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {
+  const seen = yield* Statements
+  seen.length = 0
+  const answer = yield* request
+  return { answer, sent: Array.from(seen) }
+})
+
+/** PostgreSQL's plan of a statement: the one row that `explain` answers. */
+export const explain = Effect.fnUntraced(function* ({ parameters, text }: Sent, how = "format json") {
+  const sql = yield* SqlClient.SqlClient
+  const [plan] = yield* sql.unsafe(`explain (${how}) ${text}`, parameters)
+  return plan
+})
+
+/** The plan, as text, of the one statement of a request that contains the words. */
+export const planOf = Effect.fnUntraced(
+  function* <A, E, R>(request: Effect.Effect<A, E, R>, words: string, how?: string) {
+    const { sent } = yield* during(request)
+    const statement = sent.find(({ text }) => text.includes(words))
+    if (statement === undefined) return yield* Effect.die(new Error(`no statement has ${words}`))
+    return yield* explain(statement, how)
+  },
+)
