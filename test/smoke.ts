@@ -2,7 +2,7 @@
  * Starts the service as a user does, in a home of its own, asks it over HTTP, and stops it: `node smoke.ts node` or
  * `node smoke.ts deno`. Prints one line an answer; exits 1 at the first that is wrong.
  */
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -11,7 +11,10 @@ import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../", import.meta.url))
 const [runtime = "node"] = process.argv.slice(2)
-const command = runtime === "deno" ? ["deno", "run", "--allow-all", "src/main.ts"] : ["node", "src/main.ts"]
+/** The program itself: the npm package's own command is a wrapper, which would keep a signal from it. */
+const deno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
+
+const [program, ...args] = runtime === "deno" ? [deno(), "run", "--allow-all", "src/main.ts"] : ["node", "src/main.ts"]
 
 const freePort = () =>
   new Promise<number>((resolve, reject) => {
@@ -24,7 +27,7 @@ const freePort = () =>
 
 const home = await mkdtemp(join(tmpdir(), "tickerline-smoke-"))
 const port = await freePort()
-const service = spawn(command[0] ?? "node", [...command.slice(1), "serve"], {
+const service = spawn(program ?? "node", [...args, "serve"], {
   cwd: root,
   env: { ...process.env, PORT: String(port), TICKERLINE_HOME: home },
   stdio: ["ignore", "pipe", "inherit"],
