@@ -172,7 +172,7 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<Ended>>()("
 }
 
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
-  it.effect("issue 3, loading: generate writes a folder, load --check and --all take it, datasets tells its columns", () =>
+  it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells its columns", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -193,7 +193,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       yield* sql`truncate screener, news, daily_prices`
     }))
 
-  it.effect("issue 2, command line: --help of every command shows an example, and starts nothing", () =>
+  it.effect("README, command line: --help of every command shows an example, and starts nothing", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
       const shown = yield* Effect.forEach(commands, (name) => run([...name.split(" "), "--help"], nowhere), {
@@ -206,7 +206,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       }
     }))
 
-  it.effect("issue 2, command line: what cannot be understood exits 1 and says what, on standard error alone", () =>
+  it.effect("README, command line: what cannot be understood exits 1 and says what, on standard error alone", () =>
     Effect.gen(function* () {
       const url = yield* DatabaseUrl
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
@@ -249,7 +249,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual((yield* ask("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
     }))
 
-  it.effect("issue 2, command line: keys list shows every key and revoke ends one", () =>
+  it.effect("README, command line: keys list shows every key and revoke ends one", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -279,7 +279,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       failed(yield* run(["keys", "revoke", "987654"], environment), /987654/)
     }))
 
-  it.effect("issue 2, command line: an account name that cannot be is refused in words", () =>
+  it.effect("README, command line: an account name that cannot be is refused in words", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const ended = yield* Effect.forEach(
@@ -290,7 +290,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       for (const each of ended) failed(each, /account/)
     }))
 
-  it.effect("issue 2, command line: migrate prints what it applied, and then that nothing is left to do", () =>
+  it.effect("README, command line: migrate prints what it applied, and then that nothing is left to do", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* emptyDatabase }
       const first = succeeded(yield* run(["migrate"], environment)).trimEnd().split("\n")
@@ -298,7 +298,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.match(succeeded(yield* run(["migrate"], environment)), /^[^\n]*\n$/)
     }))
 
-  it.effect("issue 2, command line: openapi prints the document that the service serves, without a database", () =>
+  it.effect("README, command line: openapi prints the document that the service serves, without a database", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none" }
       const printed: unknown = JSON.parse(succeeded(yield* run(["openapi"], nowhere)))
@@ -333,7 +333,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
   it.layer(WrongStarts.layer)("configuration", (it) => {
     it.effect.each(wrongValues.map(([name, value, expected], index) => ({ name, value, expected, index })))(
-      "issue 2, command line: $name=$value stops the start with its name and what was expected",
+      "README, command line: $name=$value stops the start with its name and what was expected",
       ({ expected, index, name }) =>
         Effect.map(
           WrongStarts,
@@ -342,7 +342,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     )
   })
 
-  it.effect("issue 2, command line: a server that is away stops the start, and no password is shown", () =>
+  it.effect("README, command line: a server that is away stops the start, and no password is shown", () =>
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
@@ -357,7 +357,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.notInclude(ended.err, "hunter2")
     }))
 
-  it.effect("issue 2, embedded server: with DATABASE_URL nothing embedded is started or needed", () =>
+  it.effect("README, embedded server: with DATABASE_URL nothing embedded is started or needed", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* folder}/home`
@@ -452,7 +452,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
     assert.isFalse(yield* fs.exists(`${dataOf(home)}/postmaster.pid`))
   })
 
-  it.effect("issue 2, the two commands: the first start prints docs and a curl that answers; SIGTERM ends it", () =>
+  it.effect("README, the two commands: the first start prints docs and a curl that answers; SIGTERM ends it", () =>
     Effect.gen(function* () {
       const { home, port } = yield* Home
       const base = `http://127.0.0.1:${port}`
@@ -496,7 +496,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       yield* assertStopped
     }))
 
-  it.effect("issue 2, the two commands: the second start is faster and has the same key and data; SIGINT ends it", () =>
+  it.effect("README, the two commands: the second start is faster and has the same key and data; SIGINT ends it", () =>
     Effect.gen(function* () {
       const { port } = yield* Home
       const { milliseconds, out, running } = yield* serving()
@@ -515,7 +515,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       yield* assertStopped
     }))
 
-  it.effect("issue 2, embedded server: after a kill -9 of the service the next one works and has the data", () =>
+  it.effect("README, embedded server: after a kill -9 of the service the next one works and has the data", () =>
     Effect.gen(function* () {
       const { home, port } = yield* Home
       const killed = yield* serving()

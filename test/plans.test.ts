@@ -37,7 +37,7 @@ const requests = datasetEndpoints.flatMap((endpoint) => {
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("plans", (it) => {
   it.effect.each(requests)(
-    "issue 3, indexes: $request reads no table whole",
+    "README, indexes: $request reads no table whole",
     ({ request }) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys

@@ -96,7 +96,7 @@ const refusals: Readonly<Record<string, Refused>> = {
 }
 
 layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
-  it.effect("issue 2, sample data: at most 200 real facts, and the numbers of rows that the README tells", () =>
+  it.effect("README, sample data: at most 200 real facts, and the numbers of rows that the README tells", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [counted] = yield* sql`
@@ -121,7 +121,7 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
       assert.isAtMost(Number(at(counted, "real")), 200)
     }))
 
-  it.effect("issue 2, sample data: what is made up cannot be taken for real", () =>
+  it.effect("README, sample data: what is made up cannot be taken for real", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const symbols = (made: string) =>
@@ -146,7 +146,7 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
       assert.deepStrictEqual(yield* sql`select old_ticker from ticker_changes where source is null`, [])
     }))
 
-  it.effect("issue 2, sample data: every symbol that the README names answers as it says", () =>
+  it.effect("README, sample data: every symbol that the README names answers as it says", () =>
     Effect.gen(function* () {
       const named = yield* promised("`/v1/ticker-changes?ticker=…`")
       assert.isAtLeast(named.length, 15)
@@ -270,7 +270,7 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
       }
     }))
 
-  it.effect("issue 3, sample data: every request that the README promises has something to show", () =>
+  it.effect("README, sample data: every request that the README promises has something to show", () =>
     Effect.gen(function* () {
       const requests = yield* promised("The made-up market (companies live from 2024-11-13 to 2026-11-13)")
       assert.strictEqual(requests.length, 16)
@@ -303,7 +303,7 @@ describe("the first start", () => {
     (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
   )
 
-  it.effect("issue 2, the two commands: the demo key is made once, for its owner only, and anew when revoked", () =>
+  it.effect("README, the two commands: the demo key is made once, for its owner only, and anew when revoked", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -321,7 +321,7 @@ describe("the first start", () => {
       assert.strictEqual(yield* FirstStart.prepare(home), second)
     }).pipe(Effect.provide(FreshLayer)))
 
-  it.effect("issue 2, the two commands: data that somebody loaded before the first start are kept", () =>
+  it.effect("README, the two commands: data that somebody loaded before the first start are kept", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem

@@ -63,7 +63,7 @@ layer(NodeServices.layer)("migrations", (it) => {
       assert.deepStrictEqual(yield* over(url, tables), found)
     }))
 
-  it.effect("issue 2, embedded server: processes that start at once apply each of them once, and none fails", () =>
+  it.effect("README, embedded server: processes that start at once apply each of them once, and none fails", () =>
     Effect.gen(function* () {
       for (let round = 0; round < 3; round++) {
         const url = yield* emptyDatabase
@@ -103,11 +103,11 @@ describe("statements of a script", () => {
     ["a semicolon inside a quoted name", 'select 1 as "a;\nb";\nselect 2;', ['select 1 as "a;\nb"', "select 2"]],
     ["dollars inside a text", "select '$$';\nselect '$$';", ["select '$$'", "select '$$'"]],
   ]
-  it.each(cases)("issue 2, migrate: %s", (_, script, statements) => {
+  it.each(cases)("README, migrate: %s", (_, script, statements) => {
     assert.deepStrictEqual(Migrations.statements(script), statements)
   })
 
-  it("issue 2, migrate: no statement is cut at a semicolon inside a comment", () => {
+  it("README, migrate: no statement is cut at a semicolon inside a comment", () => {
     const bare = (script: string) =>
       Migrations.statements(script).map((statement) =>
         statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()

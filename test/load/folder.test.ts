@@ -25,7 +25,7 @@ const loaded = (task: Parameters<typeof load>[0]) => Effect.flatMap(Ref.make(0),
 
 layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
   it.effect.each(datasets)(
-    "issue 3: the example that `datasets` shows for $table is a file that loads",
+    "README: the example that `datasets` shows for $table is a file that loads",
     (dataset) =>
       Effect.gen(function* () {
         const [, shown = ""] = describe(dataset).split(`${dataset.table}.csv:\n`)
@@ -37,7 +37,7 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       }),
   )
 
-  it.effect("issue 3: a check says what a load would, and leaves everything as it was", () =>
+  it.effect("README: a check says what a load would, and leaves everything as it was", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const folder = yield* folderOf({
@@ -59,7 +59,7 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       assert.deepStrictEqual(yield* sql`select 1 from pg_tables where schemaname = 'loading'`, [])
     }))
 
-  it.effect("issue 3: of a folder the files named after a table are found, in any form, and the others are named", () =>
+  it.effect("README: of a folder the files named after a table are found, in any form, and the others are named", () =>
     Effect.gen(function* () {
       const folder = yield* folderOf({
         "news.ndjson.gz": "",
@@ -77,7 +77,7 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       assert.deepStrictEqual(others, ["README.md", "news.txt", "newsletter.csv"])
     }))
 
-  it.effect("issue 3: two files for a table, none for any, and no folder at all are each told", () =>
+  it.effect("README: two files for a table, none for any, and no folder at all are each told", () =>
     Effect.gen(function* () {
       const twice = yield* Effect.flip(filesIn(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
       assert.match(twice.message, /news has two files in .*: news\.csv, news\.ndjson/)

@@ -1,4 +1,4 @@
-/** Issue 3, sample data: PostgreSQL takes all of it. */
+/** Sample data: PostgreSQL takes all of it. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
@@ -14,7 +14,7 @@ const TestLayer = Layer.unwrap(
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
 layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
-  it.effect("issue 3 every file loads whole, and the tables fit together", () =>
+  it.effect("README, samples: every file loads whole, and the tables fit together", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** Issue 3, sample data: the generated files are right, fictional, the same every time, and fit together. */
+/** Sample data: the generated files are right, fictional, the same every time, and fit together. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Result, Schema, Stream } from "effect"
@@ -129,7 +129,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Files
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("issue 3 the same seed gives the same bytes, another one others", () =>
+  it.effect("README, samples: the same seed gives the same bytes, another one others", () =>
     Effect.gen(function* () {
       const { home } = yield* Market
       const [again, other] = [yield* generated({ seed: 1 }), yield* generated({ seed: 2 })]
@@ -137,7 +137,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.notStrictEqual(hashOf(other.home), hashOf(home))
     }))
 
-  it.effect("issue 3 there is a file for every dataset and no other, small enough for a first start", () =>
+  it.effect("README, samples: there is a file for every dataset and no other, small enough for a first start", () =>
     Effect.gen(function* () {
       const { counts, home } = yield* Market
       const names = readdirSync(home).map((name) => name.replace(/\.csv$/, "")).toSorted()
@@ -166,7 +166,7 @@ layer(Market.layer)("the fictional market", (it) => {
   )
 
   it.effect.each(datasets)(
-    "issue 3 $table shows every column both filled and, where it may be, null",
+    "README, samples: $table shows every column both filled and, where it may be, null",
     (dataset) =>
       Effect.gen(function* () {
         const { rows } = yield* Market
@@ -184,7 +184,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }),
   )
 
-  it.effect("issue 3 every word of every enum comes up", () =>
+  it.effect("README, samples: every word of every enum comes up", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const levels = ["high", "medium", "low"]
@@ -238,7 +238,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("issue 3 nothing can be taken for real: symbols, names, CIKs and addresses", () =>
+  it.effect("README, samples: nothing can be taken for real: symbols, names, CIKs and addresses", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const used = new Set(
@@ -263,7 +263,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isTrue(symbols.some((symbol) => symbol.includes("-")))
     }))
 
-  it.effect("issue 3 a larger market has symbols of its own for every company", () =>
+  it.effect("README, samples: a larger market has symbols of its own for every company", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { counts, home } = yield* generated({ seed: 1, scale: 12, only: ["screener"] })
@@ -280,7 +280,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Days
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("issue 3 sessions are on trading days, in summer and in winter", () =>
+  it.effect("README, samples: sessions are on trading days, in summer and in winter", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
@@ -348,7 +348,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Sessions
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("issue 3 a gap agrees with the closes of its day and of the day before, and its percentages are exact", () =>
+  it.effect("README, samples: a gap agrees with the closes of its day and of the day before, and its percentages are exact", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { of, on } = yield* prices
@@ -384,7 +384,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("issue 3 an intraday runner is the gap of its day, and its sums are exact", () =>
+  it.effect("README, samples: an intraday runner is the gap of its day, and its sums are exact", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = new Map(rows("gap_stats").map((row) => [`${row["ticker"]} ${row["date"]}`, row]))
@@ -411,7 +411,7 @@ layer(Market.layer)("the fictional market", (it) => {
       )
     }))
 
-  it.effect("issue 3 what was traded before the open and after hours is part of the gap's day", () =>
+  it.effect("README, samples: what was traded before the open and after hours is part of the gap's day", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { of, on } = yield* prices
@@ -449,7 +449,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isAbove(evenings, 10)
     }))
 
-  it.effect("issue 3 a session's forms and tags are those of the news of that day and the evening before", () =>
+  it.effect("README, samples: a session's forms and tags are those of the news of that day and the evening before", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, of, on } = yield* prices
@@ -469,7 +469,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isAbove(filed, 50)
     }))
 
-  it.effect("issue 3 a research report repeats the session it is about", () =>
+  it.effect("README, samples: a research report repeats the session it is about", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = groupedBy(rows("gap_stats"), (row) => `${row["ticker"]} ${row["percentage_gain"]}`)
@@ -487,7 +487,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Companies
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("issue 3 the screener shows the newest of everything", () =>
+  it.effect("README, samples: the screener shows the newest of everything", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, of } = yield* prices
@@ -540,7 +540,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("issue 3 float_outstanding is the newest row of historical_float_pro; the tradable float is a difference", () =>
+  it.effect("README, samples: float_outstanding is the newest row of historical_float_pro; the tradable float is a difference", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
@@ -606,7 +606,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("issue 3 a bid-price notice follows thirty closes below a dollar, its end ten above", () =>
+  it.effect("README, samples: a bid-price notice follows thirty closes below a dollar, its end ten above", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { of, on } = yield* prices
@@ -622,7 +622,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("issue 3 warrants and convertibles come from filings that the news show, on their day", () =>
+  it.effect("README, samples: warrants and convertibles come from filings that the news show, on their day", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const filings = new Map(rows("news").map((row) => [text(row, "accession_number"), row]))
@@ -636,7 +636,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("issue 3 what is sold from a shelf adds up, filing by filing", () =>
+  it.effect("README, samples: what is sold from a shelf adds up, filing by filing", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
@@ -658,7 +658,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("issue 3 the day a company is renamed, all its rows carry the new symbol", () =>
+  it.effect("README, samples: the day a company is renamed, all its rows carry the new symbol", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const changes = rows("ticker_changes").filter((row) =>
