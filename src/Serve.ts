@@ -62,36 +62,36 @@ const Socket = Layer.unwrap(Effect.gen(function* () {
   })
 }))
 
-const welcome = (base: string, key: string) =>
+/** Only an embedded database has a demo key that may be shown. */
+const welcome = (base: string, demoKey: Option.Option<string>) =>
   [
     `Tickerline answers at ${base}`,
     `Documentation: ${base}${documentation}`,
     "Try it:",
-    `  curl -H "Authorization: Bearer ${key}" "${base}/v1/ticker-changes?ticker=BYON"`,
+    `  curl -H "Authorization: Bearer ${
+      Option.getOrElse(demoKey, () => "<key>")
+    }" "${base}/v1/ticker-changes?ticker=BYON"`,
+    ...(Option.isSome(demoKey)
+      ? []
+      : ["Make a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
   ].join("\n")
 
 const prepare = Effect.gen(function* () {
   yield* Migrations.run
   const { folder } = yield* Home
-  return yield* Option.match(folder, {
-    onNone: () => Effect.succeed("<key>"),
-    onSome: FirstStart.prepare,
-  })
+  return yield* Effect.transposeOption(Option.map(folder, FirstStart.prepare))
 })
 
 /** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
 export const serve = Effect.gen(function* () {
   const base = yield* Base
-  const key = yield* prepare
+  const demoKey = yield* prepare
   yield* Layer.build(
     Server.layer.pipe(
       Layer.provide(Socket),
       Layer.provide(Layer.succeed(BaseUrl, base)),
     ),
   )
-  yield* Console.log(welcome(base, key))
-  if (key === "<key>") {
-    yield* Console.log("Make a key with: npm run tickerline -- keys create --account NAME --tier basic")
-  }
+  yield* Console.log(welcome(base, demoKey))
   return yield* Effect.never
 }).pipe(Effect.scoped)

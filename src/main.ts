@@ -12,10 +12,16 @@ import * as Load from "./load/Command.ts"
 import * as Samples from "./samples/Command.ts"
 import * as Serve from "./Serve.ts"
 
+/** A service that is told to stop has done its work; any other command has not. */
+let serving = false
+const Serving = Layer.effectDiscard(Effect.sync(() => {
+  serving = true
+}))
+
 const serve = Command.make("serve", {}, () => Serve.serve).pipe(
   Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL names one"),
   Command.withExamples([{ command: "npm run tickerline -- serve", description: "Serve on HOST and PORT" }]),
-  Command.provide(Connection.layer("tickerline")),
+  Command.provide(Layer.provide(Connection.layer("tickerline"), Serving)),
 )
 
 const migrate = Command.make(
@@ -48,9 +54,6 @@ const Logs = Layer.unwrap(Effect.map(
   Config.Literals(["pretty", "json"], "LOG_FORMAT").pipe(Config.withDefault("pretty")),
   (format) => Logger.layer([format === "json" ? Logger.withConsoleError(Logger.formatJson) : Logger.consolePretty()]),
 )).pipe(Layer.merge(Layer.succeed(Logger.LogToStderr, true)))
-
-/** A service that is told to stop has done its work. */
-const serving = process.argv[2] === "serve"
 
 tickerline.pipe(
   Command.run({ version: packageJson.version }),

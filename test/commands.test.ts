@@ -373,6 +373,17 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const { code } = yield* end(running, "SIGTERM")
       assert.strictEqual(code, 0)
     }))
+
+  it.effect("README, deploy: SIGTERM exits with 0 whatever options stand before serve", () =>
+    Effect.gen(function* () {
+      const running = yield* start(["--log-level", "warn", "serve"], {
+        DATABASE_URL: yield* DatabaseUrl,
+        PORT: String(yield* freePort),
+      })
+      yield* saying(running, /keys create/)
+      const { code } = yield* end(running, "SIGTERM")
+      assert.strictEqual(code, 0)
+    }))
 })
 
 class NotSaid extends Data.TaggedError("NotSaid")<{ readonly message: string }> {}

@@ -1,4 +1,4 @@
-/** The rules of the house (design/README.md): which file may import which, and how long a file may be. */
+/** The rules of the house (README, the tour): which file may import which, and how long a file may be. */
 import { assert, describe, it } from "@effect/vitest"
 import { HttpApi } from "effect/http-api"
 import { globSync, readdirSync, readFileSync } from "node:fs"

@@ -1,4 +1,4 @@
-/** §5, D2, D3: who is asking. The contract; `ApiKeys.ts` is what checks. */
+/** §5, D2, D3: who is asking. The contract; `KeyCheck.ts` is what checks. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Tier } from "../policy/Access.ts"

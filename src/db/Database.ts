@@ -32,7 +32,8 @@ export const client = ({ applicationName, url }: Options) =>
 
 const reason = (error: unknown) => SqlError.isSqlError(error) ? error.reason : undefined
 
-const isLocked = (error: unknown) => reason(error)?._tag === "LockTimeoutError"
+/** Another session held a table for longer than `lock_timeout`. */
+export const isLocked = (error: unknown) => reason(error)?._tag === "LockTimeoutError"
 const isTooSlow = (error: unknown) => reason(error)?._tag === "StatementTimeoutError"
 
 /** PostgreSQL's own words for "this connection is over": shut down, starting up, too many clients. */

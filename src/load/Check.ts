@@ -2,8 +2,7 @@
 import { Result, Schema } from "effect"
 import { type Reason, reasonsIn } from "../policy/Reasons.ts"
 import type { Dataset } from "./Datasets.ts"
-import type { Cells } from "./Row.ts"
-import type { Row, WrongHeader } from "./Row.ts"
+import { type Cells, notAList, type Row, type WrongHeader } from "./Row.ts"
 
 /** No more than these are shown, and none beyond them is looked for. */
 export const mostBadRows = 20
@@ -31,8 +30,7 @@ const words = {
 const reasons = reasonsIn(words)
 
 /** A cell of the other sort decodes as badly as an empty one, but that is not what is wrong with it. */
-const ofTheOtherSort = (cell: Cells[string]) =>
-  Array.isArray(cell) ? "must be text, not an array" : `must be a JSON array of strings, like ["8-K","S-3"]`
+const ofTheOtherSort = (cell: Cells[string]) => Array.isArray(cell) ? "must be text, not an array" : notAList
 
 /** What a row holds in the columns that may be empty, before anything is said of them. */
 const nullsOf = ({ fields }: Dataset["row"]) =>

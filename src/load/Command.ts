@@ -2,7 +2,7 @@
 import { Console, Duration, Effect, Option, Ref, Schedule, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
-import { datasets, find } from "./Datasets.ts"
+import { datasetNamed, datasets } from "./Datasets.ts"
 import { describe } from "./Describe.ts"
 import { filesIn } from "./Folder.ts"
 import * as Load from "./Load.ts"
@@ -104,12 +104,8 @@ export const list = Command.make(
     dataset: Argument.String("dataset").pipe(Argument.withDescription("Only this one"), Argument.optional),
   },
   Effect.fnUntraced(function* ({ dataset }) {
-    const one = Option.map(dataset, find)
-    if (Option.isNone(one)) return yield* Console.log(datasets.map(describe).join("\n"))
-    if (one.value !== undefined) return yield* Console.log(describe(one.value))
-    return yield* new Unloaded({
-      message: `There is no dataset ${Option.getOrElse(dataset, () => "")}; \`datasets\` lists all.`,
-    })
+    const shown = Option.isSome(dataset) ? [yield* datasetNamed(dataset.value)] : datasets
+    yield* Console.log(shown.map(describe).join("\n"))
   }),
 ).pipe(
   Command.withDescription("List the tables that load fills: columns, kinds and an example row"),

@@ -1,7 +1,7 @@
 /** The rows of a CSV file, with the lines they start on. */
 import { Predicate, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import type { Cells, Row, WrongHeader } from "./Row.ts"
+import { type Cells, notAList, type Row, type WrongHeader } from "./Row.ts"
 
 /** In a cell a list is JSON (D31). */
 const list = (text: string): ReadonlyArray<string> | undefined => {
@@ -30,7 +30,7 @@ const toRow = (
       if (text === "") continue
       const words = list(text)
       if (words === undefined) {
-        return { line, cells, problem: { column, reason: `must be a JSON array of strings, like ["8-K","S-3"]` } }
+        return { line, cells, problem: { column, reason: notAList } }
       }
       cells[column] = words
     } else cells[column] = text === "" ? null : text

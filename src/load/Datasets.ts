@@ -1,5 +1,5 @@
 /** D30: the tables that `load` fills, each with the row that says what its columns are. */
-import type { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
 import { DilutiveSecurity, strayColumn } from "../v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../v1/float-outstanding/Api.ts"
@@ -76,3 +76,14 @@ export const datasets: ReadonlyArray<Dataset> = [
 
 /** By the name of its table or of its endpoint. */
 export const find = (name: string) => datasets.find(({ table }) => table === name.replaceAll("-", "_"))
+
+export class UnknownDataset
+  extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
+
+/** The same, for a name that a person typed. */
+export const datasetNamed = (name: string) => {
+  const known = datasets.map(({ table }) => table).join(", ")
+  return Effect.fromNullishOr(find(name)).pipe(
+    Effect.mapError(() => new UnknownDataset({ message: `There is no dataset ${name}. There are: ${known}.` })),
+  )
+}

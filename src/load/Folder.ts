@@ -1,15 +1,12 @@
 /** Which files of a folder are named after a table, and so say by themselves where they belong. */
 import { Effect, FileSystem, Path, Schema } from "effect"
-import { datasets } from "./Datasets.ts"
+import { datasets, find } from "./Datasets.ts"
 
 export class UnclearFolder extends Schema.TaggedError<UnclearFolder>()("UnclearFolder", { message: Schema.String }) {}
 
 const named = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
-const tableOf = (file: string) => {
-  const name = named.exec(file)?.[1]?.replaceAll("-", "_")
-  return datasets.find(({ table }) => table === name)?.table
-}
+const tableOf = (file: string) => find(named.exec(file)?.[1] ?? "")?.table
 
 /** One file a table, in the order of the datasets; `others` are not named after any. */
 export const filesIn = Effect.fnUntraced(function* (folder: string) {

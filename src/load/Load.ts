@@ -5,16 +5,13 @@
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { type BadRow, checker, mostBadRows, refused } from "./Check.ts"
-import { type Dataset, datasets, find } from "./Datasets.ts"
+import { type Dataset, datasetNamed } from "./Datasets.ts"
 import { type Batch, columnsOf, inserter, repeatsIn } from "./Insert.ts"
 import { read } from "./Rows.ts"
 import { alone, finish, prepare, swap } from "./Swap.ts"
 
 /** Rows a statement. */
 const batchSize = 5_000
-
-export class UnknownDataset
-  extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
 
 interface Counts {
   rows: number
@@ -93,11 +90,7 @@ export interface Task {
 /** Loads a file into a dataset. `progress` counts the rows that have arrived. */
 export const load = Effect.fnUntraced(function* (task: Task, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
-  const dataset = find(task.dataset)
-  if (dataset === undefined) {
-    const known = datasets.map(({ table }) => table).join(", ")
-    return yield* new UnknownDataset({ message: `There is no dataset ${task.dataset}. There are: ${known}.` })
-  }
+  const dataset = yield* datasetNamed(task.dataset)
   const counts = yield* alone(dataset.table).pipe(
     Effect.andThen(
       task.append ? fill(`public.${dataset.table}`, dataset, task.file, progress) : replace(dataset, task, progress),

@@ -3,6 +3,9 @@
 /** A row as a file writes it: every cell is text, a list of texts, or null. */
 export type Cells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
+/** Of a cell that must hold a list. */
+export const notAList = `must be a JSON array of strings, like ["8-K","S-3"]`
+
 export interface Problem {
   readonly column: string
   readonly reason: string

@@ -1,13 +1,12 @@
 /** D31: how a new table takes the place of the old one, in one moment and with everything that hung on it. */
 import { Console, Effect, Schedule, Schema } from "effect"
-import { SqlClient, SqlError } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
+import { isLocked } from "../db/Database.ts"
 
 /** For how long the swap may stand in line for the table before it steps back and lets readers pass. */
 const swapPatience = "100ms"
 
 export class TableBusy extends Schema.TaggedError<TableBusy>()("TableBusy", { message: Schema.String }) {}
-
-const isLockTimeout = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError"
 
 const busy = (table: string) =>
   new TableBusy({
@@ -23,8 +22,8 @@ export const swap = Effect.fnUntraced(function* (table: string) {
     yield* sql`drop table ${sql("public")}.${sql(table)}`
     yield* sql`alter table ${sql("loading")}.${sql(table)} set schema public`
   })).pipe(
-    Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("50 millis"), times: 600 }),
-    Effect.mapError((error) => isLockTimeout(error) ? busy(table) : error),
+    Effect.retry({ while: isLocked, schedule: Schedule.spaced("50 millis"), times: 600 }),
+    Effect.mapError((error) => isLocked(error) ? busy(table) : error),
   )
 })
 

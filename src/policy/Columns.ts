@@ -6,6 +6,7 @@
 import { Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
 import { Day } from "./Dates.ts"
+import { symbol } from "./Tickers.ts"
 
 const tidy = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "" && text.trim() === text, {
@@ -24,7 +25,7 @@ export const text = (description: string) =>
     json: Schema.String.annotate({ description }),
   })
 
-const symbol = Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,16}$/, {
+const writtenSymbol = Schema.String.check(Schema.isPattern(symbol, {
   message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets",
 }))
 
@@ -32,7 +33,7 @@ const symbol = Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,16}$/, {
 export const ticker = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
     select: Schema.String,
-    insert: symbol.annotate({ title: "symbol", description, examples: [example] }),
+    insert: writtenSymbol.annotate({ title: "symbol", description, examples: [example] }),
     json: Schema.String.annotate({ description, examples: [example] }),
   })
 

@@ -2,7 +2,8 @@
 import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { setHeaders } from "./Exchange.ts"
 
-const symbol = /^[A-Z0-9.^-]{1,16}$/
+/** What a symbol is, wherever it is written. */
+export const symbol = /^[A-Z0-9.^-]{1,16}$/
 
 /** Only the letters of the alphabet of symbols: elsewhere an upper case can turn a look-alike into one of them. */
 const upperCase = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())

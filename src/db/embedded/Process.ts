@@ -8,7 +8,7 @@ export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresEr
   message: Schema.String,
 }) {}
 
-export const ownServer = "or set DATABASE_URL to a PostgreSQL 18 server of your own"
+export const ownServer = "or set DATABASE_URL to a PostgreSQL server of your own"
 
 /** The end of what initdb or the server said, without the long statements it quotes. */
 export const complaint = (said: string): string => {

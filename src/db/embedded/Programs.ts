@@ -86,7 +86,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** A folder for unfinished work; `openPlace` sweeps what a killed process left. */
+/** A folder for unfinished work; `openCluster` sweeps what a killed process left. */
 export const temporary = (place: Place) =>
   Effect.acquireRelease(
     Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: place.base, prefix: "tmp-" })),
