@@ -1,9 +1,11 @@
 /** Every endpoint, in one picture. */
 import { HttpApi, OpenApi } from "effect/http-api"
+import { Admission, Charged } from "./account/Admission.ts"
 import { Authentication } from "./account/Authentication.ts"
 import { Catalogue } from "./catalogue/Api.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
+import { Accounts } from "./v1/account/Api.ts"
 import { AfterhoursStats } from "./v1/afterhours-stats/Api.ts"
 import { DilutionData } from "./v1/dilution-data/Api.ts"
 import { FloatOutstandings } from "./v1/float-outstanding/Api.ts"
@@ -13,6 +15,7 @@ import { HistoricalTickers } from "./v1/historical-tickers/Api.ts"
 import { IntradayRunners } from "./v1/intraday-runners/Api.ts"
 import { NasdaqCompliance } from "./v1/nasdaq-compliance/Api.ts"
 import { News } from "./v1/news/Api.ts"
+import { Overviews } from "./v1/overview/Api.ts"
 import { Ownerships } from "./v1/ownership/Api.ts"
 import { PremarketStats } from "./v1/premarket-stats/Api.ts"
 import { PumpAndDumpTracker } from "./v1/pump-and-dump-tracker/Api.ts"
@@ -21,6 +24,7 @@ import { ResearchReports } from "./v1/research-reports/Api.ts"
 import { Screener } from "./v1/screener/Api.ts"
 import { SplitStatuses } from "./v1/split-status/Api.ts"
 import { TickerChanges } from "./v1/ticker-changes/Api.ts"
+import { Usages } from "./v1/usage/Api.ts"
 
 /** The first middleware is the innermost; each touches only what stands above it. */
 export class Api extends HttpApi.make("tickerline")
@@ -43,7 +47,10 @@ export class Api extends HttpApi.make("tickerline")
     Ownerships,
     Screener,
   )
+  .middleware(Charged)
+  .add(Overviews, Accounts, Usages)
   .prefix("/v1")
+  .middleware(Admission)
   .middleware(Authentication)
   .add(Catalogue)
   .middleware(Validation)

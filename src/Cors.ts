@@ -17,7 +17,11 @@ const exposedHeaders = [
   "Retry-After",
   "Sunset",
   "X-API-Version",
+  "X-Cost-Microdollars",
   "X-Dropped-Tickers",
+  "X-RateLimit-Limit",
+  "X-RateLimit-Remaining",
+  "X-RateLimit-Reset",
   "X-Request-Id",
 ]
 

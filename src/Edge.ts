@@ -2,7 +2,7 @@
  * What surrounds every response, whoever produced it (D12, D14): request id, version, the headers gathered in the
  * exchange; and the answers that no endpoint gives: 301, 400, 404, 405, preflight.
  */
-import { Context, Effect, Layer, Option, Predicate, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Endpoints from "./catalogue/Endpoints.ts"
@@ -123,15 +123,23 @@ const version = Effect.fnUntraced(function* (path: string) {
   )
 })
 
+/** A request that is run through for an estimate brings its exchange along. */
+const begin = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const given = yield* Exchange.Exchange
+  if (given.purpose === "estimate") return given
+  return Exchange.make({ id: requestId(request), target: request.url, began: yield* Clock.currentTimeMillis })
+})
+
 const Surroundings = HttpRouter.middleware(
   Effect.gen(function* () {
     const base = yield* BaseUrl
     Option.map(yield* Lifecycle.VersionLifecycle, Lifecycle.promised)
     return (served) =>
-      Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-        const exchange = Exchange.make(requestId(request), request.url)
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const exchange = yield* begin(request)
         const path = pathOf(request.url)
-        return Effect.flatMap(version(path), (gone) =>
+        return yield* Effect.flatMap(version(path), (gone) =>
           Option.match(early(request, path), {
             onSome: (answer) => Effect.andThen(announceEndpoint(path), answer),
             onNone: () => Option.getOrElse(gone, () => served),

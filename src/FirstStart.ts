@@ -1,6 +1,7 @@
 /** What a new embedded database is given, so that the first request has an answer: sample data and a demo key. */
 import { Effect, FileSystem, Option, Path, Redacted, Ref } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Accounts from "./account/Accounts.ts"
 import { hasher } from "./account/Key.ts"
 import * as Keys from "./account/Keys.ts"
 import { datasets } from "./load/Datasets.ts"
@@ -32,14 +33,18 @@ export const loadSamples = Effect.fnUntraced(function* (folder: string) {
   yield* Effect.logInfo(`Loaded sample data: real symbol changes, and a made-up market that is also in ${folder}.`)
 })
 
-const demo: Keys.Wanted = { account: "demo", tier: "ultimate", email: null, expires: null }
+const demo: Accounts.Wanted = { name: "demo", tier: "ultimate", email: null, prepaid: false }
 
 /** A key that somebody revoked stays so; a new one takes its place. */
 const isGood = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* hasher
   const digest = yield* hash(Redacted.make(key))
-  const found = yield* sql`select 1 from api_keys where key_hash = decode(${digest}, 'hex') and disabled_at is null`
+  const found = yield* sql`
+    select 1 from api_keys
+    where key_hash = decode(${digest}, 'hex') and revoked_at is null and disabled_at is null
+      and (expires_at is null or expires_at > now())
+  `
   return found.length > 0
 })
 
@@ -50,7 +55,8 @@ const demoKey = Effect.fnUntraced(function* (home: string) {
   const file = path.join(home, "demo-key")
   const kept = yield* Effect.option(fs.readFileString(file))
   if (Option.isSome(kept) && (yield* isGood(kept.value.trim()))) return kept.value.trim()
-  const key = yield* Keys.create(demo)
+  yield* Accounts.ensure(demo)
+  const key = yield* Keys.create({ account: demo.name, name: "demo", expires: null, endpoints: null })
   yield* fs.writeFileString(file, `${key}\n`, { mode: 0o600 })
   return key
 })

@@ -2,13 +2,20 @@
 import { Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Gate from "./account/Gate.ts"
 import * as KeyCheck from "./account/KeyCheck.ts"
+import { Metering } from "./account/Metering.ts"
+import { RateLimit } from "./account/RateLimit.ts"
 import { Api } from "./Api.ts"
 import * as Catalogue from "./catalogue/Http.ts"
+import * as Prices from "./catalogue/Prices.ts"
 import { Database } from "./db/Database.ts"
 import * as Edge from "./Edge.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
+import * as Proxies from "./Proxies.ts"
+import * as Traces from "./Traces.ts"
+import * as Account from "./v1/account/Http.ts"
 import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
 import * as DilutionData from "./v1/dilution-data/Http.ts"
 import * as FloatOutstanding from "./v1/float-outstanding/Http.ts"
@@ -18,6 +25,7 @@ import * as HistoricalTickers from "./v1/historical-tickers/Http.ts"
 import * as IntradayRunners from "./v1/intraday-runners/Http.ts"
 import * as NasdaqCompliance from "./v1/nasdaq-compliance/Http.ts"
 import * as News from "./v1/news/Http.ts"
+import * as Overview from "./v1/overview/Http.ts"
 import * as Ownership from "./v1/ownership/Http.ts"
 import * as PremarketStats from "./v1/premarket-stats/Http.ts"
 import * as PumpAndDumpTracker from "./v1/pump-and-dump-tracker/Http.ts"
@@ -26,6 +34,7 @@ import * as ResearchReports from "./v1/research-reports/Http.ts"
 import * as Screener from "./v1/screener/Http.ts"
 import * as SplitStatus from "./v1/split-status/Http.ts"
 import * as TickerChanges from "./v1/ticker-changes/Http.ts"
+import * as Usage from "./v1/usage/Http.ts"
 
 const Handlers = Layer.mergeAll(
   TickerChanges.layer,
@@ -45,17 +54,32 @@ const Handlers = Layer.mergeAll(
   HistoricalFloatPro.layer,
   Ownership.layer,
   Screener.layer,
+  Overview.layer,
+  Account.layer,
+  Usage.layer,
   Catalogue.layer,
 )
 
-const Policies = Layer.mergeAll(KeyCheck.layer, Validation.layer, Unexpected.layer, Lifecycle.layer)
+const Policies = Layer.mergeAll(
+  KeyCheck.layer,
+  Gate.admission,
+  Gate.charged,
+  Validation.layer,
+  Unexpected.layer,
+  Lifecycle.layer,
+)
+
+/** What an account's requests are counted, priced and recorded by. */
+const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer)
 
 /** Everything but the socket and the `SqlClient`. */
 const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
   Layer.provide(Policies),
+  Layer.provide(Accounting),
   Layer.provide(Database.layer),
   Layer.merge(Edge.layer),
+  Layer.merge(Proxies.layer),
 )
 
 /** The service on whatever socket `HttpServer` is; a path of any length finds the answer that it leads nowhere. */
@@ -67,4 +91,5 @@ export const layer = HttpRouter.serve(Routes, { disableLogger: true, disableList
       ignoreDuplicateSlashes: false,
     }),
   ),
+  Layer.provide(Traces.layer),
 )

@@ -3,10 +3,12 @@ import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Config, Console, Effect, Exit, Layer, Logger } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../package.json" with { type: "json" }
-import * as Keys from "./account/Command.ts"
+import * as Accounts from "./account/AccountsCommand.ts"
+import * as Keys from "./account/KeysCommand.ts"
+import { endpoints } from "./catalogue/Endpoints.ts"
 import { document } from "./catalogue/OpenApi.ts"
 import * as Connection from "./db/Connection.ts"
-import * as Migrations from "./db/Migrations.ts"
+import * as Database from "./db/Command.ts"
 import { explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
 import * as Samples from "./samples/Command.ts"
@@ -24,19 +26,6 @@ const serve = Command.make("serve", {}, () => Serve.serve).pipe(
   Command.provide(Layer.provide(Connection.layer("tickerline"), Serving)),
 )
 
-const migrate = Command.make(
-  "migrate",
-  {},
-  Effect.fnUntraced(function* () {
-    const applied = yield* Migrations.run
-    yield* Console.log(applied.length === 0 ? "Up to date." : applied.map(([id, name]) => `${id}_${name}`).join("\n"))
-  }),
-).pipe(
-  Command.withDescription("Apply the migrations that the database lacks, and print them"),
-  Command.withExamples([{ command: "npm run tickerline -- migrate", description: "Bring the schema up to date" }]),
-  Command.provide(Connection.layer("tickerline-command")),
-)
-
 const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(document, null, 2))).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document"),
   Command.withExamples([{
@@ -45,9 +34,21 @@ const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(doc
   }]),
 )
 
+const keyed = endpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
+
 const tickerline = Command.make("tickerline").pipe(
   Command.withDescription("Market-data API over PostgreSQL"),
-  Command.withSubcommands([serve, migrate, Load.load, Load.list, Samples.command, Keys.command, openapi]),
+  Command.withSubcommands([
+    serve,
+    Database.migrate,
+    Database.grant,
+    Load.load,
+    Load.list,
+    Samples.command,
+    Accounts.command,
+    Keys.command(keyed),
+    openapi,
+  ]),
 )
 
 const Logs = Layer.unwrap(Effect.map(

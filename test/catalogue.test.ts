@@ -59,8 +59,19 @@ const keyed = {
   ...everywhere,
   ...fromDatabase,
   "401": ["missing_api_key", "invalid_api_key", "api_key_disabled"],
-  "403": ["insufficient_tier"],
+  "403": ["insufficient_tier", "endpoint_not_allowed"],
+  "429": ["rate_limit_exceeded"],
 }
+/** D13, D27: what has a price may cost more than was paid. */
+const priced = { ...keyed, "402": ["insufficient_credits"] }
+const free = new Set([
+  "/estimate",
+  "/v1/account",
+  "/v1/account/api-keys",
+  "/v1/overview",
+  "/v1/usage",
+  "/v1/usage/daily",
+])
 
 layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
@@ -200,9 +211,28 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       for (const row of listOf(at(body, "results"))) {
         const path = String(at(row, "path"))
         if (path === "/v1/docs") continue
-        const expected = { ...(at(row, "tier") === null ? everywhere : keyed), ...special[path] }
+        const ofItsKind = at(row, "tier") === null ? everywhere : free.has(path) ? keyed : priced
+        const expected = { ...ofItsKind, ...special[path] }
         assert.deepStrictEqual(documented[path], expected, path)
       }
+    }))
+
+  it.effect("D28 /estimate documents the endpoints that have a price, and that it takes their parameters", () =>
+    Effect.gen(function* () {
+      const found = yield* operations
+      const estimate = found.find(({ path }) => path === "/estimate")?.operation
+      const [endpoint, ...more] = listOf(at(estimate, "parameters"))
+      const named = listOf(at(endpoint, "schema", "enum"))
+      assert.deepInclude(endpoint, { name: "endpoint", in: "query", required: true })
+      assert.deepStrictEqual(
+        named,
+        found.filter(({ operation }) => at(operation, "responses", "402") !== undefined).map(({ path }) => path),
+      )
+      assert.strictEqual(more.length, 1)
+      assert.deepInclude(more[0], { name: "parameters", in: "query", style: "form", explode: true })
+      assert.notStrictEqual(at(more[0], "required"), true)
+      assert.strictEqual(at(more[0], "schema", "type"), "object")
+      assert.match(String(at(more[0], "description")), /the request's own parameters/i)
     }))
 
   it.effect("§7.1 D11 every documented error is an object of error and request_id", () =>
@@ -220,6 +250,17 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
           }
         }
       }
+    }))
+
+  it.effect("§7.1 D11 every documented error says whom its message is for", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const errors = entriesOf(at(spec, "components", "schemas")).flatMap(([name, schema]) => {
+        const message = at(schema, "properties", "error", "properties", "message")
+        return message === undefined ? [] : [{ name, description: at(message, "description") }]
+      })
+      assert.isAtLeast(errors.length, 14)
+      assert.deepStrictEqual(errors.filter(({ description }) => typeof description !== "string"), [])
     }))
 
   it.effect("§9.3 no response is closed to new fields: a client made from the document must ignore unknown ones", () =>

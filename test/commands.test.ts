@@ -1,7 +1,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Context, Data, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { Clock, Context, Data, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -83,10 +83,100 @@ const failed = (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
   assert.strictEqual(ended.out, "")
 }
 
+/** As `failed`, and one line says it all. */
+const refused = (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
+  failed(ended, ...said)
+  assert.match(ended.err, /^tickerline: [^\n]+\n$/)
+}
+
 /** The database of another program, as `DATABASE_URL` names it. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/DatabaseUrl") {
   static readonly layer = Layer.effect(DatabaseUrl, Effect.map(Service.ownDatabase, (url) => Redacted.value(url)))
 }
+
+/** Whatever commands of accounts and keys may change; a request changes only when something was used last. */
+const books = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql`
+    select (select jsonb_agg(to_jsonb(a) - 'last_charged_at' order by account_id) from accounts as a) as accounts,
+      (select jsonb_agg(to_jsonb(k) - 'last_used_at' order by key_id) from api_keys as k) as keys,
+      (select jsonb_agg(to_jsonb(c) order by credit_id) from credits as c) as credits
+  `
+})
+
+const nothing: Ended = { code: null, out: "", err: "" }
+
+/** Mistakes, each with what must be said of it; whatever is tried, nothing is changed. */
+const mistaken = Effect.fnUntraced(function* (
+  tried: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]>,
+  check: (ended: Ended, said: RegExp) => void,
+) {
+  const environment = { DATABASE_URL: yield* DatabaseUrl }
+  const before = yield* books
+  const ended = yield* Effect.forEach(tried, ([args]) => run(args, environment), { concurrency: 3 })
+  for (const [index, [, said]] of tried.entries()) check(ended[index] ?? nothing, said)
+  assert.deepStrictEqual(yield* books, before)
+})
+
+/** A table that was printed: its header, and its rows by the first cell. */
+const table = (out: string) => {
+  const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.split("\t"))
+  return { header, rows: new Map(rows.map((cells) => [cells[0], cells])) }
+}
+
+/** What `keys create` and `keys rotate` print. */
+const keyIn = (ended: Ended) => {
+  const out = succeeded(ended)
+  assert.match(out, /^tl_live_[0-9A-Za-z]{38}\n$/)
+  return out.trim()
+}
+
+const rowOf = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const hash = createHash("sha256").update(key).digest("hex")
+  const [row] = yield* sql<{
+    readonly id: string
+    readonly account: string
+    readonly name: string
+    readonly endpoints: ReadonlyArray<string> | null
+    readonly expires_at: Date | null
+  }>`
+    select key_id::text as id, accounts.name as account, api_keys.name, endpoints, expires_at
+    from api_keys join accounts using (account_id) where key_hash = decode(${hash}, 'hex')
+  `
+  if (row === undefined) return yield* Effect.die(new Error("the key is not stored"))
+  return row
+})
+
+/** A role of PostgreSQL that may log in and, to begin with, nothing else; gone at the end. */
+const newRole = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const name = `serving ${SecureRandom.uuidV7Unsafe()}`
+  yield* Effect.acquireRelease(
+    sql.unsafe(`create role "${name}" login password 'hunter2'`),
+    () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by "${name}"`), sql.unsafe(`drop role "${name}"`))),
+  )
+  const url = new URL(yield* DatabaseUrl)
+  url.username = encodeURIComponent(name)
+  url.password = "hunter2"
+  return { name, url: url.href }
+})
+
+const target = "/v1/ticker-changes?ticker=AAA"
+
+const statusOf = (key: string, path = target) => Effect.map(ask(path, { key }), ({ status }) => status)
+
+/** Real milliseconds until the key is answered so; at most five seconds. */
+const until = Effect.fnUntraced(function* (key: string, status: number) {
+  const start = yield* Clock.currentTimeMillis
+  yield* Effect.repeat(statusOf(key), {
+    until: (seen) => seen === status,
+    schedule: Schedule.spaced("20 millis"),
+    times: 250,
+  })
+  assert.strictEqual(yield* statusOf(key), status)
+  return (yield* Clock.currentTimeMillis) - start
+})
 
 const TestLayer = Service.layerOver(
   Layer.unwrap(
@@ -137,7 +227,25 @@ const freePort = Effect.callback<number>((resume) => {
 
 const changesFile = "old_ticker,new_ticker,effective_date,status\nAAA,BBB,2025-01-02,confirmed\n"
 
-const commands = ["serve", "migrate", "load", "keys", "keys create", "keys list", "keys revoke", "openapi"]
+const commands = [
+  "serve",
+  "migrate",
+  "grant",
+  "load",
+  "accounts",
+  "accounts create",
+  "accounts list",
+  "accounts credit",
+  "accounts set-tier",
+  "keys",
+  "keys create",
+  "keys list",
+  "keys rotate",
+  "keys disable",
+  "keys enable",
+  "keys revoke",
+  "openapi",
+]
 
 const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["PORT", "http", /number|integer/],
@@ -172,7 +280,7 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<Ended>>()("
 }
 
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
-  it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells its columns", () =>
+  it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells columns", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -208,7 +316,6 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
   it.effect("README, command line: what cannot be understood exits 1 and says what, on standard error alone", () =>
     Effect.gen(function* () {
-      const url = yield* DatabaseUrl
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
         [["bogus"], /bogus/],
         [["serve", "--bogus"], /--bogus/],
@@ -220,10 +327,30 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
           ["keys", "create", "--account", "a", "--tier", "pro", "--expires", "2027-02-30"],
           /--expires.*2027-02-30.*YYYY-MM-DD/,
         ],
+        [["keys", "create", "--tier", "pro"], /--account/],
+        [["keys", "create", "--account", "a", "--endpoint", "/v1/nowhere"], /--endpoint.*nowhere.*\/v1\/news/s],
+        [["keys", "create", "--account", "a", "--endpoint", "/endpoints"], /--endpoint.*\/endpoints/],
+        [["keys", "create", "--account", "a", "--name", " a"], /--name.*white space/s],
         [["keys", "revoke", "seven"], /seven/],
+        [["keys", "enable", "1.5"], /1\.5/],
+        [["keys", "disable"], /id/],
+        ...["24", "-1h", "1.5h", "1w"].map((grace) =>
+          [["keys", "rotate", "1", `--grace=${grace}`], /--grace.*30m, 24h or 7d/s] as const
+        ),
+        [["accounts", "create", "a"], /--tier/],
+        [["accounts", "create", "--tier", "pro"], /name/],
+        [["accounts", "create", "a", "--tier", "gold"], /--tier.*gold.*basic.*pro.*ultimate/],
+        [["accounts", "create", "", "--tier", "pro"], /name.*empty/s],
+        [["accounts", "create", "a\nb", "--tier", "pro"], /name.*control/s],
+        [["accounts", "set-tier", "a", "gold"], /gold.*basic.*pro.*ultimate/],
+        [["accounts", "credit", "a"], /--usd/],
+        ...["0", "-0.000000", "1.0000001", "abc", "", "1e3", ".5", "1234567890"].map((usd) =>
+          [["accounts", "credit", "a", `--usd=${usd}`], /--usd.*six decimals/s] as const
+        ),
+        [["accounts", "credit", "a", "--usd", "5", "--reference", ""], /--reference.*empty/s],
+        [["grant"], /role/],
       ]
-      const ended = yield* Effect.forEach(cases, ([args]) => run(args, { DATABASE_URL: url }), { concurrency: 3 })
-      for (const [index, [, said]] of cases.entries()) failed(ended[index] ?? { code: null, out: "", err: "" }, said)
+      yield* mistaken(cases, failed)
     }))
 
   it.effect("D2 keys create prints the key alone, and what is stored does not tell it", () =>
@@ -239,7 +366,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const key = out.trim()
       const [row] = yield* sql<Record<string, unknown>>`
         select to_jsonb(k) - 'key_hash' || to_jsonb(a) as stored, encode(key_hash, 'hex') as hash
-        from api_keys as k join accounts as a using (account_id) where name = 'acme'
+        from api_keys as k join accounts as a using (account_id) where a.name = 'acme'
       `
       assert.strictEqual(row?.["hash"], createHash("sha256").update(key).digest("hex"))
       assert.strictEqual(at(row, "stored", "key_hint"), key.slice(0, 12))
@@ -258,26 +385,417 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         environment,
       )
       const key = succeeded(made).trim()
-      const [{ id } = { id: "" }] = yield* sql<{ readonly id: string }>`
-        select key_id::text as id from api_keys join accounts using (account_id) where name = 'lister'
-      `
+      const { id } = yield* rowOf(key)
       const listed = Effect.map(run(["keys", "list"], environment), (ended) => {
-        const [header = "", ...lines] = succeeded(ended).trimEnd().split("\n").map((line) => line.split("\t"))
-        assert.strictEqual(header[0], "id")
-        assert.notInclude(JSON.stringify(lines), key.slice(12))
-        return lines.filter(([first]) => first === id)
+        const out = succeeded(ended)
+        const { header, rows } = table(out)
+        assert.deepStrictEqual(header, [
+          "id",
+          "account",
+          "tier",
+          "name",
+          "hint",
+          "status",
+          "created",
+          "expires (UTC)",
+          "last used (UTC)",
+          "endpoints",
+        ])
+        assert.notInclude(out, key.slice(12))
+        assert.deepStrictEqual(Array.from(rows.values()).filter((row) => row.length !== header.length), [])
+        return rows
       })
-      const [before] = yield* listed
-      assert.deepStrictEqual(before?.slice(0, 5), [id, "lister", "basic", key.slice(0, 12), "active"])
-      // The last day on which it works, as it was given.
-      assert.strictEqual(before?.[6], "2099-12-31")
+      const before = (yield* listed).get(id)
+      assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
+      // Midnight after the last day in New York, where it is winter.
+      assert.deepStrictEqual(before?.slice(7), ["2100-01-01 05:00:00", "-", "all"])
+      assert.strictEqual(yield* statusOf(key), 200)
+      yield* Effect.repeat(listed, {
+        until: (rows) => rows.get(id)?.[8] !== "-",
+        schedule: Schedule.spaced("20 millis"),
+        times: 50,
+      })
+      assert.match((yield* listed).get(id)?.[8] ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
       assert.match(succeeded(yield* run(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
-      const [after] = yield* listed
-      assert.strictEqual(after?.[4], "disabled")
-      const answer = yield* ask("/v1/ticker-changes?ticker=AAA", { key })
+      assert.strictEqual((yield* listed).get(id)?.[5], "disabled")
+      assert.isBelow(yield* until(key, 401), 1000)
+      const answer = yield* ask(target, { key })
       assert.deepStrictEqual([answer.status, at(answer.body, "error", "code")], [401, "api_key_disabled"])
-      failed(yield* run(["keys", "revoke", "987654"], environment), /987654/)
+      yield* sql`update api_keys set revoked_at = null, expires_at = now() where key_id = ${id}::text::bigint`
+      assert.strictEqual((yield* listed).get(id)?.[5], "expired")
     }))
+
+  it.effect("README, keys: a key of some endpoints opens these and no others, and the list tells so", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const paths = ["/v1/news", "/v1/ticker-changes"]
+      const key = keyIn(
+        yield* run([
+          "keys",
+          "create",
+          "--account",
+          "limited",
+          "--tier",
+          "pro",
+          "--name",
+          "the news",
+          ...paths.flatMap((path) => ["--endpoint", path]),
+        ], environment),
+      )
+      const { id } = yield* rowOf(key)
+      const row = table(succeeded(yield* run(["keys", "list"], environment))).rows.get(id)
+      assert.deepStrictEqual([row?.[3], row?.[9]], ["the news", paths.join(",")])
+      for (const path of paths) assert.strictEqual(yield* statusOf(key, `${path}?ticker=AAA`), 200)
+      const { body, status } = yield* ask("/v1/screener", { key })
+      assert.strictEqual(status, 403)
+      assert.deepStrictEqual(at(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
+      // The account is there now: another key of it needs no tier, and opens everything that the account may see.
+      const other = keyIn(yield* run(["keys", "create", "--account", "limited"], environment))
+      assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
+      assert.deepStrictEqual(yield* rowOf(other), {
+        ...yield* rowOf(other),
+        account: "limited",
+        name: "default",
+        endpoints: null,
+        expires_at: null,
+      })
+    }))
+
+  it.effect("README, keys: keys create without a tier makes no account, with one it changes the account's tier", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      yield* mistaken([[["keys", "create", "--account", "nobody"], /no account nobody.*accounts list/]], refused)
+      const first = keyIn(yield* run(["keys", "create", "--account", "riser", "--tier", "basic"], environment))
+      assert.strictEqual(yield* statusOf(first, "/v1/research-reports"), 403)
+      const again = ["keys", "create", "--account", "riser", "--tier", "ultimate", "--email", "other@riser.example"]
+      const second = keyIn(yield* run(again, environment))
+      for (const key of [first, second]) {
+        const seen = statusOf(key, "/v1/research-reports")
+        yield* Effect.repeat(seen, {
+          until: (status) => status === 200,
+          schedule: Schedule.spaced("20 millis"),
+          times: 50,
+        })
+        assert.strictEqual(yield* seen, 200)
+      }
+      const { rows } = table(succeeded(yield* run(["accounts", "list"], environment)))
+      const accounts = Array.from(rows.values()).filter(([, name]) => name === "riser")
+      const [row = [], ...others] = accounts
+      assert.deepStrictEqual(others, [])
+      assert.deepStrictEqual(row.slice(1, 4), ["riser", "ultimate", "billed later"])
+      // The address is that of an account that is made.
+      assert.deepStrictEqual(row.slice(5), ["2", "-"])
+    }))
+
+  it.effect("README, keys: a rotated key works until its grace is over, and the new one is like it", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const made = (account: string, ...more: ReadonlyArray<string>) =>
+        Effect.map(run(["keys", "create", "--account", account, "--tier", "basic", ...more], environment), keyIn)
+      const rotated = (id: string, ...more: ReadonlyArray<string>) =>
+        Effect.map(run(["keys", "rotate", id, ...more], environment), keyIn)
+      const limits = ["--name", "turning", "--endpoint", "/v1/ticker-changes", "--expires", "2099-06-30"]
+
+      const old = yield* made("turner", ...limits)
+      const before = yield* rowOf(old)
+      const began = yield* Clock.currentTimeMillis
+      const next = yield* rotated(before.id, "--grace", "24h")
+      assert.notStrictEqual(next, old)
+      const { id: nextId, ...fresh } = yield* rowOf(next)
+      const { id: _, ...like } = before
+      assert.notStrictEqual(nextId, before.id)
+      assert.deepStrictEqual(fresh, like)
+      // For a day and no longer, whatever it was made for.
+      const { expires_at: ends, ...kept } = yield* rowOf(old)
+      assert.deepStrictEqual({ ...kept, expires_at: before.expires_at }, before)
+      const grace = (ends?.getTime() ?? 0) - began
+      assert.isAtLeast(grace, 86_400_000 - 1000)
+      assert.isBelow(grace, 86_400_000 + 60_000)
+      for (const key of [old, next]) {
+        assert.strictEqual(yield* statusOf(key), 200)
+        assert.strictEqual(yield* statusOf(key, "/v1/news"), 403)
+      }
+
+      // Without grace it stops at once.
+      const last = yield* rotated(nextId)
+      assert.isBelow(yield* until(next, 401), 1000)
+      assert.strictEqual(at((yield* ask(target, { key: next })).body, "error", "code"), "api_key_disabled")
+      assert.strictEqual(yield* statusOf(last), 200)
+      assert.strictEqual(yield* statusOf(old), 200)
+
+      // Grace never makes a key live longer than it would have.
+      const short = yield* made("turner", "--expires", "2099-06-30")
+      const { expires_at, id } = yield* rowOf(short)
+      const endless = yield* rotated(id, "--grace", "99999d")
+      assert.deepStrictEqual((yield* rowOf(short)).expires_at, expires_at)
+      assert.deepStrictEqual((yield* rowOf(endless)).expires_at, expires_at)
+
+      // One without an end has one now, and its successor none.
+      const open = yield* made("turner")
+      const successor = yield* rotated((yield* rowOf(open)).id, "--grace", "2s")
+      assert.isNotNull((yield* rowOf(open)).expires_at)
+      assert.isNull((yield* rowOf(successor)).expires_at)
+      yield* until(open, 401)
+      assert.strictEqual(yield* statusOf(successor), 200)
+    }))
+
+  it.effect("README, keys: a disabled key can be enabled again, and a revoked one cannot", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const key = keyIn(yield* run(["keys", "create", "--account", "switched", "--tier", "basic"], environment))
+      const { id } = yield* rowOf(key)
+      const told = (verb: string) => Effect.map(run(["keys", verb, id], environment), succeeded)
+      const status = Effect.map(
+        run(["keys", "list"], environment),
+        (ended) => table(succeeded(ended)).rows.get(id)?.[5],
+      )
+      assert.strictEqual(yield* statusOf(key), 200)
+      assert.strictEqual(yield* told("disable"), `Key ${id} is disabled.\n`)
+      assert.isBelow(yield* until(key, 401), 1000)
+      assert.strictEqual(yield* status, "disabled")
+      yield* mistaken([[["keys", "rotate", id], new RegExp(`Key ${id} is not active`)]], refused)
+      // Said twice it is so once.
+      assert.strictEqual(yield* told("disable"), `Key ${id} is disabled.\n`)
+      assert.strictEqual(yield* told("enable"), `Key ${id} is enabled.\n`)
+      assert.isBelow(yield* until(key, 200), 1000)
+      assert.strictEqual(yield* status, "active")
+      assert.strictEqual(yield* told("enable"), `Key ${id} is enabled.\n`)
+      assert.strictEqual(yield* told("revoke"), `Key ${id} is revoked.\n`)
+      assert.isBelow(yield* until(key, 401), 1000)
+      yield* mistaken([
+        [["keys", "enable", id], new RegExp(`Key ${id} was revoked.*for good`)],
+        [["keys", "rotate", id], new RegExp(`Key ${id} is not active`)],
+        [["keys", "rotate", id, "--grace", "7d"], new RegExp(`Key ${id} is not active`)],
+      ], refused)
+      assert.strictEqual(yield* statusOf(key), 401)
+    }))
+
+  it.effect("README, keys: a key that was put aside and then revoked is left as it is, whatever is tried", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const key = keyIn(yield* run(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
+      const { id } = yield* rowOf(key)
+      for (const verb of ["disable", "revoke"]) succeeded(yield* run(["keys", verb, id], environment))
+      yield* mistaken([[["keys", "enable", id], new RegExp(`Key ${id} was revoked`)]], refused)
+    }))
+
+  it.effect("README, keys: an id that is none is named, and nothing is changed", () =>
+    mistaken(
+      ["rotate", "disable", "enable", "revoke"].flatMap((verb) =>
+        ["987654", "99999999999"].map((id) => [["keys", verb, id], new RegExp(`no key ${id}\\b.*keys list`)] as const)
+      ),
+      refused,
+    ))
+
+  it.effect("README, accounts: create, list and set-tier", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const created = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+        const out = succeeded(yield* run(["accounts", "create", ...args], environment))
+        assert.match(out, /^Account [^\n]+\n$/)
+        return out
+      })
+      assert.include(
+        yield* created("two words", "--tier", "pro", "--email", "ops@two.example", "--prepaid"),
+        `keys create --account "two words"`,
+      )
+      yield* created("plain", "--tier", "basic")
+      const listed = Effect.map(run(["accounts", "list"], environment), (ended) => {
+        const { header, rows } = table(succeeded(ended))
+        assert.deepStrictEqual(header, ["id", "name", "tier", "balance (USD)", "last charged (UTC)", "keys", "email"])
+        return (name: string) => Array.from(rows.values()).find((row) => row[1] === name)?.slice(2)
+      })
+      const before = yield* listed
+      assert.deepStrictEqual(before("two words"), ["pro", "0.000000", "-", "0", "ops@two.example"])
+      assert.deepStrictEqual(before("plain"), ["basic", "billed later", "-", "0", "-"])
+      yield* mistaken([
+        [["accounts", "create", "plain", "--tier", "ultimate"], /account plain already.*[Nn]othing was changed/],
+        [["accounts", "create", "two words", "--tier", "pro", "--prepaid"], /account two words already/],
+        [["accounts", "set-tier", "nobody", "pro"], /no account nobody.*accounts list/],
+      ], refused)
+
+      const key = keyIn(yield* run(["keys", "create", "--account", "plain"], environment))
+      const reports = statusOf(key, "/v1/research-reports")
+      assert.strictEqual(yield* reports, 403)
+      const set = yield* run(["accounts", "set-tier", "plain", "ultimate"], environment)
+      assert.strictEqual(succeeded(set), "The tier of plain is ultimate.\n")
+      const start = yield* Clock.currentTimeMillis
+      yield* Effect.repeat(reports, {
+        until: (status) => status === 200,
+        schedule: Schedule.spaced("20 millis"),
+        times: 200,
+      })
+      assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
+      const [tier, balance, , ...rest] = (yield* listed)("plain") ?? []
+      assert.deepStrictEqual([tier, balance, ...rest], ["ultimate", "billed later", "1", "-"])
+    }))
+
+  it.effect("D27 README, accounts: credit adds exactly what was paid, once, and may take off", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      succeeded(yield* run(["accounts", "create", "payer", "--tier", "basic", "--prepaid"], environment))
+      const key = keyIn(yield* run(["keys", "create", "--account", "payer"], environment))
+      const other = yield* run(["accounts", "create", "other payer", "--tier", "basic"], environment)
+      succeeded(other)
+      assert.strictEqual(yield* statusOf(key), 402)
+
+      const credited = (...args: ReadonlyArray<string>) =>
+        Effect.map(run(["accounts", "credit", ...args], environment), succeeded)
+      const balance = (amount: string) => `The balance of payer is ${amount} USD.\n`
+      // 0.1 and 0.2 are where floats go wrong, and so is a microdollar beside a billion of dollars.
+      const steps: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
+        [["--usd", "0.1"], "0.100000"],
+        [["--usd", "0.2", "--reference", "invoice-1"], "0.300000"],
+        [["--usd", "999999999.999999"], "1000000000.299999"],
+        [["--usd=-999999999.999999", "--reference", "mistake"], "0.300000"],
+        [["--usd=-5"], "-4.700000"],
+        [["--usd", "0.000001"], "-4.699999"],
+        [["--usd", "4.199999", "--reference", "invoice-2"], "-0.500000"],
+        [["--usd", "25.5"], "25.000000"],
+      ]
+      for (const [args, left] of steps) assert.strictEqual(yield* credited("payer", ...args), balance(left))
+      yield* mistaken([
+        [
+          ["accounts", "credit", "payer", "--usd", "0.2", "--reference", "invoice-1"],
+          /payer was credited for invoice-1/,
+        ],
+        [["accounts", "credit", "payer", "--usd", "7", "--reference", "invoice-1"], /[Nn]othing was changed/],
+        [["accounts", "credit", "nobody", "--usd", "7"], /no account nobody.*accounts list/],
+        [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
+      ], refused)
+
+      // A reference is one of an account's, and who was billed later pays in advance from then on.
+      assert.strictEqual(
+        yield* credited("other payer", "--usd", "1", "--reference", "invoice-1"),
+        "The balance of other payer is 1.000000 USD.\n",
+      )
+      const kept = yield* sql`
+        select amount_microdollars::text as amount, reference from credits join accounts using (account_id)
+        where name = 'payer' order by credit_id
+      `
+      assert.deepStrictEqual(kept, [
+        { amount: "100000", reference: null },
+        { amount: "200000", reference: "invoice-1" },
+        { amount: "999999999999999", reference: null },
+        { amount: "-999999999999999", reference: "mistake" },
+        { amount: "-5000000", reference: null },
+        { amount: "1", reference: null },
+        { amount: "4199999", reference: "invoice-2" },
+        { amount: "25500000", reference: null },
+      ])
+
+      // What it pays for then is taken off, exactly.
+      assert.isBelow(yield* until(key, 200), 1000)
+      const recorded = sql<{ readonly answers: number; readonly left: string; readonly cost: string }>`
+        select balance_microdollars::text as left, count(*)::int as answers, sum(cost_microdollars)::text as cost
+        from usage join accounts using (account_id) where name = 'payer' and status_code = 200
+        group by balance_microdollars
+      `
+      const [row] = yield* Effect.repeat(recorded, {
+        until: ([row]) => row?.answers === 2,
+        schedule: Schedule.spaced("20 millis"),
+        times: 200,
+      })
+      assert.strictEqual(row?.answers, 2)
+      assert.isAbove(Number(row?.cost), 0)
+      assert.strictEqual(Number(row?.left), 25_000_000 - Number(row?.cost))
+      const { rows } = table(succeeded(yield* run(["accounts", "list"], environment)))
+      const [, , , left, charged] = Array.from(rows.values()).find(([, name]) => name === "payer") ?? []
+      assert.strictEqual(left, `24.${String(row?.left).slice(2)}`)
+      assert.match(charged ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+    }))
+
+  it.effect("D27 README, accounts: a payment that is credited by several at once is credited once", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      succeeded(yield* run(["accounts", "create", "hurried", "--tier", "basic"], environment))
+      const ended = yield* Effect.all(
+        Array.from(
+          { length: 4 },
+          () => run(["accounts", "credit", "hurried", "--usd", "3", "--reference", "once"], environment),
+        ),
+        { concurrency: 4 },
+      )
+      const good = ended.filter(({ code }) => code === 0)
+      assert.deepStrictEqual(good.map(succeeded), ["The balance of hurried is 3.000000 USD.\n"])
+      for (const one of ended) if (!good.includes(one)) refused(one, /hurried was credited for once before/)
+      const [row] = yield* sql`select balance_microdollars::text as balance from accounts where name = 'hurried'`
+      assert.deepStrictEqual(row, { balance: "3000000" })
+    }))
+
+  it.effect("README, roles: grant lets a role serve, and do nothing more", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const owner = yield* DatabaseUrl
+      const { name, url } = yield* newRole
+      const own = { DATABASE_URL: url }
+
+      // Before, it may not even look.
+      refused(yield* run(["keys", "list"], own), /permission denied|may not/)
+      const granted = succeeded(yield* run(["grant", name], { DATABASE_URL: owner }))
+      assert.match(granted, new RegExp(`^${name} may serve[^\\n]*\\n$`))
+      assert.strictEqual(succeeded(yield* run(["grant", name], { DATABASE_URL: owner })), granted)
+
+      assert.strictEqual(succeeded(yield* run(["migrate"], own)), "Up to date.\n")
+      const port = yield* freePort
+      const running = yield* start(["serve"], { ...own, PORT: String(port) })
+      yield* saying(running, /keys create/)
+      const { basic } = yield* Service.TestKeys
+      const base = `http://127.0.0.1:${port}`
+      assert.strictEqual((yield* get(`${base}/health/ready`)).status, 200)
+      assert.strictEqual((yield* get(`${base}${target}`, { "X-API-Key": basic })).status, 200)
+      const { code, err } = yield* end(running, "SIGTERM")
+      assert.strictEqual(code, 0)
+      assert.notMatch(err, /permission denied/)
+      const used = yield* sql`
+        select endpoint, status_code::int from usage join accounts using (account_id) where name = 'test basic'
+          and requested_at >= (select max(requested_at) from usage)
+      `
+      assert.deepStrictEqual(used, [{ endpoint: "/v1/ticker-changes", status_code: 200 }])
+
+      const file = yield* written("granted.csv", changesFile)
+      const id = (yield* rowOf(basic)).id
+      const before = yield* books
+      const forbidden: ReadonlyArray<ReadonlyArray<string>> = [
+        ["accounts", "create", "mine", "--tier", "ultimate"],
+        ["accounts", "set-tier", "test basic", "ultimate"],
+        ["accounts", "credit", "test basic", "--usd", "1000"],
+        ["keys", "create", "--account", "test basic"],
+        ["keys", "rotate", id],
+        ["keys", "revoke", id],
+        ["keys", "disable", id],
+        ["load", "ticker-changes", file],
+      ]
+      const ended = yield* Effect.forEach(forbidden, (args) => run(args, own), { concurrency: 3 })
+      for (const [index, args] of forbidden.entries()) {
+        const one = ended[index] ?? nothing
+        assert.strictEqual(one.code, 1, args.join(" "))
+        failed(one, /permission denied|must be owner|no privileges/)
+        assert.notInclude(one.err, "hunter2")
+      }
+      assert.deepStrictEqual(yield* books, before)
+    }))
+
+  it.effect("README, roles: who may not grant is told so, and no role is said to serve that cannot", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [serving, other] = [yield* newRole, yield* newRole]
+      succeeded(yield* run(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
+      refused(
+        yield* run(["grant", other.name], { DATABASE_URL: serving.url }),
+        /may not|permission denied|no privileges/,
+      )
+      const may = yield* sql`select has_table_privilege(${other.name}, 'accounts', 'select') as may`
+      assert.deepStrictEqual(may, [{ may: false }])
+    }))
+
+  it.effect("README, roles: grant to a role that is not there tells how to make it", () =>
+    mistaken([
+      [["grant", "nobody there"], /no role nobody there.*create role "nobody there" login password/],
+      [["grant", `"; drop table accounts; --`], /no role "; drop table accounts; --\. .*create role """; drop table/],
+    ], refused))
 
   it.effect("README, command line: an account name that cannot be is refused in words", () =>
     Effect.gen(function* () {

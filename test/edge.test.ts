@@ -6,6 +6,7 @@ import { SqlClient } from "effect/sql"
 import { TestConsole } from "effect/testing"
 import { type IncomingHttpHeaders, request } from "node:http"
 import { connect, createServer } from "node:net"
+import * as Accounts from "../src/account/Accounts.ts"
 import { Home } from "../src/db/Connection.ts"
 import { client } from "../src/db/Database.ts"
 import { serve } from "../src/Serve.ts"
@@ -100,8 +101,19 @@ const assertError = (answer: Wire, status: number, code: string) => {
 /** What belongs to one answer alone, or to the way in which its body was sent. */
 const ofOneAnswer = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
 
-const withoutIds = (headers: IncomingHttpHeaders) =>
+const comparable = (headers: IncomingHttpHeaders) =>
   Object.entries(headers).filter(([name]) => !ofOneAnswer.has(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
+
+/** What goes on counting from one answer to the next (D18), and what only data cost (D27). */
+const counts = new Set(["x-cost-microdollars", "x-ratelimit-remaining", "x-ratelimit-reset"])
+
+const names = (headers: IncomingHttpHeaders) => comparable(headers).map(([name]) => name)
+
+const uncounted = (headers: IncomingHttpHeaders) => comparable(headers).filter(([name]) => !counts.has(name))
+
+const assertCounted = ({ headers }: Wire) => {
+  for (const name of [...counts, "x-ratelimit-limit"]) assert.match(String(headers[name]), /^\d+$/, name)
+}
 
 const deprecation = ["deprecation", "link"] as const
 
@@ -133,6 +145,9 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   it.effect("§9.1.2 D14 every response carries X-API-Version and X-Request-Id, whatever its status", () =>
     Effect.gen(function* () {
       yield* insert("ticker_changes", ...competing)
+      yield* Accounts.create({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
+      const poor = { key: yield* Service.keyFor("edge prepaid", "basic") }
+      const narrow = { key: yield* Service.keyFor("edge narrow", "basic", { endpoints: ["/v1/news"] }) }
       const cases: ReadonlyArray<readonly [number, string, Options]> = [
         [200, "/endpoints", { key: null }],
         [200, "/v1/docs", { key: null }],
@@ -152,6 +167,13 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         [400, "/%FF", { method: "OPTIONS" }],
         [401, "/v1/intraday-runners", { key: null }],
         [401, "/v1/historical-tickers", { key: null, method: "HEAD" }],
+        [200, "/v1/account", {}],
+        [200, "/estimate?endpoint=/v1/news", {}],
+        [402, "/v1/intraday-runners", poor],
+        [402, "/v1/intraday-runners", { ...poor, method: "HEAD" }],
+        [403, "/v1/research-reports", {}],
+        [403, "/v1/intraday-runners", narrow],
+        [403, "/v1/intraday-runners", { ...narrow, method: "HEAD" }],
         [404, "/nowhere", {}],
         [404, "/nowhere", { method: "HEAD" }],
         [404, "/nowhere", { method: "DELETE" }],
@@ -427,19 +449,36 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     "/v1/ticker-changes?ticker=EDGA",
     "/v1/historical-tickers?ticker=NONE",
     "/v1/intraday-runners?page=0",
+    "/v1/research-reports",
+    "/v1/account",
+    "/v1/usage?requested_at_to=2020-01-01",
+    "/estimate?endpoint=/v1/ticker-changes&ticker=EDGZ",
+    "/estimate?endpoint=/v1/ticker-changes&ticker=EDGA",
+    "/estimate?endpoint=/v1/intraday-runners&page=0",
+    "/estimate?endpoint=/v1/research-reports",
+    "/estimate",
     "/enterprise/v1/news?a=b",
     "/nowhere",
     "/%FF",
-  ])("D10 HEAD has the status and headers of GET and no body: %s", (path) =>
-    Effect.gen(function* () {
-      for (const options of [{}, { key: null }]) {
-        const get = yield* send(path, options)
-        const head = yield* send(path, { ...options, method: "HEAD" })
-        assert.strictEqual(head.status, get.status)
-        assert.strictEqual(head.text, "")
-        assert.deepStrictEqual(withoutIds(head.headers), withoutIds(get.headers))
-      }
-    }))
+  ])(
+    "D10 D18 D27 HEAD has the status and headers of GET, but for those that count, and no body: %s",
+    (path) =>
+      Effect.gen(function* () {
+        for (const options of [{}, { key: null }]) {
+          const get = yield* send(path, options)
+          const head = yield* send(path, { ...options, method: "HEAD" })
+          assert.strictEqual(head.status, get.status)
+          assert.strictEqual(head.text, "")
+          assert.deepStrictEqual(names(head.headers), names(get.headers))
+          assert.deepStrictEqual(uncounted(head.headers), uncounted(get.headers))
+          if (head.headers["x-cost-microdollars"] !== undefined) {
+            assertCounted(get)
+            assertCounted(head)
+            assert.strictEqual(head.headers["x-cost-microdollars"], "0")
+          }
+        }
+      }),
+  )
 
   // -------------------------------------------------------------------------------------------------------------------
   // 400 and what errors do not say
@@ -634,6 +673,15 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
       const head = yield* send("/v1/intraday-runners", { method: "HEAD" })
       assert.strictEqual(head.status, 500)
       assertSurrounded(head)
+      for (const each of [answer, head]) {
+        assertCounted(each)
+        assert.strictEqual(each.headers["x-cost-microdollars"], "0")
+      }
+      // What is estimated fails as the request itself would.
+      const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
+      assertError(estimate, 500, "internal_error")
+      assert.deepStrictEqual(estimate.body, answer.body)
+      assertCounted(estimate)
     }))
 
   it.effect("D12 W3C traceparent is continued, and nonsense starts a trace of its own", () =>
@@ -710,6 +758,10 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
             "Link",
             "Retry-After",
             "X-Dropped-Tickers",
+            "X-Cost-Microdollars",
+            "X-RateLimit-Limit",
+            "X-RateLimit-Remaining",
+            "X-RateLimit-Reset",
           ])
         }
       }

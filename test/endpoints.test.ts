@@ -6,6 +6,7 @@ import { Authentication } from "../src/account/Authentication.ts"
 import { Api } from "../src/Api.ts"
 import { document } from "../src/catalogue/OpenApi.ts"
 import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../src/policy/Timestamps.ts"
+import { isSent, url, wordOf } from "./support/Contract.ts"
 import * as Service from "./support/Service.ts"
 
 const { at } = Service
@@ -36,7 +37,7 @@ interface Parameter {
 }
 
 const parametersOf = (operation: unknown): ReadonlyArray<Parameter> =>
-  listOf(at(operation, "parameters")).map((parameter) => ({
+  listOf(at(operation, "parameters")).filter(isSent).map((parameter) => ({
     name: String(at(parameter, "name")),
     required: at(parameter, "required") === true,
     schema: resolved(at(parameter, "schema")),
@@ -76,6 +77,12 @@ const reflected = () => {
 const endpoints = reflected()
 const keyed = endpoints.filter((endpoint) => endpoint.keyed)
 const open = endpoints.filter((endpoint) => !endpoint.keyed)
+/** D27: what tells data has a price; what the service tells of an account, or of itself, has none. */
+const free = ["/estimate", "/v1/account", "/v1/account/api-keys", "/v1/overview", "/v1/usage", "/v1/usage/daily"]
+const priced = keyed.filter(({ path }) => !free.includes(path))
+/** §4.1, D23, D28 and the resources of an account say of these what they answer instead of a list. */
+const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
+const lists = keyed.filter(({ path }) => !single.includes(path))
 const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
@@ -93,10 +100,12 @@ const valueOf = ({ name, schema }: Parameter) =>
     ? "META"
     : JSON.stringify(schema).includes(`"format":"date"`)
     ? "2025-01-02"
-    : String(saidOf(schema, "enum") === undefined ? 1 : at(saidOf(schema, "enum"), 0))
+    : wordOf(listOf(saidOf(schema, "enum")).map(String)) ?? "1"
 
 const required = (others: ReadonlyArray<Parameter>, except: string) =>
   others.filter((other) => other.required && other.name !== except).map((other) => `${other.name}=${valueOf(other)}`)
+
+const fieldOf = ({ field }: { readonly field: string }) => field
 
 const refused = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<string>) {
   const answer = yield* ask(`${path}?${query.join("&")}`)
@@ -119,6 +128,10 @@ const isOneSlipFrom = (one: string, other: string) => {
   return Math.max(one.length, other.length) - start - end <= 1
 }
 
+/** A request that the endpoint answers. */
+const plainly = ({ parameters, path }: { readonly parameters: ReadonlyArray<Parameter>; readonly path: string }) =>
+  `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
+
 /** Slips of a finger that are near this parameter and no other. */
 const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
   [
@@ -134,11 +147,11 @@ const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
 layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   it.effect.each(endpoints)(
     "D10 answers GET and HEAD, and only them: $path",
-    ({ keyed, method, parameters, path }) =>
+    (endpoint) =>
       Effect.gen(function* () {
+        const { keyed, method } = endpoint
         assert.strictEqual(method, "GET")
-        const query = parameters.filter((parameter) => parameter.required).map((one) => `${one.name}=${valueOf(one)}`)
-        const target = `${path}?${query.join("&")}`.replace(/\?$/, "")
+        const target = plainly(endpoint)
         const get = yield* ask(target)
         assert.include(keyed ? [200, 404] : [200], get.status, get.text)
         const head = yield* ask(target, { method: "HEAD" })
@@ -178,7 +191,8 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  it.effect.each(parameters)(
+  // Beside its own, /estimate takes what another endpoint takes (D28).
+  it.effect.each(parameters.filter(({ path }) => path !== "/estimate"))(
     "D4 a misspelt $name of $path is refused and names it as the nearest",
     ({ name, others, path }) =>
       Effect.gen(function* () {
@@ -241,25 +255,24 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   it.effect.each(keyed)(
     "D3 §5.3 is on all tiers, research reports on the ultimate one: $path",
-    ({ parameters, path }) =>
+    (endpoint) =>
       Effect.gen(function* () {
         const keys = yield* Service.TestKeys
-        const target = `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
+        const target = plainly(endpoint)
         for (const key of [keys.basic, keys.pro]) {
-          const seen = path === "/v1/research-reports" ? [403] : [200, 404]
+          const seen = endpoint.path === "/v1/research-reports" ? [403] : [200, 404]
           assert.include(seen, (yield* ask(target, { key })).status)
         }
         assert.include([200, 404], (yield* ask(target, { key: keys.ultimate })).status)
       }),
   )
 
-  const lists = keyed.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
-
   it.effect.each(lists)(
     "D8 answers the first ten rows when asked for nothing else: $path",
-    ({ parameters, path }) =>
+    (endpoint) =>
       Effect.gen(function* () {
-        const { body, status } = yield* ask(`${path}?${required(parameters, "").join("&")}`.replace(/\?$/, ""))
+        const { parameters, path } = endpoint
+        const { body, status } = yield* ask(plainly(endpoint))
         assert.strictEqual(status, 200)
         assert.strictEqual(at(body, "page"), 1)
         assert.strictEqual(at(body, "limit"), 10)
@@ -274,6 +287,161 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         }
       }),
   )
+
+  it.effect.each(["/estimate", "/v1/account", "/v1/overview"])(
+    "§1 D28 answers one object in the envelope, and no pages: %s",
+    (path) =>
+      Effect.gen(function* () {
+        const { body, status } = yield* ask(path === "/estimate" ? `${path}?endpoint=/v1/screener` : path)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(Object.keys(Object(body)), ["count", "results"])
+        assert.strictEqual(at(body, "count"), 1)
+        assert.strictEqual(listOf(at(body, "results")).length, 1)
+        if (path !== "/estimate") assert.deepStrictEqual((yield* refused(path, ["page=1"])).map(fieldOf), ["page"])
+      }),
+  )
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // What is counted
+  // -------------------------------------------------------------------------------------------------------------------
+
+  /** D18, D27: the cost of an answer, which tells its limit too. */
+  const countedIn = ({ headers }: { readonly headers: Readonly<Record<string, string | undefined>> }) => {
+    const [limit, remaining, reset, cost] = [
+      "x-ratelimit-limit",
+      "x-ratelimit-remaining",
+      "x-ratelimit-reset",
+      "x-cost-microdollars",
+    ].map((name) => headers[name])
+    for (const value of [limit, remaining, reset, cost]) assert.match(value ?? "", /^\d+$/)
+    assert.isBelow(Number(remaining), Number(limit))
+    assert.isAtLeast(Number(reset), 1)
+    assert.isAtMost(Number(reset), 60)
+    return Number(cost)
+  }
+
+  it.effect.each(keyed)(
+    "D18 D27 every keyed answer tells limit and cost, which only the data of a GET have: $path",
+    (endpoint) =>
+      Effect.gen(function* () {
+        const { path } = endpoint
+        const target = plainly(endpoint)
+        const get = yield* ask(target)
+        const cost = countedIn(get)
+        if (get.status === 200 && priced.includes(endpoint)) assert.isAbove(cost, 0)
+        else assert.strictEqual(cost, 0)
+        const head = yield* ask(target, { method: "HEAD" })
+        assert.strictEqual(countedIn(head), 0)
+        const wrong = yield* ask(`${target}${target.includes("?") ? "&" : "?"}zzzzzzzzzz=1`)
+        assert.strictEqual(wrong.status, 422)
+        assert.strictEqual(countedIn(wrong), 0)
+
+        const narrow = yield* Service.keyFor("narrow", "ultimate", { endpoints: ["/v1/nowhere"] })
+        const refusal = yield* ask(target, { key: narrow })
+        assert.strictEqual(refusal.status, 403)
+        assert.strictEqual(at(refusal.body, "error", "code"), "endpoint_not_allowed")
+        assert.deepStrictEqual(at(refusal.body, "error", "details"), { endpoint: path, allowed: ["/v1/nowhere"] })
+        assert.strictEqual(countedIn(refusal), 0)
+      }),
+  )
+
+  it.effect.each(endpoints)(
+    "D2 D18 who is not known is told of no limit and no cost: $path",
+    (endpoint) =>
+      Effect.gen(function* () {
+        const { headers } = yield* ask(plainly(endpoint), { key: null })
+        assert.deepStrictEqual(Object.keys(headers).filter((name) => /ratelimit|cost/.test(name)), [])
+      }),
+  )
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Estimates
+  // -------------------------------------------------------------------------------------------------------------------
+
+  const ofEstimate = endpoints.find(({ path }) => path === "/estimate")?.parameters ?? []
+
+  it.effect("D28 /estimate has one parameter of its own, required, whose words are the endpoints that cost", () =>
+    Effect.sync(() => {
+      assert.deepStrictEqual(ofEstimate.map(({ name, required }) => ({ name, required })), [
+        { name: "endpoint", required: true },
+      ])
+      assert.deepStrictEqual(saidOf(ofEstimate[0]?.schema, "enum"), priced.map(({ path }) => path))
+    }))
+
+  it.effect("D4 D28 a misspelt endpoint of /estimate is none: that one is required is all there is to say", () =>
+    Effect.gen(function* () {
+      for (const wrong of misspelt("endpoint", ofEstimate)) {
+        for (const more of [[], ["ticker=@@"], ["nonsense=1"]]) {
+          const fields = yield* refused("/estimate", [`${wrong}=/v1/news`, ...more])
+          assert.deepStrictEqual(fields, [{ field: "endpoint", reason: "is required" }], wrong)
+        }
+      }
+    }))
+
+  it.effect("D28 what is free, or is not there, has no estimate, and the refusal tells what has one", () =>
+    Effect.gen(function* () {
+      for (const path of [...free, ...open.map((one) => one.path), "/v1/docs", "/v1/nowhere", "", "/v1/News"]) {
+        const [field, ...more] = yield* refused("/estimate", [`endpoint=${path}`])
+        assert.deepStrictEqual(more, [])
+        assert.strictEqual(field?.field, "endpoint")
+        for (const one of priced) assert.include(field?.reason, one.path)
+      }
+    }))
+
+  it.effect.each(priced)(
+    "D28 an estimate refuses the same mistakes as $path itself, in the same words",
+    ({ parameters, path }) =>
+      Effect.gen(function* () {
+        const [{ name } = { name: "" }] = parameters
+        const right = required(parameters, "")
+        const mistakes = [
+          [...right, "zzzzzzzzzz=1"],
+          [...right, "__proto__=1", "constructor=2", "ticker[]=3"],
+          ["parameters=1", ...right],
+          [...required(parameters, name), `${name}x=META`],
+          [...required(parameters, name), `${name}=META`, `%${name.charCodeAt(0).toString(16)}${name.slice(1)}=META`],
+          [...right.map((one) => one.replace(/=.*/, "=@@")), "page=0", "limit=x"],
+          [...required(parameters, name), `${name}=`],
+          ...(right.length === 0 ? [] : [[]]),
+        ]
+        for (const mistake of mistakes) {
+          const own = yield* ask(`${path}?${mistake.join("&")}`)
+          const estimate = yield* ask(`/estimate?${[`endpoint=${path}`, ...mistake].join("&")}`)
+          assert.strictEqual(own.status, 422, `${path} ${mistake.join("&")}`)
+          assert.strictEqual(estimate.status, 422)
+          assert.deepStrictEqual(at(estimate.body, "error"), at(own.body, "error"))
+          assert.strictEqual(at(estimate.body, "request_id"), estimate.headers["x-request-id"])
+          // Wherever among the others it stands.
+          const last = yield* ask(`/estimate?${[...mistake, `endpoint=${path}`].join("&")}`)
+          assert.deepStrictEqual(at(last.body, "error"), at(own.body, "error"))
+        }
+      }),
+  )
+
+  it.effect("D3 D28 who may not see research reports gets no estimate of them, and is told the same", () =>
+    Effect.gen(function* () {
+      const { basic, pro } = yield* Service.TestKeys
+      const target = url("/estimate", [["endpoint", "/v1/research-reports"]])
+      for (const key of [basic, pro]) {
+        for (const query of ["", "&nonsense=1"]) {
+          const estimate = yield* ask(`${target}${query}`, { key })
+          const own = yield* ask("/v1/research-reports", { key })
+          assert.strictEqual(estimate.status, 403)
+          assert.strictEqual(at(estimate.body, "error", "code"), "insufficient_tier")
+          assert.deepStrictEqual(at(estimate.body, "error"), at(own.body, "error"))
+        }
+      }
+      assert.strictEqual((yield* ask(target)).status, 200)
+    }))
+
+  it.effect("D2 D28 a key estimates only what it opens", () =>
+    Effect.gen(function* () {
+      const key = yield* Service.keyFor("estimator", "ultimate", { endpoints: ["/estimate", "/v1/news"] })
+      const status = (path: string) =>
+        Effect.map(ask(url("/estimate", [["endpoint", path]]), { key }), (answer) => answer.status)
+      assert.strictEqual(yield* status("/v1/news"), 200)
+      assert.strictEqual(yield* status("/v1/screener"), 403)
+    }))
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -329,8 +497,16 @@ describe("Every declaration", () => {
     assert.isAbove(fields.length, 40)
   })
 
-  it.each(keyed)("§4 §1 a keyed endpoint lives under /v1/: $path", ({ path }) => {
-    assert.match(path, /^\/v1\/[a-z0-9-]+(\/[a-z0-9-]+)*$/)
+  it.each(keyed)("§1 §4 D28 a keyed endpoint lives under /v1/, but for /estimate: $path", ({ path }) => {
+    if (path !== "/estimate") assert.match(path, /^\/v1\/[a-z0-9-]+(\/[a-z0-9-]+)*$/)
+  })
+
+  it("§1 D28 the endpoints without a price, and those that answer one object, are all there", () => {
+    const paths = keyed.map(({ path }) => path)
+    assert.includeMembers(paths, free)
+    assert.includeMembers(paths, single)
+    assert.isAtLeast(priced.length, 20)
+    assert.isAtLeast(lists.length, 20)
   })
 
   it.each(endpoints)("D25 has a label and a description: $path", ({ description, summary }) => {
@@ -339,20 +515,24 @@ describe("Every declaration", () => {
   })
 
   it.each(keyed)(
-    "§7.2 D13 a keyed endpoint declares 401, 403, 410, 422, 500, 503, and at most 404 and 409: $path",
-    ({ errors }) => {
-      assert.deepStrictEqual(errors.filter((status) => status !== 404 && status !== 409), [
+    "§7.2 D13 D18 a keyed endpoint declares 401, 403, 410, 422, 429, 500, 503, and at most 404 and 409: $path",
+    (endpoint) => {
+      // D27: what has no price can cost nobody too much.
+      const costs = priced.includes(endpoint) ? [402] : []
+      assert.deepStrictEqual(endpoint.errors.filter((status) => status !== 404 && status !== 409), [
         401,
+        ...costs,
         403,
         410,
         422,
+        429,
         500,
         503,
       ])
     },
   )
 
-  it.each(open)("§7.2 D2 an open endpoint declares no 401, 403, 404, 409: $path", ({ errors }) => {
+  it.each(open)("§7.2 D2 an open endpoint declares no 401, 402, 403, 404, 409, 429: $path", ({ errors }) => {
     assert.deepStrictEqual(errors.filter((status) => status !== 503), [410, 422, 500])
   })
 
@@ -401,18 +581,30 @@ describe("Every declaration", () => {
     }
   })
 
-  it.each(keyed)(
-    "D8 a list has page, limit and has_more, and takes page and limit: $path",
-    ({ parameters, path, success }) => {
-      const results = at(success, "properties", "results")
-      const isList = at(results, "type") === "array" && at(results, "maxItems") === undefined
-      const names = parameters.map(({ name }) => name)
-      const inEnvelope = entriesOf(at(success, "properties")).map(([name]) => name)
-      // §4.1 and D23 say of these two what they answer instead.
-      assert.strictEqual(isList, !["/v1/ticker-changes", "/v1/historical-tickers"].includes(path))
-      if (!isList) return assert.notIncludeMembers(names, ["page", "limit"])
-      assert.includeMembers(names, ["ticker", "page", "limit"])
-      assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])
+  const isList = (success: unknown) => {
+    const results = at(success, "properties", "results")
+    return at(results, "type") === "array" && at(results, "maxItems") === undefined
+  }
+
+  it.each(lists)("D8 a list has page, limit and has_more, and takes page and limit: $path", (endpoint) => {
+    const names = endpoint.parameters.map(({ name }) => name)
+    assert.isTrue(isList(endpoint.success))
+    assert.includeMembers(names, ["page", "limit"])
+    // §7.3: data are asked for by symbol; what belongs to an account is not.
+    assert.strictEqual(names.includes("ticker"), priced.includes(endpoint))
+    const inEnvelope = entriesOf(at(endpoint.success, "properties")).map(([name]) => name)
+    assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])
+  })
+
+  it.each(keyed.filter((endpoint) => !lists.includes(endpoint)))(
+    "D8 what is no list has no pages: $path",
+    ({ parameters, success }) => {
+      assert.isFalse(isList(success))
+      const names = [
+        ...parameters.map(({ name }) => name),
+        ...entriesOf(at(success, "properties")).map(([name]) => name),
+      ]
+      assert.deepStrictEqual(names.filter((name) => ["page", "limit", "has_more"].includes(name)), [])
     },
   )
 

@@ -43,7 +43,7 @@ const strangers = (among: (file: string) => boolean, allowed: (name: string, fil
 const isPolicy = (name: string) => name.startsWith("src/policy/")
 const isV1 = (name: string) => name.startsWith("src/v1/")
 const isContractOfEndpoint = (name: string) => /^src\/(v1\/[^/]+|catalogue)\/Api\.ts$/.test(name)
-const isAccountContract = (name: string) => name === "src/account/Authentication.ts"
+const isAccountContract = (name: string) => /^src\/account\/(Authentication|Admission|Errors)\.ts$/.test(name)
 const isDatabase = (name: string) => name.startsWith("src/db/")
 const isAccount = (name: string) => name.startsWith("src/account/")
 
@@ -75,13 +75,14 @@ describe("The house", () => {
     assert.deepStrictEqual(strangers(isPolicy, isPolicy), [])
   })
 
-  it("§house an endpoint's Api.ts imports policy, the account's contract, and the Api.ts of a sibling of its shape", () => {
+  it("§house an Api.ts imports policy, the account's contracts, and the Api.ts of a sibling of its shape", () => {
     const allowed = (name: string) => isPolicy(name) || isAccountContract(name) || isContractOfEndpoint(name)
     assert.deepStrictEqual(strangers(isContractOfEndpoint, allowed), [])
   })
 
-  it("§house the account's contract imports policy only", () => {
-    assert.deepStrictEqual(strangers(isAccountContract, isPolicy), [])
+  it("§house the account's contracts import policy and each other only", () => {
+    assert.strictEqual(files.filter(isAccountContract).length, 3)
+    assert.deepStrictEqual(strangers(isAccountContract, (name) => isPolicy(name) || isAccountContract(name)), [])
   })
 
   it("§house Api.ts imports contracts only", () => {
@@ -156,7 +157,7 @@ describe("The house", () => {
     assert.deepStrictEqual(dragged, [])
   })
 
-  it("§house every folder of src/v1 is a path segment of an endpoint, and every keyed endpoint has its folder", () => {
+  it("§house each folder of src/v1 is a path segment of an endpoint, and each keyed endpoint there has one", () => {
     const folders = readdirSync(join(root, "src/v1"), { withFileTypes: true })
     assert.deepStrictEqual(folders.filter((entry) => !entry.isDirectory()).map(({ name }) => name), [])
     const names = folders.map(({ name }) => name)
@@ -164,9 +165,10 @@ describe("The house", () => {
     HttpApi.reflect(Api, {
       onGroup: () => {},
       onEndpoint: ({ endpoint, middleware }) => {
-        if (Array.from(middleware).some(({ key }) => key === Authentication.key)) {
-          segments.push(endpoint.path.split("/")[2] ?? "")
-        }
+        const [, version, segment = ""] = endpoint.path.split("/")
+        // What belongs to the catalogue, such as /estimate, lives in its folder.
+        const isKeyed = Array.from(middleware).some(({ key }) => key === Authentication.key)
+        if (version === "v1" && isKeyed) segments.push(segment)
       },
     })
     assert.deepStrictEqual(names.filter((name) => !segments.includes(name)), [])

@@ -303,7 +303,7 @@ describe("the first start", () => {
     (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
   )
 
-  it.effect("README, the two commands: the demo key is made once, for its owner only, and anew when revoked", () =>
+  it.effect("README, the two commands: the demo key is made once, for its owner only, and anew after its end", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -315,10 +315,22 @@ describe("the first start", () => {
       assert.strictEqual(yield* FirstStart.prepare(home), first)
       // Samples come once: what was deleted stays so.
       assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
-      yield* sql`update api_keys set disabled_at = now()`
-      const second = yield* FirstStart.prepare(home)
-      assert.notStrictEqual(second, first)
-      assert.strictEqual(yield* FirstStart.prepare(home), second)
+      let last = first
+      for (const ended of ["revoked_at", "disabled_at", "expires_at"]) {
+        yield* sql`update api_keys set ${sql(ended)} = now() where ${sql(ended)} is null`
+        const next = yield* FirstStart.prepare(home)
+        assert.notStrictEqual(next, last)
+        assert.strictEqual(yield* FirstStart.prepare(home), next)
+        last = next
+      }
+      // All of them are the demo account's, which sees everything and is billed for nothing.
+      assert.deepStrictEqual(
+        yield* sql`
+          select accounts.name, tier, balance_microdollars, array_agg(distinct api_keys.name) as keys, count(*)::int
+          from accounts join api_keys using (account_id) group by accounts.account_id
+        `,
+        [{ name: "demo", tier: "ultimate", balance_microdollars: null, keys: ["demo"], count: 4 }],
+      )
     }).pipe(Effect.provide(FreshLayer)))
 
   it.effect("README, the two commands: data that somebody loaded before the first start are kept", () =>

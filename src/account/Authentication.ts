@@ -1,22 +1,19 @@
-/** §5, D2, D3: who is asking. The contract; `KeyCheck.ts` is what checks. */
+/** §5, D2: who is asking. The contract; `KeyCheck.ts` is what checks. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Tier } from "../policy/Access.ts"
-import {
-  ApiKeyDisabled,
-  DatabasePoolTimeout,
-  DataRefreshing,
-  InsufficientTier,
-  InvalidApiKey,
-  MissingApiKey,
-} from "../policy/Errors.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
+import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "./Errors.ts"
 
-/** The account whose key came with the request. */
+/** The account whose key came with the request, and what that key may do. */
 export class Account extends Context.Service<Account, {
   readonly account_id: number
-  readonly name: string
   readonly tier: Tier
+  /** What is left of what was paid in advance; null: billed later. */
+  readonly balance_microdollars: number | null
   readonly key_id: number
+  /** The only paths that the key opens; null: all. */
+  readonly endpoints: ReadonlyArray<string> | null
 }>()("tickerline/account/Account") {}
 
 const schemes = {
@@ -28,11 +25,11 @@ const schemes = {
   ),
 }
 
-/** 401 comes before 403, and both before the query is looked at. */
+/** 401 comes before all that is asked of an account, and before the query is looked at. */
 export class Authentication extends HttpApiMiddleware.Service<Authentication, { provides: Account }>()(
   "tickerline/account/Authentication",
   {
     security: schemes,
-    error: [MissingApiKey, InvalidApiKey, ApiKeyDisabled, InsufficientTier, DataRefreshing, DatabasePoolTimeout],
+    error: [MissingApiKey, InvalidApiKey, ApiKeyDisabled, RateLimitExceeded, DataRefreshing, DatabasePoolTimeout],
   },
 ) {}

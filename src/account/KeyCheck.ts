@@ -1,15 +1,20 @@
-/** D2, D3: the server side of `Authentication`: a key becomes an account, or a 401 or 403. */
-import { Cache, Cause, Context, Duration, Effect, Exit, FiberSet, Layer, Option, Redacted, Schema } from "effect"
+/** D2: the server side of `Authentication`: a key becomes an account, or a 401. */
+import { Cache, Cause, Duration, Effect, Exit, FiberSet, Layer, Option, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Database } from "../db/Database.ts"
-import { includes, RequiredTier, Tier } from "../policy/Access.ts"
-import { ApiKeyDisabled, InsufficientTier, InvalidApiKey, MissingApiKey } from "../policy/Errors.ts"
+import { Tier } from "../policy/Access.ts"
+import { Exchange } from "../policy/Exchange.ts"
 import { Account, Authentication } from "./Authentication.ts"
+import { ApiKeyDisabled, InvalidApiKey, MissingApiKey } from "./Errors.ts"
 import { hasher, isWellFormed } from "./Key.ts"
+import * as WrongKeys from "./WrongKeys.ts"
 
 /** A revocation is seen within a second, by every instance: what the table said is believed for half of one. */
 const believed = Duration.millis(500)
+
+/** For so long a key that was right is asked for again although its address sends wrong ones. */
+const trusted = Duration.minutes(10)
 
 /** What the table said; that it could not be asked is not remembered. */
 const isAnswer = (found: Exit.Exit<unknown, { readonly _tag: string }>) =>
@@ -24,9 +29,10 @@ const isAnswer = (found: Exit.Exit<unknown, { readonly _tag: string }>) =>
 
 const Found = Schema.Struct({
   account_id: Schema.BigInt,
-  name: Schema.String,
   tier: Tier,
+  balance_microdollars: Schema.NullOr(Schema.BigInt),
   key_id: Schema.BigInt,
+  endpoints: Schema.NullOr(Schema.Array(Schema.String)),
   usable: Schema.Boolean,
   use_is_news: Schema.Boolean,
 })
@@ -39,18 +45,10 @@ const disabled = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-const insufficient = (required_tier: Tier, tier: Tier) =>
-  new InsufficientTier({
-    error: {
-      message: `This endpoint needs the tier ${required_tier}; the account has ${tier}.`,
-      details: { required_tier, tier },
-    },
-  })
-
-const make = Effect.gen(function* () {
+/** What the tables say of a key, by its digest: a look-up takes the same way, and tells nothing by its time. */
+const lookup = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
-  const hash = yield* hasher
   const background = yield* FiberSet.make()
 
   const find = SqlSchema.findOneOption({
@@ -58,8 +56,8 @@ const make = Effect.gen(function* () {
     Result: Found,
     execute: (digest) =>
       sql`
-        select account_id, name, tier, key_id,
-          disabled_at is null and (expires_at is null or expires_at > now()) as usable,
+        select account_id, tier, balance_microdollars, key_id, endpoints,
+          revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now()) as usable,
           last_used_at is null or last_used_at <= now() - interval '1 minute' as use_is_news
         from api_keys join accounts using (account_id)
         where key_hash = decode(${digest}, 'hex')
@@ -76,30 +74,51 @@ const make = Effect.gen(function* () {
       FiberSet.run(background),
     )
 
-  const lookup = Effect.fnUntraced(function* (digest: string) {
+  return Effect.fnUntraced(function* (digest: string) {
     const found = yield* read(find(digest))
     if (found._tag === "None") return yield* unknown
-    const { account_id, key_id, name, tier, usable, use_is_news } = found.value
+    const { account_id, balance_microdollars: balance, endpoints, key_id, tier, usable, use_is_news } = found.value
     if (!usable) return yield* disabled
     if (use_is_news) yield* noteUse(key_id)
-    return Account.of({ account_id: Number(account_id), key_id: Number(key_id), name, tier })
+    const balance_microdollars = balance === null ? null : Number(balance)
+    return Account.of({
+      account_id: Number(account_id),
+      key_id: Number(key_id),
+      tier,
+      endpoints,
+      balance_microdollars,
+    })
   })
-  // Looked up by its digest, so that the time a look-up takes tells nothing about the key.
-  const accounts = yield* Cache.makeWith(lookup, {
+})
+
+const make = Effect.gen(function* () {
+  const hash = yield* hasher
+  const wrongKeys = yield* WrongKeys.make
+  const accounts = yield* Cache.makeWith(yield* lookup, {
     capacity: 10_000,
     timeToLive: (found) => isAnswer(found) ? believed : Duration.zero,
   })
-
-  const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
-    if (Redacted.value(key) === "") return yield* missing
-    if (!isWellFormed(key)) return yield* unknown
-    return yield* Cache.get(accounts, yield* hash(key))
+  /** Digests of keys that were right: their owners shall not suffer from what their address is used for. */
+  const right = yield* Cache.make({
+    capacity: 10_000,
+    timeToLive: trusted,
+    lookup: (_digest: string) => Effect.succeed(true),
   })
 
-  return Effect.fnUntraced(function* (key: Redacted.Redacted, annotations: Context.Context<never>) {
-    const account = yield* identify(key)
-    const required = Context.get(annotations, RequiredTier)
-    if (!includes(account.tier, required)) return yield* insufficient(required, account.tier)
+  const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
+    if (!isWellFormed(key)) return yield* Effect.andThen(wrongKeys.check, unknown)
+    const digest = yield* hash(key)
+    if (!(yield* Cache.has(right, digest))) yield* wrongKeys.check
+    const account = yield* Cache.get(accounts, digest)
+    yield* Cache.set(right, digest, true)
+    return account
+  })
+
+  return Effect.fnUntraced(function* (key: Redacted.Redacted) {
+    if (Redacted.value(key) === "") return yield* missing
+    const account = yield* Effect.tapErrorTag(identify(key), "InvalidApiKey", () => wrongKeys.note)
+    // What a wrong key beside it was told.
+    yield* Effect.map(Exchange, ({ headers }) => Reflect.deleteProperty(headers, "Retry-After"))
     return account
   })
 })
@@ -112,16 +131,16 @@ export const layer = Layer.effect(
     const refusals = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof admit>>>()
 
     return Authentication.of({
-      bearer: (served, { credential, endpoint }) =>
+      bearer: (served, { credential }) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-          admit(credential, endpoint.annotations).pipe(
+          admit(credential).pipe(
             Effect.tapError((refusal) => Effect.sync(() => refusals.set(request, refusal))),
             Effect.flatMap((account) => Effect.provideService(served, Account, account)),
           )),
-      apiKey: (served, { credential, endpoint }) =>
+      apiKey: (served, { credential }) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
           const refusal = Redacted.value(credential) === "" ? refusals.get(request) : undefined
-          return (refusal === undefined ? admit(credential, endpoint.annotations) : Effect.fail(refusal)).pipe(
+          return (refusal === undefined ? admit(credential) : Effect.fail(refusal)).pipe(
             Effect.flatMap((account) => Effect.provideService(served, Account, account)),
           )
         }),

@@ -1,6 +1,8 @@
-/** What the service says of itself: open to everybody (D2). */
+/** What the service says of itself: open to everybody (D2), but for what a request would cost (D28). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Admission } from "../account/Admission.ts"
+import { Authentication } from "../account/Authentication.ts"
 import { described } from "../policy/Access.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 import { NoParameters } from "../policy/Filters.ts"
@@ -17,6 +19,27 @@ export const EndpointRow = Schema.Struct({
   successor: Schema.NullOr(Schema.String).annotate({ description: "The path of what replaces it." }),
 }).annotate({ identifier: "Endpoint" })
 
+/** D28 */
+export const Estimate = Schema.Struct({
+  endpoint: Schema.String.annotate({ description: "The path whose request this is about." }),
+  unit: Schema.Literals(["row", "filing_group"]).annotate({ description: "What records are." }),
+  ticker_count: Schema.Int.annotate({ description: "How many symbols the request names; 0: it is about all." }),
+  records_returned: Schema.Int.annotate({ description: "How many records this page would hold." }),
+  records_total: Schema.Int.annotate({ description: "How many there are on all pages." }),
+  rows_sampled: Schema.Int.annotate({ description: "Of how many records the size was measured: all of the page." }),
+  estimated_bytes: Schema.Int.annotate({ description: "Size of the answer's body." }),
+  estimated_cost_microdollars: Schema.Int.annotate({ description: "What it would cost, millionths of a USD." }),
+  price_per_gb_microdollars: Schema.Int.annotate({ description: "The price of 1,000,000,000 bytes." }),
+}).annotate({ identifier: "Estimate" })
+
+/** What the endpoint takes is for the endpoint to judge. */
+export const EstimateQuery = Schema.StructWithRest(
+  Schema.Struct({
+    endpoint: Schema.String.annotate({ description: "A path from the catalogue whose data have a price." }),
+  }),
+  [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Array(Schema.String)]))],
+)
+
 const Health = Schema.Struct({ status: Schema.Literal("ok") })
 
 export class Catalogue extends HttpApiGroup.make("catalogue").add(
@@ -24,6 +47,19 @@ export class Catalogue extends HttpApiGroup.make("catalogue").add(
     query: NoParameters,
     success: Schema.Struct({ count: Schema.Int, results: Schema.Array(EndpointRow) }),
   }).annotateMerge(described("Endpoints", "Every endpoint, and whether it is deprecated.")),
+  HttpApiEndpoint.get("estimate", "/estimate", {
+    query: EstimateQuery,
+    success: Schema.Struct({
+      count: Schema.Int,
+      results: Schema.Tuple([Estimate]),
+      message: Schema.optionalKey(Schema.String.annotate({ description: "Why the request would cost nothing." })),
+    }),
+    error: [DataRefreshing, DatabasePoolTimeout],
+  }).middleware(Admission).middleware(Authentication).annotateMerge(described(
+    "Estimate",
+    "What a request would cost, itself free of charge: send the path as `endpoint`, and the request's own " +
+      "parameters. It goes the way of that request, so what that would refuse is refused here too.",
+  )),
   HttpApiEndpoint.get("openapi", "/v1/openapi.json", { query: NoParameters, success: Schema.Json }).annotateMerge(
     described("OpenAPI", "This API as an OpenAPI 3.1 document."),
   ),

@@ -1,15 +1,21 @@
 /** §2.5, D25: every endpoint there is, read from the one declaration that also serves it. */
 import { Context, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
+import { Charged } from "../account/Admission.ts"
 import { Authentication } from "../account/Authentication.ts"
 import { Api } from "../Api.ts"
 import { RequiredTier } from "../policy/Access.ts"
 import * as Lifecycle from "../policy/Lifecycle.ts"
+import { Unit } from "../policy/Paging.ts"
 import type { EndpointRow } from "./Api.ts"
 
 export interface Endpoint {
   readonly row: typeof EndpointRow.Type
   readonly life: Option.Option<Lifecycle.Deprecation>
+  /** Its data have a price (D27). */
+  readonly charged: boolean
+  /** What its results are counted in (D28). */
+  readonly unit: typeof Unit.Service
 }
 
 /** A page for people; it is not part of the contract that clients are generated from. */
@@ -24,6 +30,8 @@ const documentationPage: Endpoint = {
     successor: null,
   },
   life: Option.none(),
+  charged: false,
+  unit: "row",
 }
 
 const declared = (): ReadonlyArray<Endpoint> => {
@@ -32,20 +40,21 @@ const declared = (): ReadonlyArray<Endpoint> => {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
       const life = Lifecycle.of(endpoint.annotations)
+      const demands = new Set(Array.from(middleware, ({ key }) => key))
       const summary = Context.getOrUndefined(mergedAnnotations, OpenApi.Summary) ?? endpoint.identifier
       found.push({
         row: {
           path: endpoint.path,
           label: Option.isSome(life) ? `DEPRECATED ${summary}` : summary,
           description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description) ?? "",
-          tier: Array.from(middleware).some(({ key }) => key === Authentication.key)
-            ? Context.get(mergedAnnotations, RequiredTier)
-            : null,
+          tier: demands.has(Authentication.key) ? Context.get(mergedAnnotations, RequiredTier) : null,
           deprecated: Option.isSome(life),
           sunset: Option.getOrNull(Option.flatMapNullishOr(life, ({ sunset }) => sunset)),
           successor: Option.getOrNull(Option.map(life, ({ successor }) => successor)),
         },
         life,
+        charged: demands.has(Charged.key),
+        unit: Context.get(mergedAnnotations, Unit),
       })
     },
   })

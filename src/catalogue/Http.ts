@@ -6,6 +6,7 @@ import { Api } from "../Api.ts"
 import { Database } from "../db/Database.ts"
 import { documentation } from "../policy/Lifecycle.ts"
 import { endpoints } from "./Endpoints.ts"
+import { estimator } from "./Estimate.ts"
 import { document, DocumentedApi } from "./OpenApi.ts"
 
 const group = HttpApiBuilder.group(
@@ -15,11 +16,13 @@ const group = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
     const results = endpoints.map(({ row }) => row)
+    const estimate = yield* estimator
     const openapi = HttpServerResponse.jsonUnsafe(document)
 
     return handlers.handleAll({
       endpoints: () => Effect.succeed({ count: results.length, results }),
       openapi: () => Effect.succeed(openapi),
+      estimate: ({ query, request }) => estimate(query.endpoint, request),
       live: () => Effect.succeed({ status: "ok" } as const),
       ready: () => Effect.as(read(sql`select 1`), { status: "ok" } as const),
     })

@@ -3,6 +3,7 @@ import { Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { Api } from "../Api.ts"
+import { endpoints } from "./Endpoints.ts"
 
 type Json = Record<string, unknown>
 
@@ -61,8 +62,30 @@ const explainParameters = (spec: Json) => {
   }
 }
 
+/** D28: `/estimate` takes the parameters of every endpoint that has a price. */
+const explainEstimate = (spec: Json) => {
+  const operation = at(spec, "paths", "/estimate", "get")
+  const parameters = at(operation, "parameters")
+  if (!Predicate.isObject(operation) || !Array.isArray(parameters)) return
+  const priced = endpoints.filter(({ charged }) => charged).map(({ row }) => row.path)
+  Object.assign(operation, {
+    parameters: [
+      ...parameters.map((parameter: Json) => ({ ...parameter, schema: { type: "string", enum: priced } })),
+      {
+        name: "parameters",
+        in: "query",
+        style: "form",
+        explode: true,
+        description: "The request's own parameters, each under its own name.",
+        schema: { type: "object", additionalProperties: { type: "string" } },
+      },
+    ],
+  })
+}
+
 const finish = (spec: Json) => {
   explainParameters(spec)
+  explainEstimate(spec)
   open(at(spec, "components"))
   open(at(spec, "paths"))
   addExamples(spec)

@@ -1,7 +1,8 @@
 /** Applies `sql/migrations/<id>_<name>.sql` in order, once each; several processes may start at once. */
 import { PgMigrator } from "@effect/sql-pg"
-import { Effect, FileSystem, Layer, Path } from "effect"
+import { Data, Effect, FileSystem, Layer, Path } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Roles from "./Roles.ts"
 
 const directory = new URL("../../sql/migrations/", import.meta.url)
 
@@ -34,16 +35,47 @@ const loader = Effect.gen(function* () {
   ])))
 }).pipe(Effect.orDie, Effect.flatten)
 
+/** The database is older than the program, and its role may not change that. */
+export class MayNotMigrate extends Data.TaggedError("MayNotMigrate")<{ readonly message: string }> {}
+
+const record = "tickerline_migrations"
+
+/** Whether nothing is left to do; a role that only serves may ask this, and do no more. */
+const isCurrent = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ readonly there: boolean }>`select to_regclass(${record}) is not null as there`
+  if (found?.there !== true) return false
+  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(record)}`
+  const ids = new Set(applied.map(({ id }) => id))
+  return (yield* loader).every(([id]) => ids.has(id))
+})
+
+const mayMigrate = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [role] = yield* sql<{ readonly name: string; readonly may: boolean }>`
+    select current_user as name, has_schema_privilege(current_schema(), 'create') as may
+  `
+  if (role?.may === true) return
+  return yield* new MayNotMigrate({
+    message: `The database is older than this program, and ${role?.name ?? "its role"} may not change its tables. ` +
+      "Run `npm run tickerline -- migrate` with a DATABASE_URL of the role that owns them.",
+  })
+})
+
 const turn = 7_101_884
 
 /** The migrations it applied, oldest first. Of several processes one works and the others wait, however long. */
 export const run = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  if (yield* isCurrent) return []
+  yield* mayMigrate
   return yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`set local lock_timeout = 0`
     yield* sql`set local statement_timeout = 0`
     yield* sql`select pg_advisory_xact_lock(${turn}::int8)`
-    return yield* PgMigrator.run({ loader, table: "tickerline_migrations" })
+    const applied = yield* PgMigrator.run({ loader, table: record })
+    yield* Roles.renew
+    return applied
   }))
 })
 

@@ -1,6 +1,7 @@
 /**
- * §7, D11, D13: every error the service can answer. Each is a tagged class (`Effect.catchTag`, in handlers and in the
- * typed client) that knows its status and prints as `{ error: { code, message, details? }, request_id }`, without tag.
+ * §7, D11, D13: the errors that the service can answer; those that are about the account stand in `account/Errors.ts`.
+ * Each is a tagged class (`Effect.catchTag`, in handlers and in the typed client) that knows its status and prints as
+ * `{ error: { code, message, details? }, request_id }`, without tag.
  */
 import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
 import { Exchange } from "./Exchange.ts"
@@ -14,14 +15,24 @@ const request_id = Schema.String.pipe(
   Schema.withConstructorDefault(Effect.succeed("")),
 ).annotate({ description: "The same value as the header X-Request-Id; quote it to support." })
 
-const Message = Schema.String.annotate({ description: "For people; programs read `code`." })
+/** A key that a client put where it does not belong is not repeated to whoever reads the answer. */
+export const withoutKeys = (text: string) => text.replace(/tl_live_[0-9A-Za-z]*/gi, "tl_live_…")
 
-const fields = <const Code extends string>(code: Code) => ({
+const text = (annotations: { readonly description?: string }) =>
+  Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {
+    decode: SchemaGetter.passthrough(),
+    encode: SchemaGetter.transform(withoutKeys),
+  }))
+
+const Message = text({ description: "For people; programs read `code`." })
+
+/** What the class of an error is made of; `fieldsWith` for one with details. */
+export const fields = <const Code extends string>(code: Code) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message }),
   request_id,
 })
 
-const fieldsWith = <const Code extends string, Details extends Schema.Top>(code: Code, details: Details) => ({
+export const fieldsWith = <const Code extends string, Details extends Schema.Top>(code: Code, details: Details) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message, details }),
   request_id,
 })
@@ -32,42 +43,6 @@ export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(fields("b
   description: "The URL cannot be decoded.",
 }) {
   readonly _tag = "BadRequest"
-  override readonly [ErrorReporter.ignore] = true
-}
-
-/** 401: no key was sent (D2). */
-export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(fields("missing_api_key"), {
-  httpApiStatus: 401,
-  description: "No API key was sent.",
-}) {
-  readonly _tag = "MissingApiKey"
-  override readonly [ErrorReporter.ignore] = true
-}
-
-/** 401: the key is not one of ours (D2). */
-export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(fields("invalid_api_key"), {
-  httpApiStatus: 401,
-  description: "The API key is unknown.",
-}) {
-  readonly _tag = "InvalidApiKey"
-  override readonly [ErrorReporter.ignore] = true
-}
-
-/** 401: the key was revoked, disabled, or has expired (D2). */
-export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(fields("api_key_disabled"), {
-  httpApiStatus: 401,
-  description: "The API key was revoked or disabled, or has expired.",
-}) {
-  readonly _tag = "ApiKeyDisabled"
-  override readonly [ErrorReporter.ignore] = true
-}
-
-/** 403: the account's tier may not see this endpoint (D3). */
-export class InsufficientTier extends Schema.Error<InsufficientTier>("InsufficientTier")(
-  fieldsWith("insufficient_tier", Schema.Struct({ required_tier: Schema.String, tier: Schema.String })),
-  { httpApiStatus: 403, description: "The account's tier does not include this endpoint." },
-) {
-  readonly _tag = "InsufficientTier"
   override readonly [ErrorReporter.ignore] = true
 }
 
@@ -147,7 +122,7 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
 export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
   fieldsWith(
     "validation_error",
-    Schema.Struct({ fields: Schema.Array(Schema.Struct({ field: Schema.String, reason: Schema.String })) }),
+    Schema.Struct({ fields: Schema.Array(Schema.Struct({ field: text({}), reason: text({}) })) }),
   ),
   { httpApiStatus: 422, description: "A parameter is missing, unknown, repeated or wrong." },
 ) {

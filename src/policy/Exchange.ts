@@ -1,4 +1,4 @@
-/** What a request has to say in the headers of its answer, whoever learns it: gathered here, printed by `Edge.ts`. */
+/** What is learnt of a request while it is served, by whom it concerns; `Edge.ts` prints what goes into headers. */
 import { Context, Effect } from "effect"
 
 export interface Exchange {
@@ -6,16 +6,39 @@ export interface Exchange {
   readonly id: string
   /** The request's path and query, as sent. */
   readonly target: string
+  /** When it began, in milliseconds since 1970. */
+  readonly began: number
+  /** An `estimate` goes the way of the request whose cost it is to tell, and charges nothing (D28). */
+  readonly purpose: "answer" | "estimate"
   /** `Link` header: next page (D8), successor and documentation of what is deprecated (§9.4); paths from the root. */
   readonly links: Array<{ readonly path: string; readonly attributes: string }>
   /** Any other header. */
   readonly headers: Record<string, string>
+  /** How many results the answer has. */
+  records: number
+  /** How many there are on all pages; looked up for an estimate only. */
+  total: number | undefined
+  /** Microdollars a gigabyte (D27); 0 until it is known that the answer has a price. */
+  price: number
 }
 
-export const make = (id: string, target: string): Exchange => ({ id, target, links: [], headers: {} })
+export const make = (
+  request: Pick<Exchange, "id" | "target"> & Partial<Pick<Exchange, "began" | "purpose">>,
+): Exchange => ({
+  began: 0,
+  purpose: "answer",
+  ...request,
+  links: [],
+  headers: {},
+  records: 0,
+  total: undefined,
+  price: 0,
+})
 
 /** The exchange being served; outside a request nobody listens. */
-export const Exchange = Context.Reference<Exchange>("tickerline/policy/Exchange", { defaultValue: () => make("", "/") })
+export const Exchange = Context.Reference<Exchange>("tickerline/policy/Exchange", {
+  defaultValue: () => make({ id: "", target: "/" }),
+})
 
 export const setHeaders = (headers: Readonly<Record<string, string>>) =>
   Effect.map(Exchange, (exchange) => {
@@ -25,4 +48,10 @@ export const setHeaders = (headers: Readonly<Record<string, string>>) =>
 export const addLink = (path: string, attributes: string) =>
   Effect.map(Exchange, (exchange) => {
     exchange.links.push({ path, attributes })
+  })
+
+/** How many results the answer has: what usage and estimates tell (D28, D29). */
+export const countRecords = (records: number) =>
+  Effect.map(Exchange, (exchange) => {
+    exchange.records = records
   })

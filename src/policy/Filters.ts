@@ -129,6 +129,12 @@ const Word = Schema.String.check(
 export const texts = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   keyed(names, "", "", (name) => listed(Word, `${name} is this; several values comma-separated.`))
 
+/** Equality with one of several statuses of HTTP, comma-separated. */
+export const statusCodes = listed(
+  Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: "must be a status of HTTP, such as 200" })),
+  "status_code is this; several values comma-separated.",
+)
+
 /** Equality with one of a few words, comma-separated; another word is refused. */
 export const someOf = <const Words extends ReadonlyArray<string>>(words: Words) =>
   listed(

@@ -1,6 +1,7 @@
 /** §1, D8: every list comes in pages, in one envelope. */
-import { Effect, Schema } from "effect"
-import { addLink, Exchange } from "./Exchange.ts"
+import { Context, Effect, Schema } from "effect"
+import { withoutKeys } from "./Errors.ts"
+import { addLink, countRecords, Exchange } from "./Exchange.ts"
 
 const whole = (fallback: number, maximum: number, description: string) =>
   Schema.Int.check(
@@ -14,7 +15,7 @@ export const Paging = {
   limit: whole(10, 100, "Rows a page, at most 100."),
 }
 
-interface Page {
+export interface Page {
   readonly page: number
   readonly limit: number
 }
@@ -30,12 +31,15 @@ export const Envelope = <Row extends Schema.Top>(row: Row) =>
     has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),
   })
 
+/** What the results of a list are, where they are no rows (D28). */
+export const Unit = Context.Reference<"row" | "filing_group">("tickerline/policy/Unit", { defaultValue: () => "row" })
+
 /** What a list query asks the database for: the page and one row more, which tells whether another page follows. */
 export const span = ({ limit, page }: Page) => ({ rows: limit + 1, skip: (page - 1) * limit })
 
 const nextPage = (target: string, page: number) => {
   const [path = "/", search = ""] = target.split("?", 2)
-  const parameters = new URLSearchParams(search)
+  const parameters = new URLSearchParams(withoutKeys(search))
   parameters.set("page", String(page + 1))
   return `${path}?${parameters}`
 }
@@ -44,6 +48,7 @@ const nextPage = (target: string, page: number) => {
 export const envelope = Effect.fnUntraced(function* <Row>({ limit, page }: Page, rows: ReadonlyArray<Row>) {
   const results = rows.slice(0, limit)
   const has_more = rows.length > limit
+  yield* countRecords(results.length)
   if (has_more) yield* addLink(nextPage((yield* Exchange).target, page), `rel="next"`)
   return { count: results.length, results, page, limit, has_more }
 })

@@ -1,5 +1,6 @@
 /** §7.3, D5, D6: how a ticker parameter is read. */
 import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
+import { withoutKeys } from "./Errors.ts"
 import { setHeaders } from "./Exchange.ts"
 
 /** What a symbol is, wherever it is written. */
@@ -14,10 +15,10 @@ const mostShown = 20
 
 /** D5: at most twenty dropped symbols, each cut, so that a hostile list cannot swell the answer. */
 const shown = (dropped: ReadonlyArray<string>) =>
-  dropped.slice(0, mostShown).map((text) => encodeURIComponent(text.slice(0, 32).toWellFormed())).join(",")
+  dropped.slice(0, mostShown).map((text) => encodeURIComponent(withoutKeys(text).slice(0, 32).toWellFormed())).join(",")
 
 const invalid = (sent: ReadonlyArray<string>) => {
-  const names = sent.slice(0, mostShown).map((text) => text.slice(0, 32)).join(", ")
+  const names = sent.slice(0, mostShown).map((text) => withoutKeys(text).slice(0, 32)).join(", ")
   const more = sent.length > mostShown ? ` and ${sent.length - mostShown} more` : ""
   return new SchemaIssue.InvalidValue({
     message: sent.length === 0

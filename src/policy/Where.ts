@@ -50,6 +50,11 @@ export const where = (sql: SqlClient.SqlClient) => {
      */
     ranges: (query: Query, columns: { readonly [name: string]: string } = {}): Fragments =>
       Object.entries(query).flatMap(([name, value]) => bound(name, value, columns)),
+    /** `x_from` and `x_to` of an instant x: days on the clock on which it prints (§2.1), midnight to midnight. */
+    days: (name: string, from: string | undefined, to: string | undefined): Fragments => [
+      ...(from === undefined ? [] : [sql`${sql(name)} >= ${`${from} 00:00:00-05:00`}::timestamptz`]),
+      ...(to === undefined ? [] : [sql`${sql(name)} < ${`${to} 00:00:00-05:00`}::timestamptz + interval '24 hours'`]),
+    ],
     in: (name: string, values: ReadonlyArray<string> | undefined): Fragments =>
       values === undefined ? [] : [sql.in(name, values)],
     is: (name: string, value: string | boolean | undefined): Fragments =>

@@ -1,15 +1,20 @@
 /** §5, D2, D3: who is asking, through the wire. Each test makes the keys that it changes. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { assert, it, layer } from "@effect/vitest"
-import { Arbitrary, Clock, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
+import { Arbitrary, Clock, ConfigProvider, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
+import * as Accounts from "../../src/account/Accounts.ts"
+import { Admission } from "../../src/account/Admission.ts"
 import { Account, Authentication } from "../../src/account/Authentication.ts"
+import * as Gate from "../../src/account/Gate.ts"
 import { generate, isWellFormed } from "../../src/account/Key.ts"
 import * as KeyCheck from "../../src/account/KeyCheck.ts"
 import * as Keys from "../../src/account/Keys.ts"
+import { Metering } from "../../src/account/Metering.ts"
+import { RateLimit } from "../../src/account/RateLimit.ts"
 import { client, Database } from "../../src/db/Database.ts"
 import * as Edge from "../../src/Edge.ts"
 import { includes, RequiredTier, type Tier, tiers } from "../../src/policy/Access.ts"
@@ -32,14 +37,16 @@ const refused = Effect.fnUntraced(function* (headers: Readonly<Record<string, st
   assert.isUndefined(at(answer.body, "error", "details"))
 })
 
-const newKey = (account: string) => Keys.create({ account, tier: "basic", email: null, expires: null })
+const newKey = (account: string) => Service.keyFor(account, "basic")
 
 const digestOf = (key: string) => createHash("sha256").update(key).digest("hex")
 
 /** The row of a key, as its one stored trace leads to it. */
 const rowOf = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly key_id: bigint; readonly last_used_at: Date | null }>`
+  const [row] = yield* sql<
+    { readonly key_id: bigint; readonly last_used_at: Date | null; readonly revoked_at: Date | null }
+  >`
     select * from api_keys where key_hash = decode(${digestOf(key)}, 'hex')
   `
   if (row === undefined) return yield* Effect.die(new Error("the key is not stored"))
@@ -185,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("D2 a key works until its expiry and has the whole of its last day in New York", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* Keys.create({ account: "lasting", tier: "basic", email: null, expires: "9999-12-30" })
+      const key = yield* Service.keyFor("lasting", "basic", { expires: "9999-12-30" })
       assert.strictEqual((yield* ask(target, { key })).status, 200)
       for (
         const [expires, instant] of [["2026-07-01", "2026-07-02T04:00:00.000Z"], [
@@ -193,7 +200,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
           "2027-01-02T05:00:00.000Z",
         ]] as const
       ) {
-        const dated = yield* Keys.create({ account: "lasting", tier: "basic", email: null, expires })
+        const dated = yield* Service.keyFor("lasting", "basic", { expires })
         const [row] = yield* sql<{ readonly expires_at: Date }>`
           select expires_at from api_keys where key_hash = decode(${digestOf(dated)}, 'hex')
         `
@@ -219,15 +226,52 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("D2 a refused key that is made good works within a second", () =>
+  it.effect("D2 a disabled key that is enabled again works within a second, as often as that happens", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("mended")
-      const { key_id } = yield* rowOf(key)
-      yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
-      assert.strictEqual((yield* ask(target, { key })).status, 401)
-      yield* sql`update api_keys set disabled_at = null where key_id = ${key_id}`
-      assert.isBelow(yield* until(key, 200), 1000)
+      const id = Number((yield* rowOf(key)).key_id)
+      for (const _ of [1, 2]) {
+        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        yield* Keys.disable(id)
+        assert.isBelow(yield* until(key, 401), 1000)
+        yield* Keys.enable(id)
+        assert.isBelow(yield* until(key, 200), 1000)
+      }
+    }))
+
+  it.effect("D2 a revoked key is never good again: neither enabled nor disabled nor revoked anew", () =>
+    Effect.gen(function* () {
+      const key = yield* newKey("gone for good")
+      const id = Number((yield* rowOf(key)).key_id)
+      yield* Keys.revoke(id)
+      const { revoked_at } = yield* rowOf(key)
+      assert.isNotNull(revoked_at)
+      assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
+      yield* Keys.disable(id)
+      assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
+      yield* Keys.revoke(id)
+      assert.deepStrictEqual((yield* rowOf(key)).revoked_at, revoked_at)
+      yield* refused({ "X-API-Key": key }, "api_key_disabled")
+    }))
+
+  it.effect("D2 a key of some endpoints opens these, and is told which where it opens nothing", () =>
+    Effect.gen(function* () {
+      const endpoints = ["/v1/ticker-changes", "/v1/news"]
+      const key = yield* Service.keyFor("narrow", "ultimate", { endpoints })
+      assert.strictEqual((yield* ask(target, { key })).status, 200)
+      assert.strictEqual((yield* ask("/v1/news", { key })).status, 200)
+      for (const path of ["/v1/news-basic", "/v1/research-reports", "/v1/account", "/estimate"]) {
+        const { body, headers, status } = yield* ask(`${path}?nonsense=1`, { key })
+        assert.strictEqual(status, 403, path)
+        assert.strictEqual(at(body, "error", "code"), "endpoint_not_allowed")
+        assert.deepStrictEqual(at(body, "error", "details"), { endpoint: path, allowed: endpoints })
+        assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+        assert.isUndefined(headers["www-authenticate"])
+      }
+      // What the whole account may not see is told first.
+      const low = yield* Service.keyFor("narrow and low", "basic", { endpoints })
+      const { body } = yield* ask("/v1/research-reports", { key: low })
+      assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -356,6 +400,26 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     }))
 })
 
+const impatient = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WRONG_KEYS_LIMIT: "2" }), { asPrimary: true })
+
+layer(Service.layer.pipe(Layer.provide(impatient)), { excludeTestServices: true })("Two keys", (it) => {
+  it.effect("D2 D18 a good key beside a wrong one is answered as alone, from an address that has to wait, too", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const wrong = Redacted.value(yield* generate)
+      assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
+      for (const _ of [1, 2]) yield* refused({ "X-API-Key": wrong }, "invalid_api_key")
+      assert.strictEqual((yield* withHeaders({ "X-API-Key": wrong })).status, 429)
+      const alone = yield* withHeaders({ "X-API-Key": basic })
+      const beside = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic })
+      assert.strictEqual(beside.status, 200)
+      assert.sameMembers(Object.keys(beside.headers), Object.keys(alone.headers))
+      const behind = yield* withHeaders({ Authorization: `Bearer ${basic}`, "X-API-Key": wrong })
+      assert.strictEqual(behind.status, 200)
+      assert.isUndefined(behind.headers["retry-after"])
+    }))
+})
+
 // ---------------------------------------------------------------------------------------------------------------------
 // The checksum
 // ---------------------------------------------------------------------------------------------------------------------
@@ -389,18 +453,19 @@ it.effect.prop(
 const needs = <const Name extends Tier>(tier: Name) =>
   HttpApiEndpoint.get(tier, `/v1/${tier}`, {
     query: Schema.Struct({ n: Schema.optionalKey(Schema.Literal("1")) }),
-    success: Schema.Struct({ account: Schema.String, tier: Schema.String }),
+    success: Schema.Struct({ tier: Schema.String }),
   }).annotate(RequiredTier, tier)
 
 class Tiered extends HttpApi.make("tiered")
   .add(HttpApiGroup.make("tiered").add(needs("basic"), needs("pro"), needs("ultimate")))
+  .middleware(Admission)
   .middleware(Authentication)
   .middleware(Validation)
   .middleware(Unexpected)
   .middleware(Lifecycle)
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
 
-const whoAmI = () => Effect.map(Account, ({ name, tier }) => ({ account: name, tier }))
+const whoAmI = () => Effect.map(Account, ({ tier }) => ({ tier }))
 
 const tiered = HttpRouter.serve(
   HttpApiBuilder.layer(Tiered).pipe(
@@ -411,7 +476,8 @@ const tiered = HttpRouter.serve(
         (group) => group.handleAll({ basic: whoAmI, pro: whoAmI, ultimate: whoAmI }),
       ),
     ),
-    Layer.provide(Layer.mergeAll(KeyCheck.layer, Validation.layer, Unexpected.layer, Lifecycle.layer)),
+    Layer.provide(Layer.mergeAll(KeyCheck.layer, Gate.admission, Validation.layer, Unexpected.layer, Lifecycle.layer)),
+    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer)),
     Layer.provide(Database.layer),
     Layer.merge(Edge.layer),
   ),
@@ -438,7 +504,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
             assert.strictEqual(includes(tier, required_tier), has >= needed)
             if (has >= needed) {
               assert.strictEqual(answer.status, 200)
-              assert.deepStrictEqual(answer.body, { account: `test ${tier}`, tier })
+              assert.deepStrictEqual(answer.body, { tier })
             } else {
               assert.strictEqual(answer.status, 403)
               assert.strictEqual(at(answer.body, "error", "code"), "insufficient_tier")
@@ -463,25 +529,68 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       assert.strictEqual(yield* asked(keys.ultimate), 422)
     }))
 
-  it.effect("D3 of two good keys the one that is enough counts", () =>
+  it.effect("D2 D3 of two keys the first good one tells whose request it is, Bearer before X-API-Key", () =>
     Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
       const keys = yield* TestKeys
-      for (const [bearer, key] of [[keys.ultimate, keys.basic], [keys.basic, keys.ultimate]] as const) {
-        const { status } = yield* ask("/v1/ultimate", { key, headers: { Authorization: `Bearer ${bearer}` } })
-        assert.strictEqual(status, 200)
+      const sent = (bearer: string, key: string) =>
+        ask("/v1/ultimate", { key, headers: { Authorization: `Bearer ${bearer}` } })
+      const enough = yield* sent(keys.ultimate, keys.basic)
+      assert.strictEqual(enough.status, 200)
+      assert.deepStrictEqual(enough.body, { tier: "ultimate" })
+      // A good key is not passed over for what its account may not see.
+      for (const key of [keys.ultimate, ""]) {
+        const { body, status } = yield* sent(keys.basic, key)
+        assert.strictEqual(status, 403)
+        assert.deepStrictEqual(at(body, "error", "details"), { required_tier: "ultimate", tier: "basic" })
       }
-      const lone = yield* ask("/v1/ultimate", {
-        key: null,
-        headers: { Authorization: `Bearer ${keys.basic}`, "X-API-Key": "" },
+      const revoked = yield* Service.keyFor("of two keys", "ultimate")
+      yield* sql`update api_keys set revoked_at = now() where key_hash = decode(${digestOf(revoked)}, 'hex')`
+      for (const wrong of ["nonsense", revoked]) {
+        const served = yield* sent(wrong, keys.ultimate)
+        assert.strictEqual(served.status, 200)
+        assert.deepStrictEqual(served.body, { tier: "ultimate" })
+        assert.isUndefined(served.headers["www-authenticate"])
+        assert.strictEqual((yield* sent(wrong, keys.basic)).status, 403)
+      }
+    }))
+
+  it.effect("D2 D29 a refused request is recorded once its account is known, and not before", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const keys = yield* TestKeys
+      const asked = [
+        ["unknown", { key: null }],
+        ["wrong", { key: "nonsense" }],
+        ["low", { key: keys.basic }],
+        ["two", { key: keys.ultimate, headers: { Authorization: `Bearer ${keys.basic}` } }],
+        ["mistaken", { key: keys.ultimate, headers: { Authorization: "Bearer nonsense" } }],
+      ] as const
+      for (const [id, { key, ...more }] of asked) {
+        const headers = { ..."headers" in more ? more.headers : {}, "X-Request-Id": `recorded.${id}` }
+        yield* ask("/v1/ultimate?n=2", { key, headers })
+      }
+      const recorded = sql`
+        select request_id, status_code::int, accounts.name, cost_microdollars::int as cost
+        from usage join accounts using (account_id) where request_id like 'recorded.%' order by requested_at, usage_id
+      `
+      yield* Effect.repeat(recorded, {
+        until: (rows) => rows.length >= 3,
+        schedule: Schedule.spaced("20 millis"),
+        times: 200,
       })
-      assert.strictEqual(lone.status, 403)
+      assert.deepStrictEqual(yield* recorded, [
+        { request_id: "recorded.low", status_code: 403, name: "test basic", cost: 0 },
+        { request_id: "recorded.two", status_code: 403, name: "test basic", cost: 0 },
+        { request_id: "recorded.mistaken", status_code: 422, name: "test ultimate", cost: 0 },
+      ])
     }))
 
   it.effect("D3 a tier that changes is seen within a second", () =>
     Effect.gen(function* () {
-      const key = yield* Keys.create({ account: "rising", tier: "basic", email: null, expires: null })
+      const key = yield* Service.keyFor("rising", "basic")
       assert.strictEqual((yield* ask("/v1/pro", { key })).status, 403)
-      yield* Keys.create({ account: "rising", tier: "pro", email: null, expires: null })
+      yield* Accounts.setTier("rising", "pro")
       const start = yield* Clock.currentTimeMillis
       const answer = yield* ask("/v1/pro", { key }).pipe(
         Effect.repeat({ until: ({ status }) => status === 200, schedule: Schedule.spaced("20 millis"), times: 200 }),

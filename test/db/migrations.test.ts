@@ -1,9 +1,10 @@
 import { NodeServices } from "@effect/platform-node"
-import { PgClient, PgConnection } from "@effect/sql-pg"
+import { PgClient, PgConnection, PgMigrator } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
+import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
 import * as Migrations from "../../src/db/Migrations.ts"
 
@@ -46,6 +47,23 @@ const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) =>
   assert.deepStrictEqual(ids, Array.from(new Set(ids)).toSorted((a, b) => a - b))
 }
 
+/** The database as a release had it whose last migration this was. */
+const upTo = Effect.fnUntraced(function* (last: string) {
+  const sql = yield* SqlClient.SqlClient
+  const fs = yield* FileSystem.FileSystem
+  const folder = fileURLToPath(new URL("../../sql/migrations/", import.meta.url))
+  const files = (yield* fs.readDirectory(folder)).filter((file) => file.slice(0, 4) <= last)
+  const scripts = yield* Effect.forEach(
+    files,
+    (file) => Effect.map(fs.readFileString(folder + file), (script) => [file.replace(/\.sql$/, ""), script] as const),
+  )
+  const loader = PgMigrator.fromRecord(Object.fromEntries(scripts.map(([name, script]) => [
+    name,
+    Effect.forEach(Migrations.statements(script), (statement) => sql.unsafe(statement), { discard: true }),
+  ])))
+  yield* PgMigrator.run({ loader, table: "tickerline_migrations" })
+})
+
 const all = [[1, "accounts"], [2, "ticker_changes"], [3, "intraday_runners"]]
 
 layer(NodeServices.layer)("migrations", (it) => {
@@ -56,9 +74,16 @@ layer(NodeServices.layer)("migrations", (it) => {
       assert.deepStrictEqual(first.slice(0, all.length).map((applied) => Array.from(applied)), all)
       assertOnceInOrder(first)
       const found = yield* over(url, tables)
-      for (const table of ["accounts", "api_keys", "historical_tickers", "intraday_runners", "ticker_changes"]) {
-        assert.include(found, table)
-      }
+      assert.includeMembers(found, [
+        "accounts",
+        "api_keys",
+        "credits",
+        "historical_tickers",
+        "intraday_runners",
+        "ticker_changes",
+        "usage",
+        "usage_daily",
+      ])
       assert.deepStrictEqual(yield* over(url, Migrations.run), [])
       assert.deepStrictEqual(yield* over(url, tables), found)
     }))
@@ -73,6 +98,80 @@ layer(NodeServices.layer)("migrations", (it) => {
         assertOnceInOrder(applied.flat())
         assert.isAtLeast(applied.flat().length, all.length)
       }
+    }))
+
+  it.effect("D2 D27 README, migrate: keys of a former release stay as they were, and nobody's key comes back", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const applied = yield* over(
+        url,
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* upTo("0018")
+          yield* sql`insert into accounts (name, tier) values ('former', 'pro')`
+          yield* sql`
+            insert into api_keys (account_id, key_hash, key_hint, disabled_at)
+            select account_id, sha256(hint::bytea), hint, ended
+            from accounts, (values ('tl_live_good', null), ('tl_live_gone', timestamptz '2026-01-02 03:04:05Z'))
+              as made (hint, ended)
+          `
+          const applied = yield* Migrations.run
+          const keys = yield* sql`
+            select key_hint, revoked_at, disabled_at, api_keys.name, endpoints, balance_microdollars
+            from api_keys join accounts using (account_id) order by key_id
+          `
+          const like = { disabled_at: null, name: "default", endpoints: null, balance_microdollars: null }
+          assert.deepStrictEqual(keys, [
+            { key_hint: "tl_live_good", revoked_at: null, ...like },
+            { key_hint: "tl_live_gone", revoked_at: new Date("2026-01-02T03:04:05Z"), ...like },
+          ])
+          return applied
+        }),
+      )
+      assert.deepStrictEqual(applied.slice(0, 2).map((one) => Array.from(one)), [[19, "credits"], [20, "usage"]])
+    }))
+
+  it.effect("D27 README, migrate: the database itself keeps an account's books from what cannot be", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      yield* over(
+        url,
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* Migrations.run
+          yield* sql`insert into accounts (name, tier) values ('a', 'pro'), ('b', 'pro')`
+          const credit = (account: string, amount: number, reference: string | null) =>
+            sql`
+              insert into credits (account_id, amount_microdollars, reference)
+              select account_id, ${amount}, ${reference} from accounts where name = ${account}
+            `
+          const key = (name: string, endpoints: string) =>
+            sql`
+              insert into api_keys (account_id, key_hash, key_hint, name, endpoints)
+              select account_id, sha256(${name}::text::bytea), 'tl_live_', ${name}, ${endpoints}::text::text[]
+              from accounts where name = 'a'
+            `
+          yield* credit("a", 5, "one")
+          yield* credit("b", 5, "one")
+          yield* credit("a", -5, null)
+          yield* credit("a", -5, null)
+          yield* key("good", "{/v1/news}")
+          const wrong = [
+            credit("a", 6, "one"),
+            credit("a", 0, null),
+            credit("a", 1, ""),
+            key("", "{/v1/news}"),
+            key(" bad ", "{/v1/news}"),
+            key("none", "{}"),
+          ]
+          for (const statement of wrong) {
+            const error = yield* Effect.flip(statement)
+            assert.include(["ConstraintError", "UniqueViolation"], error.reason._tag)
+          }
+          const [row] = yield* sql`select count(*)::int as credits, sum(amount_microdollars)::int as sum from credits`
+          assert.deepStrictEqual(row, { credits: 4, sum: 0 })
+        }),
+      )
     }))
 })
 

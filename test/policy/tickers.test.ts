@@ -16,7 +16,7 @@ interface Reading {
 
 /** One request's `ticker` parameter, and what its answer's headers say. */
 const read = Effect.fnUntraced(function* (sent: string) {
-  const exchange = make("request", "/")
+  const exchange = make({ id: "request", target: "/" })
   const result = yield* Schema.decodeEffect(Tickers)(sent).pipe(
     Effect.result,
     Effect.provideService(Exchange, exchange),
@@ -170,7 +170,7 @@ describe("D5 a list of tickers", () => {
 
   it.effect("D5 the header stays small whatever was sent", () =>
     Effect.gen(function* () {
-      const exchange = make("request", "/")
+      const exchange = make({ id: "request", target: "/" })
       const hostile = Array.from({ length: 50 }, () => "😀".repeat(100)).join(",")
       yield* Effect.provideService(Schema.decodeEffect(Tickers)(`A,${hostile}`), Exchange, exchange)
       assert.isBelow(exchange.headers["X-Dropped-Tickers"]?.length ?? Infinity, 8192)
@@ -187,7 +187,7 @@ describe("D5 a list of tickers", () => {
 
   it.effect("D5 without a dropped symbol there is no header", () =>
     Effect.gen(function* () {
-      const exchange = make("request", "/")
+      const exchange = make({ id: "request", target: "/" })
       yield* Effect.provideService(Schema.decodeEffect(Tickers)("A,,B,a"), Exchange, exchange)
       assert.deepStrictEqual(exchange.headers, {})
     }))

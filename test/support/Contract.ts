@@ -43,21 +43,33 @@ const parameterOf = (parameter: unknown): Parameter => {
   const [name, description] = [String(at(parameter, "name")), String(at(parameter, "description"))]
   const kind = kindOf(name, at(parameter, "schema"), description)
   const [, listed = ""] = oneOf.exec(description) ?? []
-  const words = kind === "sort" ? listOf(at(parameter, "schema", "enum")).map(String) : listed.split(", ")
+  const enumerated = listOf(at(parameter, "schema", "enum")).map(String)
+  const words = enumerated.length > 0 ? enumerated : listed.split(", ")
   return { name, required: at(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
 }
 
+/** Where an endpoint takes the parameters of another, one that stands for them all tells so; it has no value itself. */
+export const isSent = (parameter: unknown) => at(parameter, "schema", "type") !== "object"
+
 export const endpoints: ReadonlyArray<Endpoint> = Object.keys(document.paths).map((path) => ({
   path,
-  parameters: listOf(at(document, "paths", path, "get", "parameters")).map(parameterOf),
+  parameters: listOf(at(document, "paths", path, "get", "parameters")).filter(isSent).map(parameterOf),
 }))
 
 /** The endpoints of datasets. */
 export const datasetEndpoints = endpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "ticker"))
 
+const undemanding = endpoints.filter(({ parameters }) => parameters.every(({ required }) => !required))
+const undemandingPaths = new Set(undemanding.map(({ path }) => path))
+
+/** Of the words that a parameter takes the one to send: of several paths one that needs nothing more in its turn. */
+export const wordOf = (words: ReadonlyArray<string>) => words.find((word) => undemandingPaths.has(word)) ?? words[0]
+
 /** What must be sent for the rest to be looked at. */
 export const needed = ({ parameters }: Endpoint, except = "") =>
-  parameters.filter(({ name, required }) => required && name !== except).map(({ name }) => [name, "ZZ9"] as const)
+  parameters.filter(({ name, required }) => required && name !== except).map(({ name, words }) =>
+    [name, wordOf(words) ?? "ZZ9"] as const
+  )
 
 export const url = (path: string, query: ReadonlyArray<readonly [string, string]>) => {
   const search = query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")

@@ -1,12 +1,13 @@
 /** The whole service on a free port of the loopback, over a database of its own. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
-import { Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
+import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { inject } from "vitest"
+import * as Accounts from "../../src/account/Accounts.ts"
 import * as Keys from "../../src/account/Keys.ts"
 import { client } from "../../src/db/Database.ts"
 import { type Tier, tiers } from "../../src/policy/Access.ts"
@@ -35,6 +36,12 @@ export const ownDatabase = Effect.gen(function* () {
   return Redacted.make(own.href)
 })
 
+/** A key of the account, which is made where there is none. */
+export const keyFor = Effect.fnUntraced(function* (account: string, tier: Tier, more: Partial<Keys.Wanted> = {}) {
+  yield* Accounts.ensure({ name: account, tier, email: null, prepaid: false })
+  return yield* Keys.create({ account, name: "test", expires: null, endpoints: null, ...more })
+})
+
 /** A key of each tier. */
 export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, string>>>()("test/Keys") {
   static readonly layer = Layer.effect(
@@ -44,7 +51,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
         tiers,
         (tier) =>
           Effect.map(
-            Keys.create({ account: `test ${tier}`, tier, email: null, expires: null }),
+            keyFor(`test ${tier}`, tier),
             (key) => [tier, key] as const,
           ),
       )
@@ -54,10 +61,19 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
   )
 }
 
+/** Tests ask more in a minute than a customer may, and from one address; a test of limits sets its own. */
+export const generous = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
+  RATE_LIMIT_BASIC: "1000000",
+  RATE_LIMIT_PRO: "1000000",
+  RATE_LIMIT_ULTIMATE: "1000000",
+  WRONG_KEYS_LIMIT: "1000000",
+}))
+
 export const layerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   Server.layer.pipe(
     // What the service logs of failures that tests cause on purpose would hide what went wrong.
     Layer.provide(Logger.layer([])),
+    Layer.provide(generous),
     Layer.provideMerge(TestKeys.layer),
     Layer.provideMerge(database),
     Layer.provideMerge(NodeHttpServer.layerTest),

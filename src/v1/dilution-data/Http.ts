@@ -1,9 +1,9 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { AdvancedConvertible, AdvancedQuery, AdvancedWarrant, Convertible, Query, Warrant } from "./Api.ts"
 
@@ -12,7 +12,7 @@ export const layer = HttpApiBuilder.group(
   "dilutionData",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { in: oneOf, is, part, partOfAny, ranges } = where(sql)
 
     const columns = sql.literal(`
@@ -28,42 +28,33 @@ export const layer = HttpApiBuilder.group(
       ...ranges(query),
     ]
 
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: Schema.Union([Warrant, Convertible]),
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const find = list({
+      Request: Schema.toType(Query),
+      Result: Schema.Union([Warrant, Convertible]),
+      execute: (query, slice) =>
+        sql`
             select ${columns} from dilution_data where ${sql.and(conditions(query))}
-            order by filed_at desc, id limit ${rows} offset ${skip}
-          `
-        },
-      }),
-      database.read,
-    )
+            ${slice.page(sql`filed_at desc, id`)}
+          `,
+    })
 
-    const findAdvanced = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(AdvancedQuery),
-        Result: Schema.Union([AdvancedWarrant, AdvancedConvertible]),
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          const more = [
-            ...partOfAny("owners", query.owner),
-            ...part("bank", query.bank),
-            ...part("price_protection", query.price_protection),
-          ]
-          return sql`
+    const findAdvanced = list({
+      Request: Schema.toType(AdvancedQuery),
+      Result: Schema.Union([AdvancedWarrant, AdvancedConvertible]),
+      execute: (query, slice) => {
+        const more = [
+          ...partOfAny("owners", query.owner),
+          ...part("bank", query.bank),
+          ...part("price_protection", query.price_protection),
+        ]
+        return sql`
             select ${columns}, bank, owners, price_protection, price_protection_clause, reset_date,
               beneficial_ownership_blocker_percentage, registration_file_no
             from dilution_data where ${sql.and([...conditions(query), ...more])}
-            order by filed_at desc, id limit ${rows} offset ${skip}
+            ${slice.page(sql`filed_at desc, id`)}
           `
-        },
-      }),
-      database.read,
-    )
+      },
+    })
 
     return handlers
       .handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))

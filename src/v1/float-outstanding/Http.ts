@@ -1,9 +1,9 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { FloatOutstanding, Query } from "./Api.ts"
 
@@ -19,38 +19,32 @@ export const layer = HttpApiBuilder.group(
   "floatOutstanding",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { in: oneOf, is, ranges } = where(sql)
 
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: FloatOutstanding,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const find = list({
+      Request: Schema.toType(Query),
+      Result: FloatOutstanding,
+      execute: (query, slice) =>
+        sql`
         select ticker, company, "float", outstanding, tradable_float, market_cap, insider_percent, affiliate_percent,
           institutions_percent, is_adr, ads_ratio, country, sector, industry, exchange, reported_date, filed_at,
           ownership_source_url, document_url, last_updated
         from float_outstanding
         where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("country", query.country),
-              ...oneOf("sector", query.sector),
-              ...oneOf("industry", query.industry),
-              ...oneOf("exchange", query.exchange),
-              ...is("is_adr", query.is_adr),
-              ...ranges(query),
-            ])
-          }
-        order by ticker
-        limit ${rows} offset ${skip}
-      `
-        },
-      }),
-      database.read,
-    )
+          sql.and([
+            ...oneOf("ticker", query.ticker),
+            ...oneOf("country", query.country),
+            ...oneOf("sector", query.sector),
+            ...oneOf("industry", query.industry),
+            ...oneOf("exchange", query.exchange),
+            ...is("is_adr", query.is_adr),
+            ...ranges(query),
+          ])
+        }
+        ${slice.page(sql`ticker`)}
+      `,
+    })
 
     return handlers.handle("list", ({ query }) =>
       find(query).pipe(

@@ -1,9 +1,9 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { GapStat, GapStatAdvanced, Query } from "./Api.ts"
 
@@ -12,7 +12,7 @@ export const layer = HttpApiBuilder.group(
   "gapStats",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { holds, in: oneOf, is, ranges } = where(sql)
 
     const wanted = (query: typeof Query.Type) =>
@@ -24,33 +24,25 @@ export const layer = HttpApiBuilder.group(
         ...ranges(query),
       ])
 
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: GapStat,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const find = list({
+      Request: Schema.toType(Query),
+      Result: GapStat,
+      execute: (query, slice) =>
+        sql`
         select ticker, date, previous_day_close, market_open, gap_percentage, high_price, low_price, high_time,
           low_time, market_close, closed_over_vwap, volume, dollar_volume, premarket_volume, premarket_dollar_volume,
           premarket_vwap, afterhours_close, market_cap, filing_types, all_tags, spike_start_time, last_updated
         from gap_stats
         where ${wanted(query)}
-        order by date desc, ticker
-        limit ${rows} offset ${skip}
-      `
-        },
-      }),
-      database.read,
-    )
+        ${slice.page(sql`date desc, ticker`)}
+      `,
+    })
 
-    const findAdvanced = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: GapStatAdvanced,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const findAdvanced = list({
+      Request: Schema.toType(Query),
+      Result: GapStatAdvanced,
+      execute: (query, slice) =>
+        sql`
         select ticker, date, previous_day_close, market_open, gap_percentage, high_price, low_price, high_time,
           low_time, market_close, closed_over_vwap, volume, dollar_volume, premarket_volume, premarket_dollar_volume,
           premarket_vwap, afterhours_close, market_cap, filing_types, all_tags, spike_start_time, last_updated,
@@ -59,13 +51,9 @@ export const layer = HttpApiBuilder.group(
           afterhours_low, afterhours_volume, close_under_50pct_of_range, gap_filled, gap_fill_time, tradable_float
         from gap_stats
         where ${wanted(query)}
-        order by date desc, ticker
-        limit ${rows} offset ${skip}
-      `
-        },
-      }),
-      database.read,
-    )
+        ${slice.page(sql`date desc, ticker`)}
+      `,
+    })
 
     return handlers
       .handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))

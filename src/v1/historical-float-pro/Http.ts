@@ -1,9 +1,9 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { HistoricalFloat, Query } from "./Api.ts"
 
@@ -44,18 +44,16 @@ export const layer = HttpApiBuilder.group(
   "historicalFloatPro",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { in: oneOf, is, ranges } = where(sql)
     const { marketCap, newest, order } = fragments(sql)
 
     // Closes are looked up for the rows of the page alone, once it is known; a filter on market_cap looks up its own.
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: HistoricalFloat,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const find = list({
+      Request: Schema.toType(Query),
+      Result: HistoricalFloat,
+      execute: (query, slice) =>
+        sql`
       select *, ${marketCap} as market_cap
       from (
         select ticker, filed_at, form_type, document_url, reported_date, outstanding_shares, "float",
@@ -66,15 +64,11 @@ export const layer = HttpApiBuilder.group(
           from ${query.latest === true ? newest(query.ticker) : sql`historical_float_pro`} as filing
         ) as computed
         where ${sql.and([...oneOf("ticker", query.ticker), ...is("is_adr", query.is_adr), ...ranges(query)])}
-        order by ${order}
-        limit ${rows} offset ${skip}
+        ${slice.page(order)}
       ) as filing
-      order by ${order}
-    `
-        },
-      }),
-      database.read,
-    )
+      ${slice.order(order)}
+    `,
+    })
 
     return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
   }),

@@ -4,6 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
 import { NotFound } from "../../policy/Errors.ts"
+import { countRecords } from "../../policy/Exchange.ts"
 import { finder } from "../ticker-changes/Events.ts"
 import { FormerTicker } from "./Api.ts"
 
@@ -49,6 +50,7 @@ export const layer = HttpApiBuilder.group(
           Array.dedupeWith(former, (left, right) => left.ticker === right.ticker && left.date === right.date),
           order,
         )
+        yield* countRecords(historical_tickers.length)
         return { count: historical_tickers.length, historical_tickers }
       }),
     )

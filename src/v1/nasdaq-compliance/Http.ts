@@ -1,9 +1,9 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { ComplianceNotice, Query } from "./Api.ts"
 
@@ -12,37 +12,31 @@ export const layer = HttpApiBuilder.group(
   "nasdaqCompliance",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { in: oneOf, ranges } = where(sql)
 
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: ComplianceNotice,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const find = list({
+      Request: Schema.toType(Query),
+      Result: ComplianceNotice,
+      execute: (query, slice) =>
+        sql`
         select id, ticker, company, market, date, added_date, deficiency, deficiency_type, rule, notice_type,
           compliance_deadline, hearing_date, regained_date, risk, status, notes, notes_updated, document_url,
           last_updated
         from nasdaq_compliance
         where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("deficiency_type", query.deficiency_type),
-              ...oneOf("notice_type", query.notice_type),
-              ...oneOf("risk", query.risk),
-              ...oneOf("status", query.status),
-              ...ranges(query),
-            ])
-          }
-        order by date desc, id
-        limit ${rows} offset ${skip}
-      `
-        },
-      }),
-      database.read,
-    )
+          sql.and([
+            ...oneOf("ticker", query.ticker),
+            ...oneOf("deficiency_type", query.deficiency_type),
+            ...oneOf("notice_type", query.notice_type),
+            ...oneOf("risk", query.risk),
+            ...oneOf("status", query.status),
+            ...ranges(query),
+          ])
+        }
+        ${slice.page(sql`date desc, id`)}
+      `,
+    })
 
     return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
   }),

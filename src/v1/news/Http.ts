@@ -1,9 +1,9 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { NewsBasicItem, NewsItem, Query } from "./Api.ts"
 
@@ -23,7 +23,7 @@ export const layer = HttpApiBuilder.group(
   "news",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { holds, in: oneOf, ranges } = where(sql)
 
     const wanted = (query: typeof Query.Type) =>
@@ -38,43 +38,31 @@ export const layer = HttpApiBuilder.group(
           : [sql`search @@ websearch_to_tsquery('english', ${withoutLines(query.query)})`]),
       ])
 
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: NewsItem,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const find = list({
+      Request: Schema.toType(Query),
+      Result: NewsItem,
+      execute: (query, slice) =>
+        sql`
         select id, ticker, tickers, form_type, title, summary, body, author, publisher, tags, accession_number,
           document_url, filed_at, filed_at_time, created_at, last_updated
         from news
         where ${wanted(query)}
-        order by created_at desc, id
-        limit ${rows} offset ${skip}
-      `
-        },
-      }),
-      database.read,
-    )
+        ${slice.page(sql`created_at desc, id`)}
+      `,
+    })
 
-    const findBasic = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: NewsBasicItem,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const findBasic = list({
+      Request: Schema.toType(Query),
+      Result: NewsBasicItem,
+      execute: (query, slice) =>
+        sql`
         select id, ticker, tickers, form_type, title, tags, accession_number, document_url, filed_at, created_at,
           last_updated
         from news
         where ${wanted(query)}
-        order by created_at desc, id
-        limit ${rows} offset ${skip}
-      `
-        },
-      }),
-      database.read,
-    )
+        ${slice.page(sql`created_at desc, id`)}
+      `,
+    })
 
     return handlers
       .handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))

@@ -6,7 +6,7 @@ import { described } from "../../policy/Access.ts"
 import { date, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent, part, someOf } from "../../policy/Filters.ts"
-import { Envelope, Paging } from "../../policy/Paging.ts"
+import { Envelope, Paging, Unit } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
 
@@ -67,7 +67,7 @@ export class Ownerships extends HttpApiGroup.make("ownership").add(
     query: Query,
     success: Envelope(Ownership.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Unit, "filing_group").annotateMerge(described(
     "Ownership",
     "The owners of each ticker by its newest filing that has a table of holders; no result where there is none. " +
       "owner_name and owner_type choose among that filing's owners.",

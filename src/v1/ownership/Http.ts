@@ -1,9 +1,9 @@
-import { Array, Effect, flow, Schema } from "effect"
+import { Array, Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { holdingColumns, OwnershipRow, Query } from "./Api.ts"
 
@@ -22,24 +22,23 @@ export const layer = HttpApiBuilder.group(
   "ownership",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { in: oneOf, part } = where(sql)
 
     /** §2.7: no placeholder. The index of holders is on these very words. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
 
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: OwnershipRow,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          const isShown = sql.and([
-            isHolder,
-            ...part("owner_name", query.owner_name),
-            ...oneOf("owner_type", query.owner_type),
-          ])
-          return sql`
+    const find = list({
+      counted: sql`distinct ticker`,
+      Request: Schema.toType(Query),
+      Result: OwnershipRow,
+      execute: (query, slice) => {
+        const isShown = sql.and([
+          isHolder,
+          ...part("owner_name", query.owner_name),
+          ...oneOf("owner_type", query.owner_type),
+        ])
+        return sql`
         with filing as (
           select newest.* from unnest(${query.ticker}::text[]) as asked(ticker)
           cross join lateral (
@@ -52,8 +51,7 @@ export const layer = HttpApiBuilder.group(
             select from ownership
             where ticker = newest.ticker and accession_number = newest.accession_number and ${isShown}
           )
-          order by ticker
-          limit ${rows} offset ${skip}
+          ${slice.page(sql`ticker`)}
         )
         select filing.ticker, filing.reported_date, filing.filed_at, filing.form_type, filing.accession_number,
           filing.document_url, owner_name, owner_cik, owner_type, title, common_shares_amount,
@@ -61,12 +59,10 @@ export const layer = HttpApiBuilder.group(
           sole_voting_shares, shared_voting_shares, event_date, last_updated
         from filing join ownership using (ticker, accession_number)
         where ${isShown}
-        order by ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}
+        ${slice.order(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}`)}
       `
-        },
-      }),
-      database.read,
-    )
+      },
+    })
 
     return handlers.handle(
       "list",

@@ -1,8 +1,8 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
+import { listing } from "../../db/Listing.ts"
 import { envelope } from "../../policy/Paging.ts"
 import { PremarketStat, Query } from "./Api.ts"
 import { sessions } from "./Sessions.ts"
@@ -12,11 +12,8 @@ export const layer = HttpApiBuilder.group(
   "premarketStats",
   Effect.fnUntraced(function* (handlers) {
     const execute = sessions(yield* SqlClient.SqlClient, "premarket_stats")
-    const database = yield* Database
-    const find = flow(
-      SqlSchema.findAll({ Request: Schema.toType(Query), Result: PremarketStat, execute }),
-      database.read,
-    )
+    const list = yield* listing
+    const find = list({ Request: Schema.toType(Query), Result: PremarketStat, execute })
 
     return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
   }),

@@ -1,9 +1,9 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { PumpAndDumpSuspect, Query } from "./Api.ts"
 
@@ -12,16 +12,14 @@ export const layer = HttpApiBuilder.group(
   "pumpAndDumpTracker",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { in: oneOf, is, part, ranges } = where(sql)
 
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: PumpAndDumpSuspect,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const find = list({
+      Request: Schema.toType(Query),
+      Result: PumpAndDumpSuspect,
+      execute: (query, slice) =>
+        sql`
         select ticker, company, ipo_date, lock_up_expiration, lock_up_shares, underwriters, known_underwriter,
           number_liquidations, last_liquidation_date, liquidation_history, tradable_float, outstanding_shares,
           market_cap, country, exchange, sector, industry, is_adr, gain_1_day, gain_7_day, gain_14_day, gain_30_day,
@@ -29,26 +27,22 @@ export const layer = HttpApiBuilder.group(
           last_post_date, document_url, filed_at, effective_date, last_updated
         from pump_and_dump_tracker
         where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("country", query.country),
-              ...oneOf("underwriter_risk", query.underwriter_risk),
-              ...oneOf("country_risk", query.country_risk),
-              ...oneOf("float_risk", query.float_risk),
-              ...oneOf("scam_risk", query.scam_risk),
-              ...part("underwriters", query.underwriters),
-              ...is("known_underwriter", query.known_underwriter),
-              ...is("is_adr", query.is_adr),
-              ...ranges(query),
-            ])
-          }
-        order by ipo_date desc nulls last, ticker
-        limit ${rows} offset ${skip}
-      `
-        },
-      }),
-      database.read,
-    )
+          sql.and([
+            ...oneOf("ticker", query.ticker),
+            ...oneOf("country", query.country),
+            ...oneOf("underwriter_risk", query.underwriter_risk),
+            ...oneOf("country_risk", query.country_risk),
+            ...oneOf("float_risk", query.float_risk),
+            ...oneOf("scam_risk", query.scam_risk),
+            ...part("underwriters", query.underwriters),
+            ...is("known_underwriter", query.known_underwriter),
+            ...is("is_adr", query.is_adr),
+            ...ranges(query),
+          ])
+        }
+        ${slice.page(sql`ipo_date desc nulls last, ticker`)}
+      `,
+    })
 
     return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
   }),

@@ -1,9 +1,9 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Database } from "../../db/Database.ts"
-import { envelope, span } from "../../policy/Paging.ts"
+import { listing } from "../../db/Listing.ts"
+import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { Query, ScreenerRow, type Sort } from "./Api.ts"
 
@@ -12,20 +12,18 @@ export const layer = HttpApiBuilder.group(
   "screener",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Database
+    const list = yield* listing
     const { in: oneOf, is, ranges } = where(sql)
 
     /** Only words of the contract arrive here; the field is quoted all the same. */
     const order = (sort: Sort) =>
       sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 
-    const find = flow(
-      SqlSchema.findAll({
-        Request: Schema.toType(Query),
-        Result: ScreenerRow,
-        execute: (query) => {
-          const { rows, skip } = span(query)
-          return sql`
+    const find = list({
+      Request: Schema.toType(Query),
+      Result: ScreenerRow,
+      execute: (query, slice) =>
+        sql`
         select ticker, company, cik, exchange, sector, industry, country, state, city, website, ipo_date, is_adr,
           price, market_cap, high_365, low_365, outstanding, "float", tradable_float, insider_percent,
           affiliate_percent, institutions_percent, ownership_source_url, average_volume, median_volume_60,
@@ -35,25 +33,21 @@ export const layer = HttpApiBuilder.group(
           last_updated
         from screener
         where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("exchange", query.exchange),
-              ...oneOf("sector", query.sector),
-              ...oneOf("industry", query.industry),
-              ...oneOf("country", query.country),
-              ...oneOf("state", query.state),
-              ...is("is_adr", query.is_adr),
-              ...is("pending_s1", query.pending_s1),
-              ...ranges(query),
-            ])
-          }
-        order by ${order(query.sort)}
-        limit ${rows} offset ${skip}
-      `
-        },
-      }),
-      database.read,
-    )
+          sql.and([
+            ...oneOf("ticker", query.ticker),
+            ...oneOf("exchange", query.exchange),
+            ...oneOf("sector", query.sector),
+            ...oneOf("industry", query.industry),
+            ...oneOf("country", query.country),
+            ...oneOf("state", query.state),
+            ...is("is_adr", query.is_adr),
+            ...is("pending_s1", query.pending_s1),
+            ...ranges(query),
+          ])
+        }
+        ${slice.page(order(query.sort))}
+      `,
+    })
 
     return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
   }),

@@ -2,6 +2,7 @@ import { Array, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { AmbiguousTickerLineage } from "../../policy/Errors.ts"
+import { countRecords } from "../../policy/Exchange.ts"
 import { finder } from "./Events.ts"
 import { type Refusal, resolve } from "./Lineage.ts"
 
@@ -30,6 +31,7 @@ export const layer = HttpApiBuilder.group(
       "resolve",
       Effect.fnUntraced(function* ({ query: { ticker } }) {
         const events = yield* findEvents(ticker)
+        yield* countRecords(1)
         if (!Array.isArrayNonEmpty(events)) return unchanged(ticker)
         const { current_ticker, history } = yield* Effect.mapError(
           Effect.fromResult(resolve(events)),

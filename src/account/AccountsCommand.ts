@@ -1,0 +1,131 @@
+/** `accounts` on the command line. */
+import { Console, Effect, Option, Schema, SchemaTransformation } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import * as Connection from "../db/Connection.ts"
+import { tiers } from "../policy/Access.ts"
+import * as Accounts from "./Accounts.ts"
+import { Name } from "./KeysCommand.ts"
+
+const millionths = 6
+
+/** Exact, whatever the amount. */
+const microdollars = (usd: string) => {
+  const [, sign = "", whole = "0", part = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(usd) ?? []
+  return BigInt(`${sign}${whole}${part.padEnd(millionths, "0")}`)
+}
+
+const inUsd = (amount: bigint) => {
+  const digits = String(amount < 0n ? -amount : amount).padStart(millionths + 1, "0")
+  return `${amount < 0n ? "-" : ""}${digits.slice(0, -millionths)}.${digits.slice(-millionths)}`
+}
+
+const Usd = Schema.String.check(
+  Schema.makeFilter((text: string) => /^-?\d{1,9}(\.\d{1,6})?$/.test(text) && microdollars(text) !== 0n, {
+    message: "must be an amount in USD other than zero, with at most six decimals, such as 25 or 0.5",
+  }),
+).pipe(Schema.decodeTo(
+  Schema.BigInt,
+  SchemaTransformation.transform({ decode: microdollars, encode: inUsd }),
+))
+
+const name = Argument.String("name").pipe(
+  Argument.withSchema(Name),
+  Argument.withDescription("The account's name"),
+)
+
+const create = Command.make(
+  "create",
+  {
+    name,
+    tier: Flag.Literals("tier", tiers).pipe(Flag.withDescription("What it may see, and how much it may ask")),
+    email: Flag.String("email").pipe(Flag.withDescription("Contact address of the account"), Flag.optional),
+    prepaid: Flag.Boolean("prepaid").pipe(
+      Flag.withDescription(
+        "It pays in advance, and is refused where its balance is used up; otherwise it is billed later",
+      ),
+      Flag.withDefault(false),
+    ),
+  },
+  Effect.fnUntraced(function* ({ email, name, prepaid, tier }) {
+    yield* Accounts.create({ name, tier, email: Option.getOrNull(email), prepaid })
+    yield* Console.log(`Account ${name} is there. It needs a key: keys create --account ${JSON.stringify(name)}`)
+  }),
+).pipe(
+  Command.withDescription("Make an account"),
+  Command.withExamples([{
+    command: "npm run tickerline -- accounts create acme --tier pro --email ops@acme.example --prepaid",
+    description: "An account that pays in advance",
+  }]),
+)
+
+const list = Command.make(
+  "list",
+  {},
+  Effect.fnUntraced(function* () {
+    const accounts = yield* Accounts.list
+    const lines = accounts.map((account) => [
+      account.account_id,
+      account.name,
+      account.tier,
+      account.balance_microdollars === null ? "billed later" : inUsd(account.balance_microdollars),
+      account.last_charged ?? "-",
+      account.keys,
+      account.contact_email ?? "-",
+    ])
+    const header = ["id", "name", "tier", "balance (USD)", "last charged (UTC)", "keys", "email"]
+    yield* Console.log([header, ...lines].map((cells) => cells.join("\t")).join("\n"))
+  }),
+).pipe(
+  Command.withDescription("List all accounts, tab-separated"),
+  Command.withExamples([{ command: "npm run --silent tickerline -- accounts list", description: "With balances" }]),
+)
+
+const credit = Command.make(
+  "credit",
+  {
+    name,
+    usd: Flag.String("usd").pipe(
+      Flag.withSchema(Usd),
+      Flag.withDescription("What is added to the balance, in USD; --usd=-5 takes five off"),
+    ),
+    reference: Flag.String("reference").pipe(
+      Flag.withSchema(Name),
+      Flag.withDescription("Of the payment; it is credited once, however often this is run"),
+      Flag.optional,
+    ),
+  },
+  Effect.fnUntraced(function* ({ name, reference, usd }) {
+    const balance = yield* Accounts.credit({ name, microdollars: usd, reference: Option.getOrNull(reference) })
+    yield* Console.log(`The balance of ${name} is ${inUsd(balance)} USD.`)
+  }),
+).pipe(
+  Command.withDescription(
+    "Add to an account's prepaid balance; one that was billed later pays in advance from then on",
+  ),
+  Command.withExamples([{
+    command: "npm run tickerline -- accounts credit acme --usd 25 --reference invoice-42",
+    description: "25 USD, once",
+  }]),
+)
+
+const setTier = Command.make(
+  "set-tier",
+  { name, tier: Argument.Literals("tier", tiers).pipe(Argument.withDescription("Its tier from now on")) },
+  Effect.fnUntraced(function* ({ name, tier }) {
+    yield* Accounts.setTier(name, tier)
+    yield* Console.log(`The tier of ${name} is ${tier}.`)
+  }),
+).pipe(
+  Command.withDescription("Change an account's tier; every instance notices within a second"),
+  Command.withExamples([{
+    command: "npm run tickerline -- accounts set-tier acme ultimate",
+    description: "All of it",
+  }]),
+)
+
+export const command = Command.make("accounts").pipe(
+  Command.withDescription("Accounts: who asks, and who pays"),
+  Command.withExamples([{ command: "npm run tickerline -- accounts list", description: "All accounts" }]),
+  Command.withSubcommands([create, list, credit, setTier]),
+  Command.provide(Connection.migrated),
+)

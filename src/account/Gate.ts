@@ -1,0 +1,102 @@
+/** D3, D13, D18, D27, D29: the server side of `Admission` and `Charged`. */
+import { Context, DateTime, Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { includes, RequiredTier } from "../policy/Access.ts"
+import { Exchange } from "../policy/Exchange.ts"
+import { Admission, Charged } from "./Admission.ts"
+import { Account } from "./Authentication.ts"
+import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./Errors.ts"
+import { Metering } from "./Metering.ts"
+import { costOf, Prices } from "./Prices.ts"
+import { RateLimit } from "./RateLimit.ts"
+
+type Who = typeof Account.Service
+
+/** D3, and the key's own list. */
+const allowed = ({ endpoints, tier }: Who, { annotations, path }: HttpApiEndpoint.Top) => {
+  const required_tier = Context.get(annotations, RequiredTier)
+  if (!includes(tier, required_tier)) {
+    const message = `This endpoint needs the tier ${required_tier}; the account has ${tier}.`
+    return Effect.fail(new InsufficientTier({ error: { message, details: { required_tier, tier } } }))
+  }
+  if (endpoints !== null && !endpoints.includes(path)) {
+    const message = `This API key does not open ${path}. It opens: ${endpoints.join(", ")}.`
+    return Effect.fail(
+      new EndpointNotAllowed({ error: { message, details: { endpoint: path, allowed: endpoints } } }),
+    )
+  }
+  return Effect.void
+}
+
+/** What goes over the wire before any compression (D27); HEAD is answered without a body. */
+const bytesOf = ({ method }: HttpServerRequest.HttpServerRequest, { body }: HttpServerResponse.HttpServerResponse) =>
+  method === "HEAD" || body._tag === "Empty" ? 0 : body.contentLength ?? 0
+
+export const admission = Layer.effect(
+  Admission,
+  Effect.gen(function* () {
+    const metering = yield* Metering
+    const limit = yield* RateLimit
+
+    /** When all else is known of the answer it is told its cost, and remembered. */
+    const recorded = (exchange: Exchange, { account_id, key_id }: Who, endpoint: string) =>
+      HttpEffect.appendPreResponseHandler((request, response) =>
+        Effect.map(DateTime.now, (now) => {
+          const bytes = bytesOf(request, response)
+          const cost_microdollars = response.status === 200 ? costOf(bytes, exchange.price) : 0
+          metering.record({
+            usage_id: SecureRandom.uuidV7Unsafe(),
+            requested_at: DateTime.formatIso(DateTime.makeUnsafe(exchange.began)),
+            account_id,
+            key_id,
+            request_id: exchange.id,
+            endpoint,
+            status_code: response.status,
+            records_returned: response.status === 200 ? exchange.records : 0,
+            bytes,
+            cost_microdollars,
+            duration_ms: DateTime.toEpochMillis(now) - exchange.began,
+            cached: response.status === 304,
+            deprecated: "Deprecation" in exchange.headers,
+          })
+          return HttpServerResponse.setHeader(response, "X-Cost-Microdollars", String(cost_microdollars))
+        })
+      )
+
+    return Admission.of((served, { endpoint }) =>
+      Effect.gen(function* () {
+        const account = yield* Account
+        const exchange = yield* Exchange
+        if (exchange.purpose === "answer") {
+          yield* metering.admit
+          yield* recorded(exchange, account, endpoint.path)
+          yield* limit.count(account)
+        }
+        yield* allowed(account, endpoint)
+        return yield* served
+      })
+    )
+  }),
+)
+
+/** The balance is that of half a second ago at most, and without what is not recorded yet; so it may go below zero. */
+export const charged = Layer.effect(
+  Charged,
+  Effect.gen(function* () {
+    const prices = yield* Prices
+    return Charged.of((served, { endpoint }) =>
+      Effect.gen(function* () {
+        const { balance_microdollars } = yield* Account
+        const exchange = yield* Exchange
+        exchange.price = prices.of(endpoint.path)
+        if (exchange.purpose === "answer" && balance_microdollars !== null && balance_microdollars <= 0) {
+          const message = "The account's prepaid balance is used up. Add credit, and try again."
+          return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
+        }
+        return yield* served
+      })
+    )
+  }),
+)

@@ -1,0 +1,139 @@
+/**
+ * D29: what was answered waits here, in memory, until it is written: many rows at once, off the requests' way. While
+ * the database does not take them they wait, and are sent again until it does. Rows are never dropped: where too many
+ * wait, further requests are refused instead, since what is not recorded cannot be billed.
+ */
+import { Config, Context, DateTime, Duration, Effect, Fiber, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import { DatabasePoolTimeout } from "../policy/Errors.ts"
+import { dropBefore, recorder, type Used } from "./Usage.ts"
+
+const Most = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })), "USAGE_BUFFER")
+  .pipe(Config.withDefault(100_000))
+
+const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
+
+/** How long rows gather, and how many are written at once: at most the last second is lost by a sudden end. */
+const gathering = Duration.millis(250)
+const mostAtOnce = 5_000
+
+/** The server counts 30 seconds itself; this is for one that no longer answers at all. */
+const longestWrite = Duration.seconds(36)
+
+const again = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
+
+/** For how long a process that is told to stop tries to write what it still has. */
+const lastPatience = Duration.seconds(20)
+
+const rowsWaiting = Metric.gauge("tickerline_usage_rows_waiting", {
+  description: "Answered requests that are not recorded yet.",
+})
+const rowsWritten = Metric.counter("tickerline_usage_rows_written", {
+  description: "Answered requests that were recorded.",
+  incremental: true,
+})
+const writesFailed = Metric.counter("tickerline_usage_writes_failed", {
+  description: "Attempts to record requests that failed and were, or will be, repeated.",
+  incremental: true,
+})
+export const requestsRefused = Metric.counter("tickerline_usage_requests_refused", {
+  description: "Requests refused because too many answered ones wait to be recorded.",
+  incremental: true,
+})
+const rowsLost = Metric.counter("tickerline_usage_rows_lost", {
+  description: "Answered requests that a process could not record before it ended.",
+  incremental: true,
+})
+
+const full = new DatabasePoolTimeout({
+  error: { message: "The usage of requests cannot be recorded at the moment. Retry in a few seconds." },
+})
+
+export class Metering extends Context.Service<Metering, {
+  /** Fails while too many rows wait. */
+  readonly admit: Effect.Effect<void, DatabasePoolTimeout>
+  /** Takes a row; it is written within half a second while the database takes it. */
+  readonly record: (row: Used) => void
+}>()("tickerline/account/Metering") {
+  static readonly layer = Layer.effect(
+    Metering,
+    Effect.gen(function* () {
+      const most = yield* Most
+      const write = yield* recorder
+      const waiting: Array<Used> = []
+      const some = yield* Latch.make()
+      let refusing = false
+
+      const record = (row: Used) => {
+        waiting.push(row)
+        some.openUnsafe()
+      }
+
+      const admit = Effect.suspend(() => {
+        if (waiting.length < most) return Effect.void
+        const first = !refusing
+        refusing = true
+        const words = `Requests are refused, because ${waiting.length} answered ones wait to be recorded.`
+        return Metric.update(requestsRefused, 1).pipe(
+          Effect.andThen(first ? Effect.logError(words) : Effect.void),
+          Effect.andThen(Effect.fail(full)),
+        )
+      })
+
+      /** A row leaves only when it is written: an interruption in between writes it again, which changes nothing. */
+      const writeOnce = Effect.suspend(() => {
+        const batch = waiting.slice(0, mostAtOnce)
+        return Effect.andThen(
+          write(batch),
+          Effect.suspend(() => {
+            waiting.splice(0, batch.length)
+            refusing = false
+            return Metric.update(rowsWritten, batch.length)
+          }),
+        )
+      })
+
+      const failed = (error: { readonly message: string }) =>
+        Effect.andThen(
+          Metric.update(writesFailed, 1),
+          Effect.logWarning(`Usage was not recorded and will be; ${waiting.length} rows wait: ${error.message}`),
+        )
+
+      const persist = writeOnce.pipe(Effect.timeout(longestWrite), Effect.tapError(failed), Effect.retry(again))
+
+      const writer = Effect.gen(function* () {
+        yield* some.await
+        if (waiting.length < mostAtOnce) yield* Effect.sleep(gathering)
+        yield* persist
+        if (waiting.length === 0) some.closeUnsafe()
+        yield* Metric.update(rowsWaiting, waiting.length)
+      })
+
+      const writeAll = Effect.whileLoop({ while: () => waiting.length > 0, body: () => persist, step: () => {} })
+
+      const lost = Effect.suspend(() => {
+        const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
+        return Effect.andThen(
+          Metric.update(rowsLost, waiting.length),
+          Effect.logError(`${waiting.length} requests, of ${cost} microdollars, could not be recorded before the end.`),
+        )
+      })
+
+      const finish = Effect.timeoutOrElse(writeAll, { duration: lastPatience, orElse: () => lost })
+      // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
+      yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
+      yield* Effect.forkScoped(Effect.forever(writer))
+      yield* Effect.forkScoped(upkeep(yield* Kept))
+      return Metering.of({ admit, record })
+    }),
+  )
+}
+
+/** Raw rows are kept for a while; which instance drops them does not matter. */
+const upkeep = Effect.fnUntraced(
+  function* (kept: Duration.Duration) {
+    const dropped = yield* dropBefore(DateTime.subtractDuration(yield* DateTime.now, kept))
+    if (dropped.length > 0) yield* Effect.logInfo(`Dropped usage that was kept long enough: ${dropped.join(", ")}`)
+  },
+  Effect.catch((error) => Effect.logWarning(`Old usage was not dropped: ${error.message}`)),
+  Effect.repeat(Schedule.spaced("1 hour")),
+)

@@ -1,0 +1,13 @@
+/** D27: what data cost. A gigabyte is 1,000,000,000 bytes; a started microdollar counts whole. */
+import { Context } from "effect"
+
+const gigabyte = 1_000_000_000n
+
+/** Microdollars for a body of so many bytes, exact whatever the size. */
+export const costOf = (bytes: number, pricePerGigabyte: number) =>
+  Number((BigInt(bytes) * BigInt(pricePerGigabyte) + gigabyte - 1n) / gigabyte)
+
+/** Microdollars a gigabyte of an endpoint's data, by its path. */
+export class Prices extends Context.Service<Prices, { readonly of: (path: string) => number }>()(
+  "tickerline/account/Prices",
+) {}

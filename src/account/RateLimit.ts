@@ -1,0 +1,137 @@
+/** D18: how many requests a minute an account may send, by its tier. */
+import { NodeRedis } from "@effect/platform-node"
+import {
+  type Cause,
+  Config,
+  Context,
+  Data,
+  Duration,
+  Effect,
+  Layer,
+  Metric,
+  Option,
+  Predicate,
+  Redacted,
+  Schema,
+} from "effect"
+import { RateLimiter } from "effect/persistence"
+import type { Tier } from "../policy/Access.ts"
+import { setHeaders } from "../policy/Exchange.ts"
+import type { Account } from "./Authentication.ts"
+import { RateLimitExceeded } from "./Errors.ts"
+
+const PerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
+
+const limits = Config.all({
+  basic: Config.schema(PerMinute, "RATE_LIMIT_BASIC").pipe(Config.withDefault(200)),
+  pro: Config.schema(PerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000)),
+  ultimate: Config.schema(PerMinute, "RATE_LIMIT_ULTIMATE").pipe(Config.withDefault(5_000)),
+})
+
+/** Longer than that a request does not wait for Redis. */
+const patience = Duration.millis(250)
+
+const alone = Metric.counter("tickerline_rate_limit_alone", {
+  description: "Requests counted by this process alone, because Redis did not answer.",
+  incremental: true,
+})
+
+const RedisUrl = Config.schema(
+  Schema.String.check(
+    Schema.makeFilter((text: string) => /^rediss?:\/\/./.test(text) && URL.canParse(text), {
+      message: "must be an address of Redis, redis://user:password@host:port",
+    }),
+  ),
+  "REDIS_URL",
+).pipe(Config.map((text) => Redacted.make(text)))
+
+export class RedisAway extends Data.TaggedError("RedisAway")<{ readonly message: string }> {}
+
+/** Errors of sockets may have a code and nothing else. */
+const unreachable = (cause: unknown) => {
+  const why = Predicate.hasProperty(cause, "code") ? String(cause.code) : "it refused the connection"
+  return new RedisAway({ message: `REDIS_URL: no connection to Redis: ${why}` })
+}
+
+/** The counters that all instances share, where `REDIS_URL` names a Redis; it must be there when the service starts. */
+const shared = Effect.gen(function* () {
+  const url = yield* Config.option(RedisUrl)
+  if (Option.isNone(url)) return Option.none<RateLimiter.RateLimiter>()
+  const redis = NodeRedis.layer({ url: Redacted.value(url.value), disableOfflineQueue: true })
+  const store = RateLimiter.layerStoreRedis({ prefix: "tickerline:rate:" }).pipe(Layer.provide(redis))
+  const limiter = Layer.build(RateLimiter.layer.pipe(Layer.provide(store)))
+  const context = yield* Effect.mapError(limiter, ({ cause }) => unreachable(cause))
+  return Option.some(Context.get(context, RateLimiter.RateLimiter))
+})
+
+type Consumption = Parameters<RateLimiter.RateLimiter["consume"]>[0]
+
+/** How long to wait, where the limit is why it failed. */
+const waitIn = (error: RateLimiter.RateLimiterError | Cause.TimeoutError) =>
+  error._tag === "RateLimiterError" && error.reason._tag === "RateLimitExceeded"
+    ? Option.some(error.reason.retryAfter)
+    : Option.none()
+
+const seconds = (duration: Duration.Duration) => String(Math.max(1, Math.ceil(Duration.toSeconds(duration))))
+
+const headers = (limit: number, remaining: number, reset: Duration.Duration) => ({
+  "X-RateLimit-Limit": String(limit),
+  "X-RateLimit-Remaining": String(remaining),
+  "X-RateLimit-Reset": seconds(reset),
+})
+
+const exceeded = (limit: number) =>
+  new RateLimitExceeded({
+    error: { message: `More than ${limit} requests a minute. Wait as long as Retry-After says.` },
+  })
+
+export class RateLimit extends Context.Service<RateLimit, {
+  readonly perMinute: (tier: Tier) => number
+  /** Counts a request, and says in headers how many are left. */
+  readonly count: (account: typeof Account.Service) => Effect.Effect<void, RateLimitExceeded>
+}>()("tickerline/account/RateLimit") {
+  static readonly layer = Layer.effect(
+    RateLimit,
+    Effect.gen(function* () {
+      const perMinute = yield* limits
+      const own = yield* Effect.provide(RateLimiter.make, RateLimiter.layerStoreMemory)
+      const common = yield* shared
+
+      // While Redis is away each instance counts for itself: a limit too generous for a while, and no outage.
+      let away = false
+      const standIn = Effect.fnUntraced(function* (options: Consumption, why: { readonly message: string }) {
+        yield* Metric.update(alone, 1)
+        if (!away) yield* Effect.logWarning(`Redis does not count requests, so this process does: ${why.message}`)
+        away = true
+        return yield* own.consume(options)
+      })
+
+      const consume = (options: Consumption) =>
+        Option.match(common, {
+          onNone: () => own.consume(options),
+          onSome: (limiter) =>
+            limiter.consume(options).pipe(
+              Effect.timeout(patience),
+              Effect.tap(() => {
+                away = false
+                return Effect.void
+              }),
+              Effect.catch((error) => Option.isSome(waitIn(error)) ? Effect.fail(error) : standIn(options, error)),
+            ),
+        })
+
+      const count = Effect.fnUntraced(function* ({ account_id, tier }: typeof Account.Service) {
+        const limit = perMinute[tier]
+        const counted = yield* Effect.result(consume({ key: String(account_id), limit, window: "1 minute" }))
+        if (counted._tag === "Success") {
+          return yield* setHeaders(headers(limit, counted.success.remaining, counted.success.resetAfter))
+        }
+        // Its own memory counts last, and does not fail but by the limit.
+        const wait = Option.getOrElse(waitIn(counted.failure), () => Duration.seconds(1))
+        yield* setHeaders({ ...headers(limit, 0, wait), "Retry-After": seconds(wait) })
+        return yield* exceeded(limit)
+      })
+      return RateLimit.of({ perMinute: (tier) => perMinute[tier], count })
+    }),
+  )
+}

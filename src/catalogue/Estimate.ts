@@ -1,0 +1,93 @@
+/**
+ * D28: what a request would cost. It is sent the way it would go itself, through the same router, validation, SQL and
+ * printing, only that its exchange says that it is an estimate: nothing is counted, charged or recorded, and lists say
+ * how long they are. A page is never longer than 100 records, so all of it is measured.
+ */
+import { Effect, Option, Schema } from "effect"
+import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { costOf } from "../account/Prices.ts"
+import { ValidationError } from "../policy/Errors.ts"
+import * as Exchange from "../policy/Exchange.ts"
+import { Tickers } from "../policy/Tickers.ts"
+import * as Endpoints from "./Endpoints.ts"
+
+const notPriced = (sent: string) => {
+  const priced = Endpoints.endpoints.filter(({ charged }) => charged).map(({ row }) => row.path)
+  const known = Option.isSome(Endpoints.at(sent))
+  const reason = `${known ? "is free of charge" : "is not in the catalogue"}; what has a price: ${priced.join(", ")}`
+  return new ValidationError({
+    error: { message: `endpoint ${reason}`, details: { fields: [{ field: "endpoint", reason }] } },
+  })
+}
+
+const priced = (sent: string) => Option.filter(Endpoints.at(sent), ({ charged }) => charged)
+
+/** The query without `endpoint`, otherwise as it was sent. */
+const ownQuery = (target: string) => {
+  const [, search = ""] = target.split(/\?(.*)/s)
+  const isOwn = (parameter: string) => !new URLSearchParams(`&${parameter}`).has("endpoint")
+  return search.split("&").filter(isOwn).join("&")
+}
+
+const symbolsIn = Effect.fnUntraced(function* (target: string) {
+  const [, search = ""] = target.split(/\?(.*)/s)
+  const sent = new URLSearchParams(search).get("ticker")
+  if (sent === null) return 0
+  return (yield* Effect.orDie(Schema.decodeEffect(Tickers)(sent))).length
+})
+
+/** What costs nothing because it is refused by what the data say. */
+const isRefusalOfData = (status: number) => status === 404 || status === 409
+
+const contentLength = ({ body }: HttpServerResponse.HttpServerResponse) =>
+  body._tag === "Empty" ? 0 : body.contentLength ?? 0
+
+export const estimator = Effect.gen(function* () {
+  const router = yield* HttpRouter.HttpRouter
+
+  /** The answer that the request would have. */
+  const rehearse = Effect.fnUntraced(
+    function* (request: HttpServerRequest.HttpServerRequest, exchange: Exchange.Exchange) {
+      let answer = HttpServerResponse.empty()
+      const keep = (_: unknown, response: HttpServerResponse.HttpServerResponse) =>
+        Effect.sync(() => {
+          answer = response
+        })
+      yield* HttpEffect.toHandled(router.asHttpEffect(), keep).pipe(
+        Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: exchange.target })),
+        Effect.provideService(Exchange.Exchange, exchange),
+      )
+      return answer
+    },
+  )
+
+  return Effect.fnUntraced(function* (sent: string, request: HttpServerRequest.HttpServerRequest) {
+    const endpoint = yield* Effect.mapError(Effect.fromOption(priced(sent)), () => notPriced(sent))
+    const { began, id } = yield* Exchange.Exchange
+    const target = `${endpoint.row.path}?${ownQuery(request.url)}`
+    const exchange = Exchange.make({ id, target, began, purpose: "estimate" })
+    const answer = yield* rehearse(request, exchange)
+    const refused = isRefusalOfData(answer.status)
+    if (answer.status !== 200 && !refused) {
+      return HttpServerResponse.setBody(HttpServerResponse.empty({ status: answer.status }), answer.body)
+    }
+    const estimated_bytes = refused ? 0 : contentLength(answer)
+    const records_returned = refused ? 0 : exchange.records
+    yield* Exchange.countRecords(1)
+    return {
+      count: 1,
+      results: [{
+        endpoint: endpoint.row.path,
+        unit: endpoint.unit,
+        ticker_count: yield* symbolsIn(target),
+        records_returned,
+        records_total: exchange.total ?? records_returned,
+        rows_sampled: records_returned,
+        estimated_bytes,
+        estimated_cost_microdollars: costOf(estimated_bytes, exchange.price),
+        price_per_gb_microdollars: exchange.price,
+      }] as const,
+      ...(refused ? { message: `The request would be answered with ${answer.status}, which is free.` } : {}),
+    }
+  })
+})

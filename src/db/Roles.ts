@@ -1,0 +1,65 @@
+/**
+ * Who may do what: the role that serves reads the datasets, records usage and takes its cost off balances. It owns
+ * nothing, so it can neither alter tables nor read what was paid. Whoever migrates grants it, and grants it anew after
+ * each migration; that it was granted is known by PostgreSQL itself.
+ */
+import { Data, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+export class NoSuchRole extends Data.TaggedError("NoSuchRole")<{ readonly message: string }> {}
+
+/** Only the owner of the tables grants. */
+export class MayNotGrant extends Data.TaggedError("MayNotGrant")<{ readonly message: string }> {}
+
+/** A partition is reached through its table. */
+const readable = `
+  select format('grant select on public.%I to %I', relname, $1::text) as statement
+  from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+    and relname <> 'credits'`
+
+const grants = (role: string) => [
+  `grant usage on schema public to ${role}`,
+  `grant insert on public.usage to ${role}`,
+  `grant insert, update on public.usage_daily to ${role}`,
+  `grant update (last_used_at) on public.api_keys to ${role}`,
+  `grant update (balance_microdollars, last_charged_at) on public.accounts to ${role}`,
+  `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
+]
+
+const quoted = (role: string) => `"${role.replaceAll(`"`, `""`)}"`
+
+/** Lets a role serve, and nothing more. */
+export const grantServing = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql`select from pg_roles where rolname = ${role}`
+  if (found.length === 0) {
+    return yield* new NoSuchRole({
+      message: `PostgreSQL has no role ${role}. Make it first: create role ${quoted(role)} login password '…'`,
+    })
+  }
+  const [granter] = yield* sql<{ readonly name: string; readonly may: boolean }>`
+    select current_user as name, pg_has_role(relowner, 'usage') as may
+    from pg_class where oid = 'public.usage'::regclass
+  `
+  // PostgreSQL itself only warns of a grant that grants nothing.
+  if (granter?.may !== true) {
+    return yield* new MayNotGrant({
+      message: `${granter?.name ?? "This role"} may not grant: use a DATABASE_URL of the role that owns the tables.`,
+    })
+  }
+  yield* sql.withTransaction(Effect.gen(function* () {
+    const reads = yield* sql.unsafe<{ readonly statement: string }>(readable, [role])
+    const statements = [...grants(quoted(role)), ...reads.map(({ statement }) => statement)]
+    yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+  }))
+})
+
+/** Grants what new migrations brought to the roles that serve already. */
+export const renew = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const roles = yield* sql<{ readonly role: string }>`
+    select rolname as role from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
+    where pg_proc.oid = to_regprocedure('public.create_usage_partition(timestamptz)') and grantee <> proowner
+  `
+  yield* Effect.forEach(roles, ({ role }) => grantServing(role), { discard: true })
+})

@@ -1,0 +1,58 @@
+import { Array, Effect, Schema } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Account } from "../../account/Authentication.ts"
+import { keyStatus } from "../../account/Keys.ts"
+import { Api } from "../../Api.ts"
+import { Database } from "../../db/Database.ts"
+import { listing } from "../../db/Listing.ts"
+import { countRecords } from "../../policy/Exchange.ts"
+import { envelope } from "../../policy/Paging.ts"
+import { AccountRow, ApiKey, KeysQuery } from "./Api.ts"
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "account",
+  Effect.fnUntraced(function* (handlers) {
+    const sql = yield* SqlClient.SqlClient
+    const { read } = yield* Database
+    const list = yield* listing
+
+    const find = SqlSchema.findAll({
+      Request: Schema.Int,
+      Result: AccountRow,
+      execute: (account_id) =>
+        sql`select account_id, name, contact_email, tier, created_at from accounts where account_id = ${account_id}`,
+    })
+
+    const findKeys = list({
+      Request: Schema.toType(Schema.Struct({ ...KeysQuery.fields, account_id: Schema.Int })),
+      Result: ApiKey,
+      execute: ({ account_id }, slice) =>
+        sql`
+          select key_id, name, key_hint, ${sql.literal(keyStatus)} as status, endpoints, created_at, expires_at,
+            last_used_at
+          from api_keys where account_id = ${account_id}
+          ${slice.page(sql`created_at, key_id`)}
+        `,
+    })
+
+    return handlers
+      .handle(
+        "show",
+        Effect.fnUntraced(function* () {
+          const { account_id } = yield* Account
+          const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* read(find(account_id)))))
+          yield* countRecords(1)
+          return { count: 1, results: [account] as const }
+        }),
+      )
+      .handle(
+        "listKeys",
+        Effect.fnUntraced(function* ({ query }) {
+          const { account_id } = yield* Account
+          return yield* envelope(query, yield* findKeys({ ...query, account_id }))
+        }),
+      )
+  }),
+)

@@ -1,0 +1,70 @@
+/** Resources: usage and usage/daily; §2.1, D29. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Model } from "effect/schema"
+import { described } from "../../policy/Access.ts"
+import { date, flag, text, whole } from "../../policy/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
+import { consistent, pastDays, statusCodes, texts } from "../../policy/Filters.ts"
+import { Envelope, Paging } from "../../policy/Paging.ts"
+import { UtcInstant } from "../../policy/Timestamps.ts"
+
+const endpoint = text("The path that was asked.")
+const bytes = whole("Size of the body as sent, before any compression.")
+const cost_microdollars = whole("What it cost, millionths of a USD.")
+
+export class UsageRow extends Model.Class<UsageRow>("Usage")({
+  request_id: text("`X-Request-Id` of the answer."),
+  requested_at: UtcInstant,
+  endpoint,
+  status_code: Schema.Int.annotate({ description: "Status of the answer; 499: the client went away before it." }),
+  records_returned: Schema.Int.annotate({ description: "How many results it had." }),
+  bytes,
+  cost_microdollars,
+  duration_ms: Schema.Int.annotate({ description: "How long it took to answer, milliseconds." }),
+  cached: flag("The client had the answer already: 304."),
+  deprecated: flag("The endpoint was deprecated."),
+  key_hint: text("The first characters of the key that was used."),
+}) {}
+
+export class UsageDay extends Model.Class<UsageDay>("UsageDay")({
+  usage_date: date("The day in New York."),
+  endpoint,
+  requests: whole("Requests of that day."),
+  errors: whole("Those of them that were answered with a status of 400 or more."),
+  bytes,
+  cost_microdollars,
+}) {}
+
+export const Query = Schema.Struct({
+  ...texts("endpoint"),
+  status_code: statusCodes,
+  ...pastDays("requested_at"),
+  ...Paging,
+}).check(consistent)
+
+export const DailyQuery = Schema.Struct({
+  ...texts("endpoint"),
+  ...pastDays("usage_date"),
+  ...Paging,
+}).check(consistent)
+
+export class Usages extends HttpApiGroup.make("usage").add(
+  HttpApiEndpoint.get("list", "/usage", {
+    query: Query,
+    success: Envelope(UsageRow.json),
+    error: [DataRefreshing, DatabasePoolTimeout],
+  }).annotateMerge(described(
+    "Usage",
+    "Every request of your account, newest first, about a second after it was answered. `requested_at_from` and " +
+      "`requested_at_to` are days on the clock of -05:00, on which `requested_at` prints.",
+  )),
+  HttpApiEndpoint.get("listDaily", "/usage/daily", {
+    query: DailyQuery,
+    success: Envelope(UsageDay.json),
+    error: [DataRefreshing, DatabasePoolTimeout],
+  }).annotateMerge(described(
+    "Daily usage",
+    "The sums of each day in New York and endpoint, newest first. They are kept longer than single requests.",
+  )),
+).annotate(OpenApi.Title, "Usage") {}

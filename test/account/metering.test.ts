@@ -1,0 +1,215 @@
+/** D29: rows wait while the database does not take them, are never dropped, and are written once. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import {
+  Clock,
+  ConfigProvider,
+  Context,
+  DateTime,
+  Effect,
+  Exit,
+  Layer,
+  Logger,
+  Metric,
+  Redacted,
+  Schedule,
+  Scope,
+} from "effect"
+import { SecureRandom } from "effect/crypto"
+import { FetchHttpClient, HttpClient } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { spawn } from "node:child_process"
+import { Metering, requestsRefused } from "../../src/account/Metering.ts"
+import { dropBefore, recorder, type Used } from "../../src/account/Usage.ts"
+import { client } from "../../src/db/Database.ts"
+import * as Service from "../support/Service.ts"
+
+const used = (more: Partial<Used> = {}): Used => ({
+  usage_id: SecureRandom.uuidV7Unsafe(),
+  requested_at: "2026-06-01T12:00:00.000Z",
+  account_id: 1,
+  key_id: 1,
+  request_id: "request",
+  endpoint: "/v1/screener",
+  status_code: 200,
+  records_returned: 1,
+  bytes: 100,
+  cost_microdollars: 7,
+  duration_ms: 1,
+  cached: false,
+  deprecated: false,
+  ...more,
+})
+
+const settings = (values: Record<string, string>) =>
+  ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
+
+class Url extends Context.Service<Url, Redacted.Redacted>()("test/Url") {}
+
+const base = Layer.unwrap(Effect.map(
+  Service.ownDatabase,
+  (url) => Layer.merge(client({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
+)).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
+
+/** A process's metering, ended by closing its scope; what it logs of failures is meant. */
+const metering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(
+    Layer.fresh(Metering.layer).pipe(Layer.provide(settings(values)), Layer.provide(Logger.layer([]))),
+    scope,
+  )
+  const meter = yield* Effect.provide(Metering, context)
+  return { meter, stop: Scope.close(scope, Exit.void) }
+})
+
+const sums = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
+    select (select count(*)::int from usage) as rows,
+      (select coalesce(sum(requests), 0)::int from usage_daily) as requests,
+      (select balance_microdollars::int from accounts where account_id = 1) as balance
+  `
+  return row
+})
+
+const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
+  Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 1_000 })
+
+layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (it) => {
+  it.effect("D29 a batch that is sent again, wholly or in part, counts once", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into accounts (name, tier, balance_microdollars) values ('metered', 'basic', 1000)`
+      const write = yield* recorder
+      const [one, two, three] = [used(), used({ status_code: 500, cost_microdollars: 0 }), used()]
+      yield* write([one, two])
+      yield* write([one, two])
+      yield* write([two, three, three])
+      assert.deepStrictEqual(yield* sums, { rows: 3, requests: 3, balance: 1000 - 14 })
+      const daily = yield* sql`
+        select usage_date::text, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int from usage_daily
+      `
+      assert.deepStrictEqual(daily.map((row) => ({ ...row })), [{
+        usage_date: "2026-06-01",
+        endpoint: "/v1/screener",
+        requests: 3,
+        errors: 1,
+        bytes: 300,
+        cost_microdollars: 14,
+      }])
+    }))
+
+  it.effect("D29 many writers at once, and each batch twice: the balance is exact", () =>
+    Effect.gen(function* () {
+      const before = yield* sums
+      const write = yield* recorder
+      const batches = Array.from({ length: 40 }, () => Array.from({ length: 25 }, () => used()))
+      yield* Effect.forEach([...batches, ...batches], (batch) => write(batch), { concurrency: 8, discard: true })
+      assert.deepStrictEqual(yield* sums, {
+        rows: (before?.rows ?? 0) + 1_000,
+        requests: (before?.requests ?? 0) + 1_000,
+        balance: (before?.balance ?? 0) - 7_000,
+      })
+    }))
+
+  it.effect("D29 while the table cannot be written rows wait, and too many of them refuse requests until it can", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const before = yield* sums
+      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      yield* sql`alter table usage rename to usage_away`
+      meter.record(used())
+      meter.record(used())
+      yield* meter.admit
+      meter.record(used())
+      const refused = Metric.value(requestsRefused)
+      const { count } = yield* refused
+      const error = yield* Effect.flip(meter.admit)
+      assert.strictEqual(error._tag, "DatabasePoolTimeout")
+      assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
+      // What was answered already is kept, however many there are.
+      meter.record(used())
+      yield* sql`alter table usage_away rename to usage`
+      yield* until(Effect.exit(meter.admit), Exit.isSuccess)
+      yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + 4)
+      assert.strictEqual((yield* sums)?.balance, (before?.balance ?? 0) - 28)
+      yield* stop
+    }))
+
+  it.effect("D29 an orderly stop writes what waits", () =>
+    Effect.gen(function* () {
+      const before = yield* sums
+      const { meter, stop } = yield* metering()
+      for (let row = 0; row < 12_000; row++) meter.record(used())
+      yield* stop
+      assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 12_000)
+    }))
+
+  it.effect("README, usage: raw rows are dropped by the month when they were kept long enough, sums never", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const write = yield* recorder
+      const months = ["2024-01-31T23:59:59.999Z", "2024-02-01T00:00:00.000Z", "2024-02-29T12:00:00.000Z"]
+      yield* write(months.map((requested_at) => used({ requested_at })))
+      const kept = sql<
+        { readonly rows: number }
+      >`select count(*)::int as rows from usage where requested_at < '2025-01-01'`
+      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2024-02-29T23:59:59Z")), ["usage_2024_01"])
+      assert.strictEqual((yield* kept)[0]?.rows, 2)
+      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2024-03-01T00:00:00Z")), ["usage_2024_02"])
+      assert.strictEqual((yield* kept)[0]?.rows, 0)
+      const [daily] = yield* sql<{ readonly requests: number }>`
+        select sum(requests)::int as requests from usage_daily where usage_date < '2025-01-01'
+      `
+      assert.strictEqual(daily?.requests, 3)
+    }))
+})
+
+/** The program itself, as an operator runs it, at a port that it chooses. */
+const serve = Effect.gen(function* () {
+  const url = yield* Url
+  const port = 20_000 + (process.pid % 10_000)
+  const base = `http://127.0.0.1:${port}`
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      spawn("node", ["src/main.ts", "serve"], {
+        cwd: new URL("../..", import.meta.url),
+        env: { ...process.env, DATABASE_URL: Redacted.value(url), PORT: String(port), BASE_URL: base },
+        stdio: "ignore",
+      })
+    ),
+    (child) => Effect.sync(() => child.kill("SIGKILL")),
+  )
+  yield* until(Effect.exit(HttpClient.get(`${base}/health/ready`)), Exit.isSuccess)
+  return { base, child }
+})
+
+layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, timeout: "60 seconds" })(
+  "kill -9",
+  (it) => {
+    it.effect("D29 loses at most the last second", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const key = yield* Service.keyFor("killed", "ultimate")
+        const { base, child } = yield* serve
+        const answered: Array<{ readonly id: string; readonly at: number }> = []
+        const ask = HttpClient.get(`${base}/v1/ticker-changes?ticker=KILL`, { headers: { "X-API-Key": key } }).pipe(
+          Effect.flatMap(({ headers }) =>
+            Effect.map(Clock.currentTimeMillis, (at) => {
+              answered.push({ id: headers["x-request-id"] ?? "", at })
+            })
+          ),
+        )
+        const start = yield* Clock.currentTimeMillis
+        yield* Effect.repeat(ask, { while: () => (answered.at(-1)?.at ?? 0) < start + 2_500 })
+        child.kill("SIGKILL")
+        const killed = yield* Clock.currentTimeMillis
+        const rows = yield* sql<{ readonly request_id: string }>`select request_id from usage`
+        const recorded = new Set(rows.map(({ request_id }) => request_id))
+        const lost = answered.filter(({ id }) => !recorded.has(id))
+        assert.isAbove(answered.length, 100)
+        assert.isBelow(lost.length, answered.length / 2)
+        for (const { at } of lost) assert.isAbove(at, killed - 1_000)
+      }))
+  },
+)

@@ -1,0 +1,181 @@
+import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Logger, Redacted, Schedule } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient, type SqlError } from "effect/sql"
+import { client } from "../../src/db/Database.ts"
+import * as Migrations from "../../src/db/Migrations.ts"
+import * as Roles from "../../src/db/Roles.ts"
+import * as Server from "../../src/Server.ts"
+import { endpoints, needed, url } from "../support/Contract.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at } = Service
+
+/** The database as the role sees it that serves. */
+class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/Serving") {}
+
+/** A role of its own, for a database of its own; both are gone at the end. */
+const roleIn = Effect.fnUntraced(function* (database: Redacted.Redacted) {
+  const sql = yield* SqlClient.SqlClient
+  const name = `serving ${SecureRandom.uuidV7Unsafe()}`
+  yield* Effect.acquireRelease(
+    sql.unsafe(`create role "${name}" login password 'serving'`),
+    () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by "${name}"`), sql.unsafe(`drop role "${name}"`))),
+  )
+  const own = new URL(Redacted.value(database))
+  own.username = encodeURIComponent(name)
+  own.password = "serving"
+  return { name, url: Redacted.make(own.href) }
+})
+
+const granted = Layer.unwrap(Effect.gen(function* () {
+  const database = yield* Service.ownDatabase
+  const owner = client({ url: database, applicationName: "owner" })
+  return Layer.provideMerge(
+    Layer.unwrap(Effect.gen(function* () {
+      const { name, url } = yield* roleIn(database)
+      yield* Roles.grantServing(name)
+      return Layer.effect(
+        Serving,
+        Effect.map(Layer.build(client({ url, applicationName: "serving" })), Context.get(SqlClient.SqlClient)),
+      )
+    })),
+    owner,
+  )
+}))
+
+const restricted = Server.layer.pipe(
+  Layer.provide(Layer.effect(SqlClient.SqlClient, Serving)),
+  Layer.provide(Logger.layer([])),
+  Layer.provideMerge(Service.TestKeys.layer),
+  Layer.provideMerge(granted),
+  Layer.provideMerge(NodeHttpServer.layerTest),
+  Layer.provideMerge(NodeCrypto.layer),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+const refused = (statement: string) =>
+  Effect.gen(function* () {
+    const serving = yield* Serving
+    const error: SqlError.SqlError = yield* Effect.flip(serving.unsafe(statement))
+    assert.strictEqual(error.reason._tag, "AuthorizationError", statement)
+  })
+
+layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the role that serves", (it) => {
+  it.effect("README, roles: serves every endpoint, records usage and charges", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      yield* sql`update accounts set balance_microdollars = 1000000 where name = 'test ultimate'`
+      let cost = 0
+      for (const endpoint of endpoints) {
+        const target = endpoint.path === "/estimate"
+          ? "/estimate?endpoint=/v1/screener"
+          : url(endpoint.path, needed(endpoint))
+        const { headers, status, text } = yield* ask(target, { key: ultimate })
+        assert.include([200, 404], status, `${target} ${text}`)
+        cost += Number(headers["x-cost-microdollars"] ?? 0)
+      }
+      assert.isAbove(cost, 0)
+      const balance = Effect.map(ask("/v1/overview", { key: ultimate }), ({ body }) =>
+        at(body, "results", 0, "balance_microdollars"))
+      yield* Effect.repeat(balance, {
+        until: (left) =>
+          left === 1_000_000 - cost,
+        schedule: Schedule.spaced("50 millis"),
+        times: 200,
+      })
+      assert.strictEqual(yield* balance, 1_000_000 - cost)
+    }))
+
+  it.effect("README, roles: can neither change tables nor write into them what is not its business", () =>
+    Effect.gen(function* () {
+      const statements = [
+        "alter table screener add column x text",
+        "drop table screener",
+        "truncate screener",
+        "delete from screener",
+        "update screener set company = 'x'",
+        "insert into ticker_changes (old_ticker) values ('X')",
+        "create table mine (x text)",
+        "create index on screener (company)",
+        "update accounts set tier = 'ultimate'",
+        "update accounts set name = 'x'",
+        "insert into accounts (name, tier) values ('x', 'basic')",
+        "delete from accounts",
+        "update api_keys set revoked_at = null",
+        "update api_keys set key_hash = key_hash",
+        "insert into api_keys (account_id, key_hash, key_hint) values (1, 'x', 'x')",
+        "select from credits",
+        "insert into credits (account_id, amount_microdollars) values (1, 1)",
+        "update usage set cost_microdollars = 0",
+        "delete from usage",
+        "truncate usage",
+        "delete from usage_daily",
+        "insert into tickerline_migrations (migration_id, name) values (99999, 'x')",
+        "create table loading.mine (x text)",
+      ]
+      yield* Effect.forEach(statements, refused, { discard: true })
+    }))
+
+  it.effect("README, roles: raw usage of the last 31 days is not dropped, whoever asks", () =>
+    Effect.gen(function* () {
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      yield* serving`select create_usage_partition(now() - interval '70 days')`
+      yield* serving`select create_usage_partition(now())`
+      const partitions = owner<{ readonly name: string }>`
+        select inhrelid::regclass::text as name from pg_inherits where inhparent = 'usage'::regclass order by 1
+      `
+      const before = yield* partitions
+      const dropped = yield* serving`select drop_usage_partitions(now() + interval '1 year') as name`
+      assert.isAbove(dropped.length, 0)
+      assert.isAbove((yield* partitions).length, 0)
+      assert.strictEqual((yield* partitions).length, before.length - dropped.length)
+    }))
+
+  it.effect("README, roles: finds the database current, and is told to migrate where it is not", () =>
+    Effect.gen(function* () {
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      const run = Effect.provideService(Migrations.run, SqlClient.SqlClient, serving)
+      assert.deepStrictEqual(Array.from(yield* run), [])
+      yield* owner`delete from tickerline_migrations where migration_id = 20`
+      const error = yield* Effect.flip(run)
+      assert.strictEqual(error._tag, "MayNotMigrate")
+      assert.include(error.message, "tickerline -- migrate")
+      yield* owner`insert into tickerline_migrations (migration_id, name) values (20, 'usage')`
+    }))
+})
+
+/** As `granted`, without the service. */
+const bare = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
+
+layer(bare, { excludeTestServices: true })("grants", (it) => {
+  it.effect("README, roles: what a migration brings is granted to the roles that serve already", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.ownDatabase
+      const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const role = yield* roleIn(url)
+          yield* Roles.grantServing(role.name)
+          yield* sql`create table brought (x text)`
+          const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
+          assert.deepStrictEqual(yield* may, [{ may: false }])
+          yield* Roles.renew
+          assert.deepStrictEqual(yield* may, [{ may: true }])
+        }),
+        context,
+      )
+    }))
+
+  it.effect("README, roles: a role that is not there is named, with what makes it", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.ownDatabase
+      const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
+      const error = yield* Effect.flip(Effect.provide(Roles.grantServing(`no "such`), context))
+      assert.include(error.message, `create role "no ""such" login`)
+    }))
+})

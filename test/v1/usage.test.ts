@@ -1,0 +1,761 @@
+/** Resources: usage and usage/daily (D27, D29), through the wire. Each test makes the accounts that it asks for. */
+import { PgConnection } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { recorder, type Used } from "../../src/account/Usage.ts"
+import { client } from "../../src/db/Database.ts"
+import * as Filters from "../support/Filters.ts"
+import * as Ledger from "../support/Ledger.ts"
+import * as Rooms from "../support/Rooms.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+const { customer, until, walk, written } = Ledger
+
+const prices = { general: 123_456_789, news: 1, screener: 0, reports: 1_000_000_000_000 }
+
+const settings = {
+  PRICE_PER_GB_MICRODOLLARS: String(prices.general),
+  ENDPOINT_PRICES: `/v1/news=${prices.news},/v1/screener=${prices.screener},/v1/research-reports=${prices.reports}`,
+  RATE_LIMIT_PRO: "3",
+  // The months that tests make shall stay, whatever the day on which they run.
+  USAGE_RETENTION: "100000 days",
+}
+
+/** A connection beside the service's pool, as another program has it. */
+class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
+
+const service = Service.layerOver(Layer.unwrap(Effect.gen(function* () {
+  const url = yield* Service.ownDatabase
+  return Layer.merge(
+    client({ url, applicationName: "tickerline-test" }),
+    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
+  )
+}))).pipe(Layer.provide(Ledger.settings(settings)))
+
+type Answer = Effect.Success<ReturnType<typeof ask>>
+
+const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
+  const { body, status, text } = yield* ask(path, { key })
+  assert.strictEqual(status, 200, `${path}: ${text}`)
+  return Rooms.rowsOf(body)
+})
+
+const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => at(row, name))
+
+/** What of a row follows from the answer alone. */
+const told = ({ headers, status, text }: Answer) => ({
+  request_id: headers["x-request-id"],
+  status_code: status,
+  bytes: Buffer.byteLength(text),
+  cost_microdollars: Number(headers["x-cost-microdollars"]),
+})
+
+const shown = (row: unknown) => ({
+  request_id: at(row, "request_id"),
+  status_code: at(row, "status_code"),
+  bytes: at(row, "bytes"),
+  cost_microdollars: at(row, "cost_microdollars"),
+})
+
+const costOf = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
+
+/** A row as the service records it; the rest does not matter to the test. */
+const used = (row: Pick<Used, "account_id" | "key_id" | "requested_at"> & Partial<Used>): Used => ({
+  usage_id: SecureRandom.uuidV7Unsafe(),
+  request_id: "request",
+  endpoint: "/v1/news",
+  status_code: 200,
+  records_returned: 1,
+  bytes: 100,
+  cost_microdollars: 1,
+  duration_ms: 1,
+  cached: false,
+  deprecated: false,
+  ...row,
+})
+
+/** Rows of other days, put there as they are. */
+const insertUsage = Effect.fnUntraced(function* (rows: ReadonlyArray<Used>) {
+  const sql = yield* SqlClient.SqlClient
+  const months = Map.groupBy(rows, ({ requested_at }) => requested_at.slice(0, 7))
+  for (const [month] of months) yield* sql`select create_usage_partition(${`${month}-15T00:00:00Z`}::text::timestamptz)`
+  yield* insert("usage", ...rows.map((row) => ({ ...row })))
+})
+
+const competing = [
+  { old_ticker: "USGA", new_ticker: "USGB", effective_date: "2020-01-01", status: "confirmed" },
+  { old_ticker: "USGA", new_ticker: "USGC", effective_date: "2021-01-01", status: "confirmed" },
+]
+
+/** A report whose text has more bytes than letters. */
+const report = (number: number) => ({
+  report_id: `usage${number}`,
+  ticker: "USGE",
+  gain_percentage: "25.5",
+  report_text: "Ünïcødé – 漢字 😀",
+  tldr_text: "kürzer 😀",
+  created_at: "2025-07-01T12:00:00Z",
+  last_updated: "2025-07-01T12:00:00Z",
+})
+
+layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // What was asked through the socket
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D29 D12 every answer leaves one row with its id, status, bytes, cost and results, newest first", () =>
+    Effect.gen(function* () {
+      yield* insert("ticker_changes", ...competing)
+      yield* insert("research_reports", report(1), report(2))
+      const { account_id, key } = yield* customer("all statuses", { tier: "ultimate" })
+      const cases = [
+        ["/v1/ticker-changes?ticker=META", 200, 1, prices.general],
+        ["/v1/research-reports?ticker=USGE", 200, 2, prices.reports],
+        ["/v1/research-reports?ticker=USGE&limit=1", 200, 1, prices.reports],
+        ["/v1/research-reports-tldr?ticker=USGE", 200, 2, prices.general],
+        ["/v1/research-reports-tldr?ticker=NONE", 200, 0, prices.general],
+        ["/v1/news", 200, 0, prices.news],
+        ["/v1/screener", 200, 0, prices.screener],
+        ["/v1/account", 200, 1, 0],
+        ["/v1/account/api-keys", 200, 1, 0],
+        ["/v1/overview", 200, 1, 0],
+        ["/v1/usage/daily?endpoint=/none", 200, 0, 0],
+        ["/estimate?endpoint=/v1/research-reports&ticker=USGE", 200, 1, 0],
+        ["/v1/historical-tickers?ticker=NONE", 404, 0, 0],
+        ["/v1/ticker-changes?ticker=USGA", 409, 0, 0],
+        ["/v1/ticker-changes?ticker=Ünï", 422, 0, 0],
+        ["/v1/news?limit=0", 422, 0, 0],
+        ["/v1/usage?nonsense=1", 422, 0, 0],
+        ["/estimate?endpoint=/nowhere", 422, 0, 0],
+      ] as const
+      const began = Date.now()
+      const expected: Array<unknown> = []
+      for (const [path, status, records_returned, price] of cases) {
+        const answer = yield* ask(path, { key })
+        assert.strictEqual(answer.status, status, `${path}: ${answer.text}`)
+        const row = told(answer)
+        assert.strictEqual(row.cost_microdollars, costOf(row.bytes, price), path)
+        expected.unshift({
+          ...row,
+          endpoint: path.split("?")[0],
+          records_returned,
+          cached: false,
+          deprecated: path.startsWith("/v1/historical-tickers"),
+          key_hint: key.slice(0, 12),
+        })
+      }
+      const ended = Date.now()
+      yield* written(account_id, cases.length)
+      const rows = yield* rowsFor("/v1/usage?limit=100", key)
+      const found = rows.map((row) => {
+        const { duration_ms, requested_at, ...rest } = Object(row)
+        assert.isTrue(Number.isInteger(duration_ms) && duration_ms >= 0 && duration_ms <= ended - began)
+        assert.match(requested_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?-05:00$/)
+        assert.isTrue(Date.parse(requested_at) >= began && Date.parse(requested_at) <= ended)
+        return rest
+      })
+      assert.deepStrictEqual(found, expected)
+      const times = rows.map((row) => Date.parse(String(at(row, "requested_at"))))
+      assert.deepStrictEqual(times, times.toSorted((a, b) => b - a))
+      // Bytes are not letters, or the texts above would not have told.
+      assert.isTrue(
+        rows.some((row) => at(row, "endpoint") === "/v1/research-reports" && Number(at(row, "bytes")) > 500),
+      )
+    }))
+
+  it.effect("resources: a row prints every field, in order", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* customer("printed")
+      const requested_at = "2025-07-15T12:30:45.250Z"
+      const row = used({ account_id, key_id, requested_at, request_id: "my.own-id_1", bytes: 9_007_199_254_740_991 })
+      yield* insertUsage([{ ...row, records_returned: 7, duration_ms: 12, cached: true, deprecated: true }])
+      const { text } = yield* ask("/v1/usage", { key })
+      assert.strictEqual(
+        text,
+        `{"count":1,"results":[{"request_id":"my.own-id_1","requested_at":"2025-07-15T07:30:45.250-05:00",` +
+          `"endpoint":"/v1/news","status_code":200,"records_returned":7,"bytes":9007199254740991,` +
+          `"cost_microdollars":1,"duration_ms":12,"cached":true,"deprecated":true,` +
+          `"key_hint":"${key.slice(0, 12)}"}],"page":1,"limit":10,"has_more":false}`,
+      )
+    }))
+
+  it.effect("D12 D29 a client's own request id is the row's, and the same id sent twice is two rows", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer("own ids")
+      for (const id of ["same", "same", "Order.7_of-9", "same"]) {
+        const { headers } = yield* ask("/v1/news", { key, headers: { "X-Request-Id": id } })
+        assert.strictEqual(headers["x-request-id"], id)
+      }
+      const replaced = yield* ask("/v1/news", { key, headers: { "X-Request-Id": "not an id" } })
+      yield* written(account_id, 5)
+      const ids = column(yield* rowsFor("/v1/usage", key), "request_id")
+      assert.deepStrictEqual(ids, [replaced.headers["x-request-id"], "same", "Order.7_of-9", "same", "same"])
+    }))
+
+  it.effect("D10 D27 HEAD leaves a row without bytes and costs nothing", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer("heads", { balance: 1_000_000 })
+      const paths = ["/v1/ticker-changes?ticker=META", "/v1/research-reports-tldr", "/v1/account", "/v1/news?limit=0"]
+      const answers: Array<Answer> = []
+      for (const path of paths) {
+        const answer = yield* ask(path, { key, method: "HEAD" })
+        assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
+        answers.unshift(answer)
+      }
+      yield* written(account_id, paths.length)
+      const rows = yield* rowsFor("/v1/usage", key)
+      assert.deepStrictEqual(rows.map(shown), answers.map(told))
+      assert.deepStrictEqual(column(rows, "bytes"), [0, 0, 0, 0])
+      assert.strictEqual(at((yield* rowsFor("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
+    }))
+
+  it.effect("D13 D27 a prepaid balance that is used up: data are 402, free of charge, and what is free still answers", () =>
+    Effect.gen(function* () {
+      for (const balance of [0, -1]) {
+        const { account_id, key } = yield* customer(`used up ${balance}`, { balance })
+        const answers: Array<Answer> = []
+        for (const path of ["/v1/news", "/v1/news?limit=0", "/v1/screener", "/v1/account", "/v1/overview"]) {
+          answers.unshift(yield* ask(path, { key }))
+        }
+        // Whether the query is right is not looked at before; what costs nothing at its price is data all the same.
+        assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 402, 402, 402])
+        const refused = answers.at(-1)
+        assert.strictEqual(at(refused?.body, "error", "code"), "insufficient_credits")
+        assert.deepStrictEqual(at(refused?.body, "error", "details"), { balance_microdollars: balance })
+        assert.strictEqual(refused?.headers["x-cost-microdollars"], "0")
+        yield* written(account_id, answers.length)
+        assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(shown), answers.map(told))
+      }
+    }))
+
+  it.effect("D3 D29 a tier that is too low and a key for other endpoints: 403, one row each", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer("too low")
+      const limited = yield* customer("too low", { endpoints: ["/v1/news"] })
+      const answers = [
+        yield* ask("/v1/news", { key: limited.key }),
+        yield* ask("/v1/screener", { key: limited.key }),
+        yield* ask("/v1/research-reports", { key }),
+      ].toReversed()
+      assert.deepStrictEqual(answers.map(({ status }) => status), [403, 403, 200])
+      yield* written(account_id, 3)
+      const rows = yield* rowsFor("/v1/usage", key)
+      assert.deepStrictEqual(rows.map(shown), answers.map(told))
+      assert.deepStrictEqual(
+        column(rows, "key_hint"),
+        [key, limited.key, limited.key].map((used) => used.slice(0, 12)),
+      )
+    }))
+
+  it.effect("D18 D29 what was refused for its number leaves a row, too", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer("too many", { tier: "pro" })
+      const answers: Array<Answer> = []
+      for (let sent = 0; sent < 5; sent++) answers.unshift(yield* ask("/v1/news", { key }))
+      assert.deepStrictEqual(answers.map(({ status }) => status), [429, 429, 200, 200, 200])
+      yield* written(account_id, 5)
+      const sql = yield* SqlClient.SqlClient
+      const rows = yield* sql`
+        select request_id, status_code, bytes::int, cost_microdollars::int from usage where account_id = ${account_id}
+        order by requested_at desc, usage_id desc
+      `
+      assert.deepStrictEqual(rows.map(shown), answers.map(told))
+    }))
+
+  it.effect("D11 D29 an unexpected failure leaves a row and costs nothing", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key } = yield* customer("unexpected")
+      yield* sql`alter table afterhours_stats rename to gone`
+      const answer = yield* ask("/v1/afterhours-stats", { key })
+      yield* sql`alter table gone rename to afterhours_stats`
+      assert.strictEqual(answer.status, 500)
+      assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
+      yield* written(account_id, 1)
+      assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(shown), [told(answer)])
+    }))
+
+  it.effect("resources: a client that goes away before the answer leaves a row of status 499", () =>
+    Effect.gen(function* () {
+      const other = yield* Other
+      const { account_id, key } = yield* customer("impatient")
+      yield* other.query("begin")
+      yield* other.query("lock table float_outstanding in access exclusive mode")
+      const asking = yield* Effect.forkChild(ask("/v1/float-outstanding?ticker=META", { key }))
+      const waiting = other.query(
+        "select from pg_locks join pg_database on pg_database.oid = database " +
+          "where not granted and datname = current_database()",
+      )
+      yield* until(waiting, ({ rowCount }) => rowCount === 1)
+      yield* Fiber.interrupt(asking)
+      yield* written(account_id, 1)
+      yield* other.query("rollback")
+      const [row] = yield* rowsFor("/v1/usage", key)
+      assert.strictEqual(at(row, "status_code"), 499)
+      assert.deepStrictEqual([at(row, "bytes"), at(row, "cost_microdollars"), at(row, "records_returned")], [0, 0, 0])
+    }))
+
+  it.effect("D29 what no account asked leaves no row: no key, a wrong or disabled one, no endpoint, another method", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key } = yield* customer("not asked")
+      const ended = yield* customer("not asked")
+      yield* sql`update api_keys set disabled_at = now() where key_id = ${ended.key_id}`
+      for (const path of ["/v1/news", "/v1/account"]) {
+        for (const wrong of [null, "nonsense", ended.key]) {
+          assert.strictEqual((yield* ask(path, { key: wrong })).status, 401)
+        }
+        assert.strictEqual((yield* ask(path, { key, method: "POST" })).status, 405)
+        assert.strictEqual((yield* ask(path, { key, method: "OPTIONS" })).status, 204)
+      }
+      for (const path of ["/v1/nowhere", "/endpoints", "/health/live", "/v1/openapi.json", "/v1/news?%ZZ"]) {
+        const { headers } = yield* ask(path, { key })
+        assert.isUndefined(headers["x-cost-microdollars"], path)
+      }
+      yield* ask("/v1/news?limit=7", { key })
+      yield* written(account_id, 1)
+      const found = yield* rowsFor("/v1/usage", key)
+      assert.deepStrictEqual(column(found, "endpoint"), ["/v1/news"])
+    }))
+
+  it.effect("D27 the cost is exact and rounded up, whatever the price; a path that is written otherwise has it too", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer("prices", { tier: "ultimate" })
+      const priced = [
+        ["/v1/news", prices.news],
+        ["/v1/%6eews", prices.news],
+        ["/v1/screener", prices.screener],
+        ["/v1/research-reports?limit=1", prices.reports],
+        ["/v1/gap-stats", prices.general],
+      ] as const
+      let sum = 0
+      for (const [path, price] of priced) {
+        const { headers, status, text } = yield* ask(path, { key })
+        assert.strictEqual(status, 200, path)
+        const cost = costOf(Buffer.byteLength(text), price)
+        assert.strictEqual(headers["x-cost-microdollars"], String(cost), path)
+        assert.strictEqual(Number(headers["content-length"]), Buffer.byteLength(text))
+        sum += cost
+      }
+      yield* written(account_id, priced.length)
+      const rows = yield* rowsFor("/v1/usage", key)
+      assert.strictEqual(column(rows, "cost_microdollars").reduce<number>((a, b) => a + Number(b), 0), sum)
+      assert.deepStrictEqual(column(rows, "endpoint").toReversed(), [
+        "/v1/news",
+        "/v1/news",
+        "/v1/screener",
+        "/v1/research-reports",
+        "/v1/gap-stats",
+      ])
+    }))
+
+  it.effect("D29 many requests at once leave as many rows, each once, and their sums", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer("crowd")
+      const paths = ["/v1/news", "/v1/ticker-changes?ticker=META", "/v1/news?limit=0"]
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 90 }, (_, number) => paths[number % 3] ?? ""),
+        (path) => ask(path, { key }),
+        { concurrency: 30 },
+      )
+      yield* written(account_id, answers.length)
+      const rows = yield* rowsFor("/v1/usage?limit=100", key)
+      const byId = (a: { readonly request_id: unknown }, b: { readonly request_id: unknown }) =>
+        String(a.request_id) < String(b.request_id) ? -1 : 1
+      assert.deepStrictEqual(rows.map(shown).toSorted(byId), answers.map(told).toSorted(byId))
+      yield* assertSums(account_id, key)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Filters and pages
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("resources: endpoint and status_code, one or several, narrow each other", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* customer("filters")
+      const rows = [
+        ["a", "/v1/news", 200],
+        ["b", "/v1/news", 404],
+        ["c", "/v1/screener", 200],
+        ["d", "/v1/screener", 429],
+        ["e", "/v1/usage/daily", 200],
+      ] as const
+      yield* insertUsage(rows.map(([request_id, endpoint, status_code], number) =>
+        used({
+          account_id,
+          key_id,
+          request_id,
+          endpoint,
+          status_code,
+          requested_at: `2025-03-0${number + 1}T12:00:00Z`,
+        })
+      ))
+      // What asks is recorded too, today.
+      const asked = (query: string) =>
+        Effect.map(
+          rowsFor(query.includes("_to=") ? `/v1/usage?${query}` : `/v1/usage?requested_at_to=2025-12-31&${query}`, key),
+          (found) => column(found, "request_id").toReversed().join(""),
+        )
+      const cases = {
+        "page=1": "abcde",
+        "endpoint=/v1/news": "ab",
+        "endpoint=%2Fv1%2Fnews,/v1/usage/daily": "abe",
+        "endpoint=/v1/usage": "",
+        "endpoint=/v1/NEWS": "",
+        "endpoint=/v1/news'--": "",
+        "status_code=200": "ace",
+        "status_code=404,429": "bd",
+        "status_code=429,%20404,404": "bd",
+        "status_code=500": "",
+        "status_code=599": "",
+        "endpoint=/v1/news&status_code=200": "a",
+        "endpoint=/v1/news,/v1/screener&status_code=200,429": "acd",
+        "status_code=200&requested_at_from=2025-03-02": "ce",
+        "endpoint=/v1/news&requested_at_from=2025-03-02&requested_at_to=2025-03-02": "b",
+      }
+      for (const [query, expected] of Object.entries(cases)) {
+        assert.strictEqual(yield* asked(query), expected, query)
+      }
+    }))
+
+  const list = Rooms.one("/v1/usage")
+  const daily = Rooms.one("/v1/usage/daily")
+
+  it.effect("resources: a status that is none, and an endpoint that is empty, are 422", () =>
+    Effect.gen(function* () {
+      const wrong = ["", "2xx", "099", "99", "600", "0200", "1000", "-200", "200,", ",200", "200,abc", "2e2", "200.0"]
+      for (const sent of wrong) {
+        const { field, message } = yield* list.refused(`status_code=${sent}`)
+        assert.strictEqual(field, "status_code", sent)
+        assert.include(message, "must be a status of HTTP", sent)
+      }
+      for (const { refused } of [list, daily]) {
+        for (const sent of ["", ",", "/v1/news,", "%00"]) {
+          assert.strictEqual((yield* refused(`endpoint=${sent}`)).field, "endpoint")
+        }
+      }
+    }))
+
+  it.effect("D4 D7 D8 what is no filter is refused; days lie in the past, in order, and exist", () =>
+    Effect.gen(function* () {
+      const both = ["account_id", "key_id", "key_hint", "date", "date_from", "min_bytes", "deprecated", "ticker"]
+      yield* Filters.unknown(list.refused, [...both, "request_id", "requested_at", "usage_date_from"])
+      yield* Filters.unknown(daily.refused, [...both, "usage_date", "status_code", "requested_at_from", "errors"])
+      for (const [{ found, refused }, name] of [[list, "requested_at"], [daily, "usage_date"]] as const) {
+        yield* Filters.past({ found, refused }, [`${name}_from`, `${name}_to`])
+        for (const parameter of [`${name}_from`, `${name}_to`]) {
+          for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z", "yesterday"]) {
+            assert.strictEqual((yield* refused(`${parameter}=${wrong}`)).field, parameter)
+          }
+        }
+        const { field } = yield* refused(`${name}_from=2025-07-02&${name}_to=2025-07-01`)
+        assert.strictEqual(field, `${name}_from`)
+        for (const paging of ["page=0", "limit=0", "limit=101", "page=x"]) {
+          assert.strictEqual((yield* refused(paging)).field, paging.split("=")[0])
+        }
+      }
+    }))
+
+  it.effect("§2.1 requested_at_from and _to are whole days on the clock that requested_at prints, in summer too", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* customer("days")
+      // The id says when it prints: the first and last millisecond of a day, and those beside it.
+      const instants = {
+        "06-30_23.59.59.999": "2025-07-01T04:59:59.999Z",
+        "07-01_00.00.00": "2025-07-01T05:00:00.000Z",
+        "07-01_23.59.59.999": "2025-07-02T04:59:59.999Z",
+        "07-02_00.00.00": "2025-07-02T05:00:00.000Z",
+        "12-31_23.59.59": "2026-01-01T04:59:59.000Z",
+        "01-01_00.00.00": "2026-01-01T05:00:00.000Z",
+      }
+      yield* insertUsage(
+        Object.entries(instants).map(([request_id, requested_at]) =>
+          used({ account_id, key_id, request_id, requested_at })
+        ),
+      )
+      const latestFirst = Object.keys(instants).toReversed()
+      const asked = (query: string) =>
+        Effect.map(rowsFor(`/v1/usage?endpoint=/v1/news&limit=100&${query}`, key), (rows) => column(rows, "request_id"))
+      assert.deepStrictEqual(yield* asked("requested_at_from=2025-07-01"), latestFirst.slice(0, 5))
+      assert.deepStrictEqual(yield* asked("requested_at_to=2025-07-01"), latestFirst.slice(3))
+      assert.deepStrictEqual(yield* asked("requested_at_from=2025-07-01&requested_at_to=2025-07-01"), [
+        "07-01_23.59.59.999",
+        "07-01_00.00.00",
+      ])
+      assert.deepStrictEqual(yield* asked("requested_at_from=2025-12-31&requested_at_to=2025-12-31"), [
+        "12-31_23.59.59",
+      ])
+      assert.deepStrictEqual(yield* asked("requested_at_from=2026-01-01"), ["01-01_00.00.00"])
+      assert.deepStrictEqual(yield* asked("requested_at_to=2025-06-29"), [])
+      assert.deepStrictEqual(yield* asked("requested_at_to=0001-01-01"), [])
+      assert.deepStrictEqual(yield* asked("requested_at_from=0001-01-01"), latestFirst)
+    }))
+
+  it.effect("D8 a walk over the partitions of several months shows each row once, whatever the limit and the filter", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* customer("walker")
+      const { account_id: other } = yield* customer("another walker")
+      // Many share their instant, also the first of a month in UTC, and are told apart by their own key alone.
+      const instants = [
+        "2025-01-31T23:59:59.999Z",
+        "2025-02-01T00:00:00.000Z",
+        "2025-02-01T00:00:00.001Z",
+        "2025-04-15T12:00:00.000Z",
+      ]
+      const rows = Array.from({ length: 27 }, (_, number) =>
+        used({
+          account_id,
+          key_id,
+          usage_id: `00000000-0000-7000-8000-0000000000${String((number * 10) % 27).padStart(2, "0")}`,
+          request_id: String(number),
+          requested_at: instants[number % instants.length] ?? "",
+          endpoint: number % 2 === 0 ? "/v1/news" : "/v1/screener",
+        }))
+      yield* insertUsage([
+        ...rows,
+        ...rows.map((row) => ({ ...row, account_id: other, usage_id: row.usage_id.replace("8", "9") })),
+      ])
+      const latestFirst = rows.toSorted((a, b) =>
+        b.requested_at.localeCompare(a.requested_at) || b.usage_id.localeCompare(a.usage_id)
+      )
+      for (const limit of [1, 4, 27, 100]) {
+        const seen = yield* walk("/v1/usage?requested_at_to=2025-12-31", key, limit)
+        assert.deepStrictEqual(column(seen, "request_id"), latestFirst.map(({ request_id }) => request_id))
+      }
+      // Of several endpoints no index has the rows in order.
+      const both = yield* walk("/v1/usage?requested_at_to=2025-12-31&endpoint=/v1/news,/v1/screener", key, 4)
+      assert.deepStrictEqual(column(both, "request_id"), latestFirst.map(({ request_id }) => request_id))
+      const news = yield* walk("/v1/usage?requested_at_to=2025-12-31&endpoint=/v1/news&status_code=200", key, 5)
+      assert.deepStrictEqual(
+        column(news, "request_id"),
+        latestFirst.filter(({ endpoint }) => endpoint === "/v1/news").map(({ request_id }) => request_id),
+      )
+    }))
+
+  it.effect("an account sees its own requests and no other's, whatever it asks for", () =>
+    Effect.gen(function* () {
+      const customers = yield* Effect.forEach([1, 2, 3, 4], (number) => customer(`neighbour ${number}`))
+      const keysOf = yield* Effect.forEach(customers, ({ key }, number) =>
+        number % 2 === 0
+          ? Effect.succeed([key])
+          : Effect.map(customer(`neighbour ${number + 1}`), (second) => [key, second.key]))
+      const own = customers.map((): Array<string> => [])
+      for (let round = 0; round < 6; round++) {
+        yield* Effect.forEach(keysOf, (keys, number) =>
+          Effect.gen(function* () {
+            const id = `n${number}.${round}`
+            const path = round % 3 === 0 ? "/v1/historical-tickers?ticker=NONE" : "/v1/news"
+            yield* ask(path, { key: keys[round % keys.length] ?? "", headers: { "X-Request-Id": id } })
+            own[number]?.unshift(id)
+          }), { concurrency: "unbounded" })
+      }
+      for (const [number, { account_id, key }] of customers.entries()) {
+        yield* written(account_id, 6)
+        const rows = yield* rowsFor("/v1/usage?limit=100", key)
+        assert.deepStrictEqual(column(rows, "request_id"), own[number])
+        for (
+          const query of [
+            "endpoint=/v1/news,/v1/historical-tickers",
+            "status_code=200,404",
+            "requested_at_from=0001-01-01",
+          ]
+        ) {
+          const found = yield* rowsFor(`/v1/usage?limit=100&${query}`, key)
+          const strangers = column(found, "request_id").filter((id) =>
+            /^n\d\./.test(String(id)) && !own[number]?.includes(String(id))
+          )
+          assert.deepStrictEqual(strangers, [])
+        }
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // The sums of days
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D29 daily: a request belongs to the day in New York; errors are those of 400 and more", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* customer("sums")
+      const write = yield* recorder
+      const at03 = used({
+        account_id,
+        key_id,
+        requested_at: "2025-07-02T03:00:00.000Z",
+        bytes: 10,
+        cost_microdollars: 3,
+      })
+      const rows = [
+        at03,
+        used({
+          ...at03,
+          usage_id: SecureRandom.uuidV7Unsafe(),
+          requested_at: "2025-07-02T03:59:59.999Z",
+          status_code: 404,
+        }),
+        used({
+          ...at03,
+          usage_id: SecureRandom.uuidV7Unsafe(),
+          requested_at: "2025-07-02T04:00:00.000Z",
+          status_code: 399,
+        }),
+        used({
+          ...at03,
+          usage_id: SecureRandom.uuidV7Unsafe(),
+          requested_at: "2025-01-15T04:59:59.999Z",
+          status_code: 500,
+        }),
+        used({ ...at03, usage_id: SecureRandom.uuidV7Unsafe(), requested_at: "2025-01-15T05:00:00.000Z" }),
+        used({
+          ...at03,
+          usage_id: SecureRandom.uuidV7Unsafe(),
+          requested_at: "2025-07-02T04:00:00.000Z",
+          endpoint: "/v1/a",
+        }),
+      ]
+      yield* write(rows)
+      const { text } = yield* ask("/v1/usage/daily", { key })
+      const printed = [
+        ["2025-07-02", "/v1/a", 1, 0, 10, 3],
+        ["2025-07-02", "/v1/news", 1, 0, 10, 3],
+        ["2025-07-01", "/v1/news", 2, 1, 20, 6],
+        ["2025-01-15", "/v1/news", 1, 0, 10, 3],
+        ["2025-01-14", "/v1/news", 1, 1, 10, 3],
+      ].map(([usage_date, endpoint, requests, errors, bytes, cost]) =>
+        `{"usage_date":"${usage_date}","endpoint":"${endpoint}","requests":${requests},"errors":${errors},` +
+        `"bytes":${bytes},"cost_microdollars":${cost}}`
+      )
+      assert.strictEqual(text, `{"count":5,"results":[${printed.join(",")}],"page":1,"limit":10,"has_more":false}`)
+      // The same once more, as after a lost acknowledgement: nothing changes.
+      yield* write(rows)
+      assert.strictEqual(
+        (yield* ask("/v1/usage/daily?usage_date_to=2025-12-31", { key })).text.replace(/,"page".*/, ""),
+        text.replace(/,"page".*/, ""),
+      )
+      yield* assertSums(account_id, key)
+    }))
+
+  it.effect("D7 D8 daily: usage_date_from and _to include their day, endpoint is one of several; a walk shows each once", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer("daily filters")
+      const other = yield* customer("other daily filters")
+      const days = ["2025-02-28", "2025-03-01", "2025-03-02", "2024-12-31"]
+      const endpoints = ["/v1/news", "/v1/a", "/v1/screener"]
+      const sums = days.flatMap((usage_date) =>
+        endpoints.map((endpoint, number) => ({
+          account_id,
+          usage_date,
+          endpoint,
+          requests: number + 1,
+          errors: 0,
+          bytes: 1,
+          cost_microdollars: 1,
+        }))
+      )
+      yield* insert(
+        "usage_daily",
+        ...sums,
+        ...sums.map((sum) => ({ ...sum, account_id: other.account_id, requests: 99 })),
+      )
+      const latestFirst = days.toSorted().toReversed()
+      const named = (rows: ReadonlyArray<unknown>) =>
+        rows.map((row) => `${String(at(row, "usage_date"))} ${String(at(row, "endpoint"))}`)
+      const asked = (query: string) =>
+        Effect.map(
+          rowsFor(`/v1/usage/daily?limit=100&endpoint=/v1/news&${query}`, key),
+          (rows) => column(rows, "usage_date"),
+        )
+      assert.deepStrictEqual(yield* asked("usage_date_to=2025-12-31"), latestFirst)
+      assert.deepStrictEqual(
+        yield* asked("usage_date_from=2025-03-01&usage_date_to=2025-03-02"),
+        latestFirst.slice(0, 2),
+      )
+      assert.deepStrictEqual(yield* asked("usage_date_from=2025-03-01&usage_date_to=2025-03-01"), ["2025-03-01"])
+      assert.deepStrictEqual(yield* asked("usage_date_to=2025-02-28"), latestFirst.slice(2))
+      assert.deepStrictEqual(yield* asked("usage_date_to=2024-12-30"), [])
+      const two = yield* rowsFor("/v1/usage/daily?endpoint=/v1/screener,/v1/news&usage_date_to=2024-12-31", key)
+      assert.deepStrictEqual(named(two), ["2024-12-31 /v1/news", "2024-12-31 /v1/screener"])
+      assert.deepStrictEqual(column(two, "requests"), [1, 3])
+      const expected = latestFirst.flatMap((day) => endpoints.toSorted().map((endpoint) => `${day} ${endpoint}`))
+      for (const limit of [1, 5, 12, 100]) {
+        const seen = yield* walk("/v1/usage/daily?usage_date_to=2025-12-31", key, limit)
+        assert.deepStrictEqual(named(seen), expected)
+      }
+    }))
+
+  it.effect("D29 daily: sums equal those of the rows, whatever was asked by however many at once", () =>
+    Effect.gen(function* () {
+      const customers = yield* Effect.forEach([1, 2, 3], (number) => customer(`sum ${number}`, { tier: "ultimate" }))
+      const paths = [
+        "/v1/news",
+        "/v1/research-reports",
+        "/v1/news?limit=0",
+        "/v1/account",
+        "/v1/historical-tickers?ticker=NO",
+      ]
+      yield* Effect.forEach(
+        Array.from({ length: 60 }, (_, number) => [paths[number % 5] ?? "", customers[number % 3]?.key ?? ""] as const),
+        ([path, key]) => ask(path, { key }),
+        { concurrency: 20 },
+      )
+      for (const { account_id, key } of customers) {
+        yield* written(account_id, 20)
+        yield* assertSums(account_id, key)
+      }
+    }))
+})
+
+/** The sums that the table of days has, those that PostgreSQL makes of the rows, and those that are shown, are equal. */
+const assertSums = Effect.fnUntraced(function* (account_id: number, key: string) {
+  const sql = yield* SqlClient.SqlClient
+  // A request of the test's own may be recorded meanwhile: what both say of what is over is compared.
+  const kept = (ofRows: boolean) =>
+    ofRows
+      ? sql`
+        select (requested_at at time zone 'America/New_York')::date as usage_date, endpoint, count(*)::int as requests,
+          (count(*) filter (where status_code >= 400))::int as errors, sum(bytes)::int as bytes,
+          sum(cost_microdollars)::int as cost_microdollars
+        from usage where account_id = ${account_id} and endpoint <> '/v1/usage/daily' and endpoint <> '/v1/usage'
+        group by 1, 2 order by 1 desc, 2
+      `
+      : sql`
+        select usage_date, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int
+        from usage_daily where account_id = ${account_id} and endpoint <> '/v1/usage/daily' and endpoint <> '/v1/usage'
+        order by usage_date desc, endpoint
+      `
+  const [ofRows, ofDays] = [yield* kept(true), yield* kept(false)]
+  assert.isAbove(ofDays.length, 0)
+  assert.deepStrictEqual(ofDays, ofRows)
+  const asked = (yield* rowsFor("/v1/usage/daily?limit=100", key)).filter((row) =>
+    !String(at(row, "endpoint")).startsWith("/v1/usage")
+  )
+  assert.deepStrictEqual(asked, ofDays.map((row) => ({ ...row })))
+})
+
+/** In New York it is the evening of the day before. */
+const night = Date.parse("2026-07-02T03:00:00Z")
+
+layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settings(settings))))(
+  "GET /v1/usage/daily at 03:00 UTC",
+  (it) => {
+    it.effect("D29 §2.1 a request at 03:00 UTC prints at 22:00 of the day before, and belongs to it", () =>
+      Effect.gen(function* () {
+        const { account_id, key } = yield* customer("at night")
+        const answer = yield* ask("/v1/ticker-changes?ticker=META", { key })
+        yield* TestClock.adjust("1 second")
+        const seen = Effect.repeat(Ledger.recorded(account_id), { until: (rows) => rows >= 1, times: 2000 })
+        assert.strictEqual(yield* seen, 1)
+        const [row] = yield* rowsFor("/v1/usage", key)
+        assert.deepStrictEqual(shown(row), told(answer))
+        assert.strictEqual(at(row, "requested_at"), "2026-07-01T22:00:00-05:00")
+        assert.strictEqual(at(row, "duration_ms"), 0)
+        const [sum] = yield* rowsFor("/v1/usage/daily", key)
+        assert.deepStrictEqual([at(sum, "usage_date"), at(sum, "requests")], ["2026-07-01", 1])
+        assert.strictEqual((yield* rowsFor("/v1/usage?requested_at_to=2026-06-30", key)).length, 0)
+        assert.strictEqual((yield* ask("/v1/usage?requested_at_from=2026-07-02", { key })).status, 422)
+      }))
+  },
+)
