@@ -1,24 +1,11 @@
 /** D18: how many requests a minute an account may send, by its tier. */
-import { NodeRedis } from "@effect/platform-node"
-import {
-  type Cause,
-  Config,
-  Context,
-  Data,
-  Duration,
-  Effect,
-  Layer,
-  Metric,
-  Option,
-  Predicate,
-  Redacted,
-  Schema,
-} from "effect"
+import { type Cause, Config, Context, Duration, Effect, Layer, Metric, Option, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import type { Tier } from "../policy/Access.ts"
 import { setHeaders } from "../policy/Exchange.ts"
 import type { Account } from "./Authentication.ts"
 import { RateLimitExceeded } from "./Errors.ts"
+import { shared } from "./Redis.ts"
 
 const PerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
@@ -34,34 +21,6 @@ const patience = Duration.millis(250)
 const alone = Metric.counter("tickerline_rate_limit_alone", {
   description: "Requests counted by this process alone, because Redis did not answer.",
   incremental: true,
-})
-
-const RedisUrl = Config.schema(
-  Schema.String.check(
-    Schema.makeFilter((text: string) => /^rediss?:\/\/./.test(text) && URL.canParse(text), {
-      message: "must be an address of Redis, redis://user:password@host:port",
-    }),
-  ),
-  "REDIS_URL",
-).pipe(Config.map((text) => Redacted.make(text)))
-
-export class RedisAway extends Data.TaggedError("RedisAway")<{ readonly message: string }> {}
-
-/** Errors of sockets may have a code and nothing else. */
-const unreachable = (cause: unknown) => {
-  const why = Predicate.hasProperty(cause, "code") ? String(cause.code) : "it refused the connection"
-  return new RedisAway({ message: `REDIS_URL: no connection to Redis: ${why}` })
-}
-
-/** The counters that all instances share, where `REDIS_URL` names a Redis; it must be there when the service starts. */
-const shared = Effect.gen(function* () {
-  const url = yield* Config.option(RedisUrl)
-  if (Option.isNone(url)) return Option.none<RateLimiter.RateLimiter>()
-  const redis = NodeRedis.layer({ url: Redacted.value(url.value), disableOfflineQueue: true })
-  const store = RateLimiter.layerStoreRedis({ prefix: "tickerline:rate:" }).pipe(Layer.provide(redis))
-  const limiter = Layer.build(RateLimiter.layer.pipe(Layer.provide(store)))
-  const context = yield* Effect.mapError(limiter, ({ cause }) => unreachable(cause))
-  return Option.some(Context.get(context, RateLimiter.RateLimiter))
 })
 
 type Consumption = Parameters<RateLimiter.RateLimiter["consume"]>[0]

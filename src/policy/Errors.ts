@@ -15,8 +15,12 @@ const request_id = Schema.String.pipe(
   Schema.withConstructorDefault(Effect.succeed("")),
 ).annotate({ description: "The same value as the header X-Request-Id; quote it to support." })
 
-/** A key that a client put where it does not belong is not repeated to whoever reads the answer. */
-export const withoutKeys = (text: string) => text.replace(/tl_live_[0-9A-Za-z]*/gi, "tl_live_…")
+/** As clients write it in a URL, a letter may be its code. */
+const start = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
+const keys = new RegExp(`${start}(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`, "gi")
+
+/** A key that a client put where it does not belong is not repeated to whoever reads answers or traces. */
+export const withoutKeys = (text: string) => text.replace(keys, "tl_live_…")
 
 const text = (annotations: { readonly description?: string }) =>
   Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {

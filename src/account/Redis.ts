@@ -1,0 +1,53 @@
+/** D18: the counters that all instances share, in the Redis of `REDIS_URL`. */
+import { NodeRedis } from "@effect/platform-node"
+import { Config, Context, Data, Effect, Fiber, Layer, Option, Predicate, Redacted, Schema, Scope } from "effect"
+import { RateLimiter } from "effect/persistence"
+
+const RedisUrl = Config.schema(
+  Schema.String.check(
+    Schema.makeFilter((text: string) => /^rediss?:\/\/./.test(text) && URL.canParse(text), {
+      message: "must be an address of Redis, redis://user:password@host:port",
+    }),
+  ),
+  "REDIS_URL",
+).pipe(Config.map((text) => Redacted.make(text)))
+
+export class RedisAway extends Data.TaggedError("RedisAway")<{ readonly message: string }> {}
+
+/** The code of what went wrong first; a message might repeat the address, which may hold a password. */
+const codeOf = (error: unknown): string | undefined =>
+  Predicate.hasProperty(error, "code") && typeof error.code === "string"
+    ? error.code
+    : Predicate.hasProperty(error, "originalError")
+    ? codeOf(error.originalError)
+    : Predicate.hasProperty(error, "cause")
+    ? codeOf(error.cause)
+    : undefined
+
+const unreachable = (cause: unknown) => {
+  const why = codeOf(cause) ?? "it refused the connection"
+  return new RedisAway({ message: `REDIS_URL: no connection to Redis: ${why}` })
+}
+
+/** A scope whose end is not waited for long: the client says goodbye to its server even where that is silent. */
+const briefly = Effect.gen(function* () {
+  const scope = yield* Scope.make()
+  const end = Effect.fnUntraced(function* (exit: Parameters<typeof Scope.close>[1]) {
+    const closing = yield* Effect.forkDetach(Scope.close(scope, exit))
+    yield* Effect.timeoutOption(Fiber.await(closing), "1 second")
+  })
+  // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
+  yield* Effect.addFinalizer((exit) => Effect.flatMap(Effect.forkDetach(end(exit)), Fiber.await))
+  return scope
+})
+
+/** None where no Redis is named; a named one must be there when the service starts. */
+export const shared = Effect.gen(function* () {
+  const url = yield* Config.option(RedisUrl)
+  if (Option.isNone(url)) return Option.none<RateLimiter.RateLimiter>()
+  const redis = NodeRedis.layer({ url: Redacted.value(url.value), disableOfflineQueue: true })
+  const store = RateLimiter.layerStoreRedis({ prefix: "tickerline:rate:" }).pipe(Layer.provide(redis))
+  const limiter = Layer.buildWithScope(RateLimiter.layer.pipe(Layer.provide(store)), yield* briefly)
+  const context = yield* Effect.mapError(limiter, unreachable)
+  return Option.some(Context.get(context, RateLimiter.RateLimiter))
+})
