@@ -1,4 +1,4 @@
-/** D18: how much an account may ask in a minute, through the wire: in one process, and in several that share a Redis. */
+/** D18: how much an account may ask in a minute, through the wire: in one process, and in several with one Redis. */
 import { assert, it, layer } from "@effect/vitest"
 import {
   Array,
@@ -81,7 +81,7 @@ layer(atNoon(small))("A limit of few requests", (it) => {
       answers.slice(0, 3).forEach(({ headers }) => assert.isUndefined(headers["retry-after"]))
     }))
 
-  it.effect("D18 over it: 429 with Retry-After, which is X-RateLimit-Reset, until that time is over and not longer", () =>
+  it.effect("D18 over it: 429 with Retry-After, which is X-RateLimit-Reset, until that time is over, not longer", () =>
     Effect.gen(function* () {
       const { key } = yield* customer("patient")
       yield* burst(key, 3)
@@ -104,7 +104,7 @@ layer(atNoon(small))("A limit of few requests", (it) => {
       }
     }))
 
-  it.effect("D18 the limit is that of the tier; a tier that changes changes it within a second, and keeps the count", () =>
+  it.effect("D18 the limit is that of the tier; another tier changes it within a second and keeps the count", () =>
     Effect.gen(function* () {
       const limits = { basic: 3, pro: 5, ultimate: 7 }
       for (const tier of tiers) {
@@ -154,7 +154,7 @@ layer(atNoon(small))("A limit of few requests", (it) => {
       for (const path of paths) assertExceeded(yield* ask(path, { key }), 7)
     }))
 
-  it.effect("D18 429 comes after 401, and before 402, 403, 404 and 422; what was refused for its number does not count", () =>
+  it.effect("D18 429 comes after 401 and before 402, 403, 404 and 422; what is refused so does not count", () =>
     Effect.gen(function* () {
       const { key } = yield* customer("spent", { balance: 0 })
       yield* burst(key, 3)

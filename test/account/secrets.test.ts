@@ -68,7 +68,7 @@ const watched = Server.layer.pipe(
 const decoded = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
-/** As many characters in a row as nobody sends by chance, of what stands behind the hint: a part of a key is too much. */
+/** As many characters in a row as nobody sends by chance: a part of what stands behind the hint is too much. */
 const length = 10
 
 const partsOf = (key: string) => {

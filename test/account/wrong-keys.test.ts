@@ -1,7 +1,7 @@
 /** D2, D18: guessing keys, through the wire. An address is that of the socket, or what a trusted proxy says it is. */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, Config, ConfigProvider, Effect, Layer, Redacted } from "effect"
-import { HttpRouter } from "effect/http"
+import { HttpRouter, HttpServerRequest } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
@@ -200,7 +200,7 @@ const lookups = (sent: ReadonlyArray<Statements.Sent>) => sent.filter(({ text })
 layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestServices: true })(
   "Keys and the database",
   (it) => {
-    it.effect("security: timing: a key that is right and one that is not are looked up alike, by their digest alone", () =>
+    it.effect("security: timing: keys that are right and those that are not are looked up alike, by their digest", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { key } = yield* customer("looked up")
@@ -247,9 +247,24 @@ layer(watched, { excludeTestServices: true })("Wrong keys and the database", (it
     }))
 })
 
-it.effect("D18 30 wrong keys a minute unless the settings say otherwise; what is no number, or no network, does not start", () =>
+const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer(ConfigProvider.fromUnknown(values))
+
+it.effect("D18 30 wrong keys a minute, unless the settings say otherwise", () =>
   Effect.gen(function* () {
-    const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer(ConfigProvider.fromUnknown(values))
+    for (const [values, most] of [[{}, 30], [{ WRONG_KEYS_LIMIT: "1" }, 1]] as const) {
+      const { check, note } = yield* Effect.provide(WrongKeys.make, given(values))
+      yield* Effect.replicateEffect(note, most - 1)
+      yield* check
+      yield* note
+      assert.strictEqual((yield* Effect.flip(check))._tag, "RateLimitExceeded")
+    }
+  }).pipe(Effect.provideService(
+    HttpServerRequest.HttpServerRequest,
+    HttpServerRequest.fromWeb(new Request("http://localhost/v1/account")),
+  )))
+
+it.effect("D18 a WRONG_KEYS_LIMIT that is no number, and TRUSTED_PROXIES that are no networks, do not start", () =>
+  Effect.gen(function* () {
     for (const wrong of ["0", "-1", "x", "1.5", "1000001"]) {
       const error = yield* Effect.flip(Effect.provide(WrongKeys.make, given({ WRONG_KEYS_LIMIT: wrong })))
       assert.instanceOf(error, Config.ConfigError)
@@ -273,9 +288,9 @@ layer(
     Layer.provide(Ledger.settings({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
   ),
 )(
-  "Wrong keys as many as are allowed by default",
+  "Thirty wrong keys",
   (it) => {
-    it.effect("D18 thirty are told, the next one waits; many at once are told no more than that of nonsense", () =>
+    it.effect("D18 of many at once as many are told as may be, and the others wait", () =>
       Effect.gen(function* () {
         const answers = yield* Effect.forEach(Array.range(1, 60), () => statusFrom("198.51.100.7", "nonsense"), {
           concurrency: "unbounded",

@@ -149,7 +149,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       )
     }))
 
-  it.effect("§2.1.2 §2.1.4 created_at, expires_at and last_used_at are instants, printed five hours earlier all year", () =>
+  it.effect("§2.1.2 §2.1.4 a key's three times are instants, printed five hours earlier all year", () =>
     Effect.gen(function* () {
       const { key } = yield* customer("key clock")
       const { key_id } = yield* another("key clock")

@@ -213,7 +213,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.strictEqual(at((yield* rowsFor("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
     }))
 
-  it.effect("D13 D27 a prepaid balance that is used up: data are 402, free of charge, and what is free still answers", () =>
+  it.effect("D13 D27 a prepaid balance that is used up: data are 402, free of charge; what is free still answers", () =>
     Effect.gen(function* () {
       for (const balance of [0, -1]) {
         const { account_id, key } = yield* customer(`used up ${balance}`, { balance })
@@ -299,7 +299,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual([at(row, "bytes"), at(row, "cost_microdollars"), at(row, "records_returned")], [0, 0, 0])
     }))
 
-  it.effect("D29 what no account asked leaves no row: no key, a wrong or disabled one, no endpoint, another method", () =>
+  it.effect("D29 what no account asked leaves no row: no key, a wrong or ended one, no endpoint, another method", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* customer("not asked")
@@ -322,7 +322,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(column(found, "endpoint"), ["/v1/news"])
     }))
 
-  it.effect("D27 the cost is exact and rounded up, whatever the price; a path that is written otherwise has it too", () =>
+  it.effect("D27 the cost is exact and rounded up, whatever the price, and however the path is written", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer("prices", { tier: "ultimate" })
       const priced = [
@@ -495,7 +495,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(yield* asked("requested_at_from=0001-01-01"), latestFirst)
     }))
 
-  it.effect("D8 a walk over the partitions of several months shows each row once, whatever the limit and the filter", () =>
+  it.effect("D8 a walk over the partitions of several months shows each row once, whatever limit and filter", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* customer("walker")
       const { account_id: other } = yield* customer("another walker")
@@ -638,7 +638,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       yield* assertSums(account_id, key)
     }))
 
-  it.effect("D7 D8 daily: usage_date_from and _to include their day, endpoint is one of several; a walk shows each once", () =>
+  it.effect("D7 D8 daily: usage_date_from and _to include their day, endpoint one of several; a walk shows each", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer("daily filters")
       const other = yield* customer("other daily filters")
@@ -708,7 +708,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
     }))
 })
 
-/** The sums that the table of days has, those that PostgreSQL makes of the rows, and those that are shown, are equal. */
+/** The sums in the table of days, those that PostgreSQL makes of the rows, and those that are shown, are equal. */
 const assertSums = Effect.fnUntraced(function* (account_id: number, key: string) {
   const sql = yield* SqlClient.SqlClient
   // A request of the test's own may be recorded meanwhile: what both say of what is over is compared.
