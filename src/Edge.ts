@@ -7,7 +7,7 @@ import { SecureRandom } from "effect/crypto"
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Endpoints from "./catalogue/Endpoints.ts"
 import * as Cors from "./Cors.ts"
-import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "./policy/Errors.ts"
+import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound, withoutKeys } from "./policy/Errors.ts"
 import * as Exchange from "./policy/Exchange.ts"
 import * as Lifecycle from "./policy/Lifecycle.ts"
 
@@ -21,7 +21,8 @@ const keptId = /^[A-Za-z0-9._-]{1,128}$/
 
 const requestId = (request: HttpServerRequest.HttpServerRequest) => {
   const sent = request.headers["x-request-id"]
-  return sent !== undefined && keptId.test(sent) ? sent : SecureRandom.uuidV7Unsafe()
+  // A key that somebody sends as an id would be stored with the usage.
+  return sent !== undefined && keptId.test(sent) && withoutKeys(sent) === sent ? sent : SecureRandom.uuidV7Unsafe()
 }
 
 /** What a status always comes with (§7.2, D2, D10). */

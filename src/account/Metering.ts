@@ -3,7 +3,20 @@
  * the database does not take them they wait, and are sent again until it does. Rows are never dropped: where too many
  * wait, further requests are refused instead, since what is not recorded cannot be billed.
  */
-import { Config, Context, DateTime, Duration, Effect, Fiber, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import {
+  Config,
+  Context,
+  Data,
+  DateTime,
+  Duration,
+  Effect,
+  Fiber,
+  Latch,
+  Layer,
+  Metric,
+  Schedule,
+  Schema,
+} from "effect"
 import { DatabasePoolTimeout } from "../policy/Errors.ts"
 import { dropBefore, recorder, type Used } from "./Usage.ts"
 
@@ -43,6 +56,8 @@ const rowsLost = Metric.counter("tickerline_usage_rows_lost", {
   description: "Answered requests that a process could not record before it ended.",
   incremental: true,
 })
+
+class WriterFailed extends Data.TaggedError("WriterFailed")<{ readonly message: string }> {}
 
 const full = new DatabasePoolTimeout({
   error: { message: "The usage of requests cannot be recorded at the moment. Retry in a few seconds." },
@@ -98,7 +113,13 @@ export class Metering extends Context.Service<Metering, {
           Effect.logWarning(`Usage was not recorded and will be; ${waiting.length} rows wait: ${error.message}`),
         )
 
-      const persist = writeOnce.pipe(Effect.timeout(longestWrite), Effect.tapError(failed), Effect.retry(again))
+      // Whatever goes wrong, the writer goes on; what it could not write is still there.
+      const persist = writeOnce.pipe(
+        Effect.timeout(longestWrite),
+        Effect.catchDefect((defect) => Effect.fail(new WriterFailed({ message: String(defect) }))),
+        Effect.tapError(failed),
+        Effect.retry(again),
+      )
 
       const writer = Effect.gen(function* () {
         yield* some.await

@@ -29,6 +29,8 @@ const unreachable = (cause: unknown) => {
   return new RedisAway({ message: `REDIS_URL: no connection to Redis: ${why}` })
 }
 
+const silent = new RedisAway({ message: "REDIS_URL: no connection to Redis: it does not answer" })
+
 /** A scope whose end is not waited for long: the client says goodbye to its server even where that is silent. */
 const briefly = Effect.gen(function* () {
   const scope = yield* Scope.make()
@@ -47,7 +49,13 @@ export const shared = Effect.gen(function* () {
   if (Option.isNone(url)) return Option.none<RateLimiter.RateLimiter>()
   const redis = NodeRedis.layer({ url: Redacted.value(url.value), disableOfflineQueue: true })
   const store = RateLimiter.layerStoreRedis({ prefix: "tickerline:rate:" }).pipe(Layer.provide(redis))
-  const limiter = Layer.buildWithScope(RateLimiter.layer.pipe(Layer.provide(store)), yield* briefly)
-  const context = yield* Effect.mapError(limiter, unreachable)
+  // In a fiber of its own: a server that says nothing holds the client up where no timeout reaches it.
+  const connecting = yield* Effect.forkDetach(
+    Layer.buildWithScope(RateLimiter.layer.pipe(Layer.provide(store)), yield* briefly),
+  )
+  const context = yield* Fiber.join(connecting).pipe(
+    Effect.mapError(unreachable),
+    Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.fail(silent) }),
+  )
   return Option.some(Context.get(context, RateLimiter.RateLimiter))
 })

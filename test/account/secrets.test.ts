@@ -323,6 +323,15 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.deepStrictEqual(found, [])
     }))
 
+  it.effect("D12 sent as a request id it is replaced, so that it is not stored with the usage", () =>
+    Effect.gen(function* () {
+      const { basic: key } = yield* TestKeys
+      for (const sent of [key, `mine-${key}`]) {
+        const { headers } = yield* ask("/v1/overview", { headers: { "X-Request-Id": sent } })
+        assert.notInclude(String(headers["x-request-id"]), "tl_live_")
+      }
+    }))
+
   it.effect("D2 making and rotating a key tells it to who asked, and to no log or trace", () =>
     Effect.gen(function* () {
       yield* customer("maker")

@@ -735,6 +735,19 @@ const assertSums = Effect.fnUntraced(function* (account_id: number, key: string)
   assert.deepStrictEqual(asked, ofDays.map((row) => ({ ...row })))
 })
 
+layer(service, { excludeTestServices: true })("GET /v1/usage of a key that is gone", (it) => {
+  it.effect("D29 still tells its requests, without a hint", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key, key_id } = yield* customer("loses a key")
+      const other = yield* Service.keyFor("loses a key", "basic")
+      assert.strictEqual((yield* ask("/v1/overview", { key })).status, 200)
+      yield* written(account_id, 1)
+      yield* sql`delete from api_keys where key_id = ${key_id}`
+      assert.deepStrictEqual(column(yield* rowsFor("/v1/usage?endpoint=/v1/overview", other), "key_hint"), [null])
+    }))
+})
+
 /** In New York it is the evening of the day before. */
 const night = Date.parse("2026-07-02T03:00:00Z")
 

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
 import { described } from "../../policy/Access.ts"
-import { date, flag, text, whole } from "../../policy/Columns.ts"
+import { date, flag, orNull, text, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent, pastDays, statusCodes, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -24,7 +24,7 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   duration_ms: Schema.Int.annotate({ description: "How long it took to answer, milliseconds." }),
   cached: flag("The client had the answer already: 304."),
   deprecated: flag("The endpoint was deprecated."),
-  key_hint: text("The first characters of the key that was used."),
+  key_hint: orNull(text("The first characters of the key that was used; null: the key is gone.")),
 }) {}
 
 export class UsageDay extends Model.Class<UsageDay>("UsageDay")({
