@@ -1,7 +1,7 @@
 /** D3, D13, D18, D27, D29: the server side of `Admission` and `Charged`. */
 import { Context, DateTime, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { includes, RequiredTier } from "../policy/Access.ts"
 import { Exchange } from "../policy/Exchange.ts"
@@ -9,7 +9,7 @@ import { Admission, Charged } from "./Admission.ts"
 import { Account } from "./Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./Errors.ts"
 import { Metering } from "./Metering.ts"
-import { costOf, Prices } from "./Prices.ts"
+import { bytesOf, costOf, Prices } from "./Prices.ts"
 import { RateLimit } from "./RateLimit.ts"
 
 type Who = typeof Account.Service
@@ -30,10 +30,6 @@ const allowed = ({ endpoints, tier }: Who, { annotations, path }: HttpApiEndpoin
   return Effect.void
 }
 
-/** What goes over the wire before any compression (D27); HEAD is answered without a body. */
-const bytesOf = ({ method }: HttpServerRequest.HttpServerRequest, { body }: HttpServerResponse.HttpServerResponse) =>
-  method === "HEAD" || body._tag === "Empty" ? 0 : body.contentLength ?? 0
-
 export const admission = Layer.effect(
   Admission,
   Effect.gen(function* () {
@@ -44,7 +40,8 @@ export const admission = Layer.effect(
     const recorded = (exchange: Exchange, { account_id, key_id }: Who, endpoint: string) =>
       HttpEffect.appendPreResponseHandler((request, response) =>
         Effect.map(DateTime.now, (now) => {
-          const bytes = bytesOf(request, response)
+          // HEAD is answered without a body.
+          const bytes = request.method === "HEAD" ? 0 : bytesOf(response)
           const cost_microdollars = response.status === 200 ? costOf(bytes, exchange.price) : 0
           metering.record({
             usage_id: SecureRandom.uuidV7Unsafe(),

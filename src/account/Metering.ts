@@ -52,7 +52,7 @@ export const requestsRefused = Metric.counter("tickerline_usage_requests_refused
   description: "Requests refused because too many answered ones wait to be recorded.",
   incremental: true,
 })
-const rowsLost = Metric.counter("tickerline_usage_rows_lost", {
+export const rowsLost = Metric.counter("tickerline_usage_rows_lost", {
   description: "Answered requests that a process could not record before it ended.",
   incremental: true,
 })

@@ -1,7 +1,12 @@
 /** D27: what data cost. A gigabyte is 1,000,000,000 bytes; a started microdollar counts whole. */
 import { Context } from "effect"
+import type { HttpServerResponse } from "effect/http"
 
 const gigabyte = 1_000_000_000n
+
+/** What goes over the wire before any compression. */
+export const bytesOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
+  body._tag === "Empty" ? 0 : body.contentLength ?? 0
 
 /** Microdollars for a body of so many bytes, exact whatever the size. */
 export const costOf = (bytes: number, pricePerGigabyte: number) =>

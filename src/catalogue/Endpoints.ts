@@ -63,6 +63,9 @@ const declared = (): ReadonlyArray<Endpoint> => {
 
 export const endpoints: ReadonlyArray<Endpoint> = [...declared(), documentationPage]
 
+/** The paths whose data have a price. */
+export const priced = endpoints.filter(({ charged }) => charged).map(({ row }) => row.path)
+
 /** The endpoint at a path, whatever the method. */
 export const at = (path: string): Option.Option<Endpoint> => {
   const sought = path.length > 1 ? path.replace(/\/$/, "") : path

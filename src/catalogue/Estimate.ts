@@ -5,16 +5,17 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { costOf } from "../account/Prices.ts"
+import { bytesOf, costOf } from "../account/Prices.ts"
 import { ValidationError } from "../policy/Errors.ts"
 import * as Exchange from "../policy/Exchange.ts"
 import { Tickers } from "../policy/Tickers.ts"
 import * as Endpoints from "./Endpoints.ts"
 
 const notPriced = (sent: string) => {
-  const priced = Endpoints.endpoints.filter(({ charged }) => charged).map(({ row }) => row.path)
   const known = Option.isSome(Endpoints.at(sent))
-  const reason = `${known ? "is free of charge" : "is not in the catalogue"}; what has a price: ${priced.join(", ")}`
+  const reason = `${known ? "is free of charge" : "is not in the catalogue"}; what has a price: ${
+    Endpoints.priced.join(", ")
+  }`
   return new ValidationError({
     error: { message: `endpoint ${reason}`, details: { fields: [{ field: "endpoint", reason }] } },
   })
@@ -22,25 +23,22 @@ const notPriced = (sent: string) => {
 
 const priced = (sent: string) => Option.filter(Endpoints.at(sent), ({ charged }) => charged)
 
+const searchOf = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
+
 /** The query without `endpoint`, otherwise as it was sent. */
 const ownQuery = (target: string) => {
-  const [, search = ""] = target.split(/\?(.*)/s)
   const isOwn = (parameter: string) => !new URLSearchParams(`&${parameter}`).has("endpoint")
-  return search.split("&").filter(isOwn).join("&")
+  return searchOf(target).split("&").filter(isOwn).join("&")
 }
 
 const symbolsIn = Effect.fnUntraced(function* (target: string) {
-  const [, search = ""] = target.split(/\?(.*)/s)
-  const sent = new URLSearchParams(search).get("ticker")
+  const sent = new URLSearchParams(searchOf(target)).get("ticker")
   if (sent === null) return 0
   return (yield* Effect.orDie(Schema.decodeEffect(Tickers)(sent))).length
 })
 
 /** What costs nothing because it is refused by what the data say. */
 const isRefusalOfData = (status: number) => status === 404 || status === 409
-
-const contentLength = ({ body }: HttpServerResponse.HttpServerResponse) =>
-  body._tag === "Empty" ? 0 : body.contentLength ?? 0
 
 export const estimator = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
@@ -71,7 +69,7 @@ export const estimator = Effect.gen(function* () {
     if (answer.status !== 200 && !refused) {
       return HttpServerResponse.setBody(HttpServerResponse.empty({ status: answer.status }), answer.body)
     }
-    const estimated_bytes = refused ? 0 : contentLength(answer)
+    const estimated_bytes = refused ? 0 : bytesOf(answer)
     const records_returned = refused ? 0 : exchange.records
     yield* Exchange.countRecords(1)
     return {

@@ -3,7 +3,7 @@ import { Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { Api } from "../Api.ts"
-import { endpoints } from "./Endpoints.ts"
+import { priced } from "./Endpoints.ts"
 
 type Json = Record<string, unknown>
 
@@ -67,7 +67,6 @@ const explainEstimate = (spec: Json) => {
   const operation = at(spec, "paths", "/estimate", "get")
   const parameters = at(operation, "parameters")
   if (!Predicate.isObject(operation) || !Array.isArray(parameters)) return
-  const priced = endpoints.filter(({ charged }) => charged).map(({ row }) => row.path)
   Object.assign(operation, {
     parameters: [
       ...parameters.map((parameter: Json) => ({ ...parameter, schema: { type: "string", enum: priced } })),

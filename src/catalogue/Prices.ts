@@ -1,11 +1,9 @@
 /** D27: one price for all data, and those of endpoints that have another. */
 import { Config, Effect, Layer, Schema } from "effect"
 import { Prices } from "../account/Prices.ts"
-import { endpoints } from "./Endpoints.ts"
+import { priced } from "./Endpoints.ts"
 
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000_000 }))
-
-const charged = endpoints.filter((endpoint) => endpoint.charged).map(({ row }) => row.path)
 
 /** `/v1/news=20000000,/v1/research-reports=50000000` */
 const Listed = Schema.String.check(
@@ -18,8 +16,8 @@ const Listed = Schema.String.check(
   Schema.makeFilter((text: string) => new Set(entriesOf(text).map(([path]) => path)).size === entriesOf(text).length, {
     message: "must name each path once",
   }),
-  Schema.makeFilter((text: string) => entriesOf(text).every(([path]) => charged.includes(path)), {
-    message: `must name endpoints whose data have a price: ${charged.join(", ")}`,
+  Schema.makeFilter((text: string) => entriesOf(text).every(([path]) => priced.includes(path)), {
+    message: `must name endpoints whose data have a price: ${priced.join(", ")}`,
   }),
 )
 

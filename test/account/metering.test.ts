@@ -8,6 +8,7 @@ import {
   DateTime,
   Effect,
   Exit,
+  Fiber,
   Layer,
   Logger,
   Metric,
@@ -18,8 +19,9 @@ import {
 import { SecureRandom } from "effect/crypto"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
-import { Metering, requestsRefused } from "../../src/account/Metering.ts"
+import { Metering, requestsRefused, rowsLost } from "../../src/account/Metering.ts"
 import { dropBefore, recorder, type Used } from "../../src/account/Usage.ts"
 import { client } from "../../src/db/Database.ts"
 import * as Service from "../support/Service.ts"
@@ -145,6 +147,24 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 12_000)
     }))
 
+  it.effect("D29 whatever a write dies of, the writer goes on and writes it", () =>
+    Effect.gen(function* () {
+      const before = yield* sums
+      const { meter, stop } = yield* metering()
+      let read = 0
+      meter.record({
+        ...used(),
+        get endpoint() {
+          read += 1
+          if (read === 1) throw new Error("a mistake of ours")
+          return "/v1/screener"
+        },
+      })
+      yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + 1)
+      assert.isAbove(read, 1)
+      yield* stop
+    }))
+
   it.effect("README, usage: raw rows are dropped by the month when they were kept long enough, sums never", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -162,6 +182,29 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
         select sum(requests)::int as requests from usage_daily where usage_date < '2025-01-01'
       `
       assert.strictEqual(daily?.requests, 3)
+    }))
+})
+
+layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
+  it.effect("README, usage: ends after 20 seconds, and counts what could not be recorded", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { meter, stop } = yield* metering()
+      yield* sql`alter table usage rename to usage_away`
+      meter.record(used())
+      meter.record(used())
+      const { count } = yield* Metric.value(rowsLost)
+      const ended = yield* Effect.forkChild(stop)
+      let seconds = 0
+      while (ended.pollUnsafe() === undefined && seconds < 60) {
+        seconds += 1
+        yield* TestClock.adjust("1 second")
+        // A turn of the real database, which does not follow this clock.
+        yield* sql`select 1`
+      }
+      yield* Fiber.join(ended)
+      assert.strictEqual((yield* Metric.value(rowsLost)).count, count + 2)
+      assert.isAtLeast(seconds, 20)
     }))
 })
 

@@ -88,6 +88,11 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         times: 200,
       })
       assert.strictEqual(yield* balance, 1_000_000 - cost)
+      const [key] = yield* sql<{ readonly used: boolean }>`
+        select last_used_at is not null as used from api_keys join accounts using (account_id)
+        where accounts.name = 'test ultimate'
+      `
+      assert.strictEqual(key?.used, true, "§2.5: the use of the key was noted")
     }))
 
   it.effect("README, roles: can neither change tables nor write into them what is not its business", () =>
