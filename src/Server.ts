@@ -7,6 +7,8 @@ import * as KeyCheck from "./account/KeyCheck.ts"
 import { Metering } from "./account/Metering.ts"
 import { RateLimit } from "./account/RateLimit.ts"
 import { Api } from "./Api.ts"
+import { Answers } from "./cache/Answers.ts"
+import { Versions } from "./cache/Versions.ts"
 import * as Catalogue from "./catalogue/Http.ts"
 import * as Prices from "./catalogue/Prices.ts"
 import { Database } from "./db/Database.ts"
@@ -72,11 +74,15 @@ const Policies = Layer.mergeAll(
 /** What an account's requests are counted, priced and recorded by. */
 const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer)
 
+/** What was answered before, and whether it still holds. */
+const Memory = Answers.layer.pipe(Layer.provideMerge(Versions.layer))
+
 /** Everything but the socket and the `SqlClient`. */
 const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
   Layer.provide(Policies),
   Layer.provide(Accounting),
+  Layer.provide(Memory),
   Layer.provide(Database.layer),
   Layer.merge(Edge.layer),
   Layer.merge(Proxies.layer),

@@ -45,6 +45,7 @@ const isV1 = (name: string) => name.startsWith("src/v1/")
 const isContractOfEndpoint = (name: string) => /^src\/(v1\/[^/]+|catalogue)\/Api\.ts$/.test(name)
 const isAccountContract = (name: string) => /^src\/account\/(Authentication|Admission|Errors)\.ts$/.test(name)
 const isDatabase = (name: string) => name.startsWith("src/db/")
+const isCache = (name: string) => name.startsWith("src/cache/")
 const isAccount = (name: string) => name.startsWith("src/account/")
 
 describe("The import scanner", () => {
@@ -95,21 +96,22 @@ describe("The house", () => {
     )
   })
 
-  it("§house what serves an endpoint imports Api.ts, policy, db, account and v1, never another Http.ts", () => {
+  it("§house what serves an endpoint imports Api.ts, policy, db, cache, account and v1, never another Http.ts", () => {
     assert.deepStrictEqual(
       strangers(
         (file) => isV1(file) && !isContractOfEndpoint(file),
         (name) =>
-          name === "src/Api.ts" || isPolicy(name) || isDatabase(name) || isAccount(name) ||
+          name === "src/Api.ts" || isPolicy(name) || isDatabase(name) || isCache(name) || isAccount(name) ||
           (isV1(name) && !name.endsWith("/Http.ts")),
       ),
       [],
     )
   })
 
-  it("§house db imports policy and db only, account also account", () => {
+  it("§house db imports policy and db only, account and cache also their own", () => {
     assert.deepStrictEqual(strangers(isDatabase, (name) => isPolicy(name) || isDatabase(name)), [])
     assert.deepStrictEqual(strangers(isAccount, (name) => isPolicy(name) || isDatabase(name) || isAccount(name)), [])
+    assert.deepStrictEqual(strangers(isCache, (name) => isPolicy(name) || isDatabase(name) || isCache(name)), [])
   })
 
   it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {

@@ -41,7 +41,7 @@ export const admission = Layer.effect(
       HttpEffect.appendPreResponseHandler((request, response) =>
         Effect.map(DateTime.now, (now) => {
           // HEAD is answered without a body.
-          const bytes = request.method === "HEAD" ? 0 : bytesOf(response)
+          const bytes = request.method === "HEAD" ? 0 : exchange.bytes ?? bytesOf(response)
           const cost_microdollars = response.status === 200 ? costOf(bytes, exchange.price) : 0
           metering.record({
             usage_id: SecureRandom.uuidV7Unsafe(),
@@ -55,7 +55,7 @@ export const admission = Layer.effect(
             bytes,
             cost_microdollars,
             duration_ms: DateTime.toEpochMillis(now) - exchange.began,
-            cached: response.status === 304,
+            cached: exchange.cached,
             deprecated: "Deprecation" in exchange.headers,
           })
           return HttpServerResponse.setHeader(response, "X-Cost-Microdollars", String(cost_microdollars))

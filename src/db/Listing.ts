@@ -2,60 +2,79 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
 import { Exchange } from "../policy/Exchange.ts"
-import { type Page, span } from "../policy/Paging.ts"
+import { type Content, envelope, type Page, span } from "../policy/Paging.ts"
+import { columnsOf, printer, type Rows as Kinds, type Values } from "../policy/Printing.ts"
 import { Database } from "./Database.ts"
 
-/** What the statement of a list says of order and page; nothing where its rows are only counted. */
+/** What the statement of a list says of columns, order and page; where its rows are only counted, less of it. */
 export interface Slice {
+  /** What the row shows, in its order. */
+  readonly columns: Statement.Fragment
   /** `order by … limit … offset …` */
   readonly page: (by: Statement.Fragment) => Statement.Fragment
   /** `order by …`, for a statement that has its page inside. */
   readonly order: (by: Statement.Fragment) => Statement.Fragment
 }
 
-interface List<Request extends Schema.Constraint, Result extends Schema.Constraint> {
-  readonly Request: Request
-  readonly Result: Result
-  readonly execute: (query: Request["Encoded"], slice: Slice) => Statement.Statement<object>
+interface Rows<Query extends Page> {
+  /** What the rows show. */
+  readonly columns: ReadonlyArray<string>
+  readonly execute: (query: Query, slice: Slice) => Statement.Statement<object>
   /** What is counted, where a result is made of several rows. */
   readonly counted?: Statement.Fragment
 }
 
+interface List<Query extends Page> extends Omit<Rows<Query>, "columns"> {
+  readonly Row: Kinds
+}
+
 const Total = Schema.Struct({ total: Schema.BigInt })
 
-/** A function of the query that reads its page, and one row more, which tells whether another page follows. */
+/**
+ * `rows`: a function of the query that reads the values of its page, and one row more, which tells whether another page
+ * follows. `list`: the same, printed.
+ */
 export const listing = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
   const nothing = sql.literal("")
 
-  const sliced = (query: Page): Slice => {
+  const sliced = (columns: Statement.Fragment, query: Page): Slice => {
     const { rows, skip } = span(query)
     return {
+      columns,
       page: (by) => sql`order by ${by} limit ${rows} offset ${skip}`,
       order: (by) => sql`order by ${by}`,
     }
   }
-  const whole: Slice = { page: () => nothing, order: () => nothing }
 
-  return <Request extends Schema.Constraint & { readonly Encoded: Page }, Result extends Schema.Constraint>(
-    { Request, Result, counted, execute }: List<Request, Result>,
-  ) => {
-    const find = SqlSchema.findAll({ Request, Result, execute: (query) => execute(query, sliced(query)) })
+  const rows = <Query extends Page>({ columns, counted, execute }: Rows<Query>) => {
+    const names = sql.literal(columns.map((column) => `"${column}"`).join(", "))
+    const whole: Slice = { columns: names, page: () => nothing, order: () => nothing }
+
     const count = SqlSchema.findAll({
-      Request,
+      Request: Schema.Any,
       Result: Total,
-      execute: (query) =>
+      execute: (query: Query) =>
         sql`select count(${counted ?? sql.literal("*")}) as total from (${execute(query, whole)}) as list`,
     })
 
-    return Effect.fnUntraced(function* (query: Request["Type"]) {
+    return Effect.fnUntraced(function* (query: Query) {
       const exchange = yield* Exchange
       if (exchange.purpose === "estimate") {
-        const [counted] = yield* read(count(query))
-        exchange.total = Number(counted?.total ?? 0)
+        const [found] = yield* read(count(query))
+        exchange.total = Number(found?.total ?? 0)
       }
-      return yield* read(find(query))
+      return yield* read(execute(query, sliced(names, query)).values)
     })
   }
+
+  const list = <Query extends Page>({ Row, ...statement }: List<Query>) => {
+    const find = rows({ ...statement, columns: columnsOf(Row) })
+    const print = printer(Row)
+    return (query: Query): Effect.Effect<Content, Effect.Error<ReturnType<typeof find>>> =>
+      Effect.map(find(query), (found) => envelope(query, found.map((values: Values) => print(values))))
+  }
+
+  return { rows, list }
 })

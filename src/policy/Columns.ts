@@ -1,11 +1,12 @@
 /**
  * D16, D31: the kinds of column that datasets are made of (the three of time are in `Timestamps.ts`).
  * Each says three things at once: how PostgreSQL hands the value over (`select`), how a file of rows writes it
- * (`insert`, always text) and how it prints (`json`).
+ * (`insert`, always text) and how it prints (`json`). `print` is the short way from the first to the last.
  */
-import { Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
+import { Effect, Predicate, Schema, SchemaAST, SchemaGetter, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
 import { Day } from "./Dates.ts"
+import * as Printing from "./Printing.ts"
 import { symbol } from "./Tickers.ts"
 
 const tidy = Schema.String.check(
@@ -20,7 +21,7 @@ const tidy = Schema.String.check(
 /** Text; stray white space is refused when rows are loaded. */
 export const text = (description: string) =>
   Model.Field({
-    select: Schema.String,
+    select: Schema.String.annotate({ print: Printing.text }),
     insert: tidy.annotate({ title: "text", description, examples: ["text"] }),
     json: Schema.String.annotate({ description }),
   })
@@ -32,15 +33,20 @@ const writtenSymbol = Schema.String.check(Schema.isPattern(symbol, {
 /** A ticker symbol. */
 export const ticker = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
-    select: Schema.String,
+    select: Schema.String.annotate({ print: Printing.text }),
     insert: writtenSymbol.annotate({ title: "symbol", description, examples: [example] }),
     json: Schema.String.annotate({ description, examples: [example] }),
   })
 
+const printWord = (words: ReadonlyArray<string>): Printing.Print => {
+  const printed = new Map<unknown, string>(words.map((word) => [word, JSON.stringify(word)]))
+  return (value) => printed.get(value)
+}
+
 /** One of a few words. */
 export const oneOf = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
-    select: Schema.Literals(words),
+    select: Schema.Literals(words).annotate({ print: printWord(words) }),
     insert: Schema.Literals(words).annotate({ title: words.join(" | "), description }),
     json: Schema.Literals(words).annotate({ description }),
   })
@@ -48,10 +54,13 @@ export const oneOf = <const Words extends ReadonlyArray<string>>(words: Words, d
 /** A date without a time. */
 export const date = (description: string) =>
   Model.Field({
-    select: Schema.String,
+    select: Schema.String.annotate({ print: Printing.quoted }),
     insert: Day.annotate({ title: "date", description, examples: ["2026-06-01"] }),
     json: Schema.String.annotate({ format: "date", description }),
   })
+
+const printWhole: Printing.Print = (value) =>
+  typeof value === "bigint" && Number.isSafeInteger(Number(value)) ? String(value) : undefined
 
 /** A whole number up to 2^53-1; the driver hands `bigint` over as such, which JSON refuses. */
 export const whole = (description: string) =>
@@ -62,7 +71,7 @@ export const whole = (description: string) =>
         decode: (value: bigint) => Number(value),
         encode: (value: number) => BigInt(value),
       }),
-    )),
+    )).annotate({ print: printWhole }),
     insert: Schema.String.check(
       Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
         message: "must be a whole number, at most 9007199254740991",
@@ -71,18 +80,23 @@ export const whole = (description: string) =>
     json: Schema.Int.annotate({ description }),
   })
 
+const printFlag: Printing.Print = (value) => typeof value === "boolean" ? String(value) : undefined
+
 /** Yes or no. */
 export const flag = (description: string) =>
   Model.Field({
-    select: Schema.Boolean,
+    select: Schema.Boolean.annotate({ print: printFlag }),
     insert: Schema.Literals(["true", "false"]).annotate({ title: "true | false", description }),
     json: Schema.Boolean.annotate({ description }),
   })
 
+const printWords: Printing.Print = (value) =>
+  Array.isArray(value) && value.every(Predicate.isString) ? JSON.stringify(value) : undefined
+
 /** A list of words, never a comma-separated string. In a CSV cell it is JSON; left out it is empty. */
 export const words = (description: string) =>
   Model.Field({
-    select: Schema.Array(Schema.String),
+    select: Schema.Array(Schema.String).annotate({ print: printWords }),
     insert: Schema.Array(tidy).annotate({ title: "list of texts", description, examples: [["8-K", "S-3"]] }).pipe(
       Schema.withDecodingDefaultKey(Effect.succeed([])),
     ),
@@ -115,9 +129,13 @@ const PrintedNumber = Schema.Json.check(
 
 const canonical = (stored: string) => stored.includes(".") ? stored.replace(/\.?0+$/, "") : stored
 
+/** PostgreSQL's NaN and Infinity are no numbers of JSON. */
+const printDecimal: Printing.Print = (value) =>
+  typeof value === "string" && value.charCodeAt(value.length - 1) <= 57 ? canonical(value) : undefined
+
 const decimal = (integers: number, decimals: number) => (description: string) =>
   Model.Field({
-    select: Schema.String,
+    select: Schema.String.annotate({ print: printDecimal }),
     insert: decimalCell(integers, decimals).annotate({
       title: `decimal, up to ${decimals} places`,
       description,
@@ -141,12 +159,17 @@ export const money = decimal(18, 2)
 /** A percentage (15 is 15 %), a fraction (0.15 is 15 %) or a ratio, up to four decimals: `numeric(18,4)`. */
 export const ratio = decimal(14, 4)
 
+const printNull = ({ ast }: Schema.Top) => {
+  const print = SchemaAST.resolve(ast)?.print
+  return print === undefined ? {} : { print: Printing.orNull(print) }
+}
+
 /** The column may be empty: `null`, never `""` and never `0`. */
 export const orNull = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   kind: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
 ) =>
   Model.Field({
-    select: Schema.NullOr(kind.schemas.select),
+    select: Schema.NullOr(kind.schemas.select).annotate(printNull(kind.schemas.select)),
     insert: Schema.NullOr(kind.schemas.insert),
     json: Schema.NullOr(kind.schemas.json),
   })

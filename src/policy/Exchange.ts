@@ -18,6 +18,10 @@ export interface Exchange {
   records: number
   /** How many there are on all pages; looked up for an estimate only. */
   total: number | undefined
+  /** How long its body is before any compression, where that is known beforehand; what is charged (D27). */
+  bytes: number | undefined
+  /** It was answered without the database, or not again (304). */
+  cached: boolean
   /** Microdollars a gigabyte (D27); 0 until it is known that the answer has a price. */
   price: number
 }
@@ -32,6 +36,8 @@ export const make = (
   headers: {},
   records: 0,
   total: undefined,
+  bytes: undefined,
+  cached: false,
   price: 0,
 })
 

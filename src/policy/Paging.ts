@@ -1,7 +1,8 @@
 /** §1, D8: every list comes in pages, in one envelope. */
 import { Context, Effect, Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { withoutKeys } from "./Errors.ts"
-import { addLink, countRecords, Exchange } from "./Exchange.ts"
+import { Exchange } from "./Exchange.ts"
 
 const whole = (fallback: number, maximum: number, description: string) =>
   Schema.Int.check(
@@ -37,18 +38,47 @@ export const Unit = Context.Reference<"row" | "filing_group">("tickerline/policy
 /** What a list query asks the database for: the page and one row more, which tells whether another page follows. */
 export const span = ({ limit, page }: Page) => ({ rows: limit + 1, skip: (page - 1) * limit })
 
-const nextPage = (target: string, page: number) => {
+const pageOf = (target: string, page: number) => {
   const [path = "/", search = ""] = target.split("?", 2)
   const parameters = new URLSearchParams(withoutKeys(search))
-  parameters.set("page", String(page + 1))
+  parameters.set("page", String(page))
   return `${path}?${parameters}`
 }
 
-/** Puts the rows that `span` asked for into the envelope. */
-export const envelope = Effect.fnUntraced(function* <Row>({ limit, page }: Page, rows: ReadonlyArray<Row>) {
-  const results = rows.slice(0, limit)
-  const has_more = rows.length > limit
-  yield* countRecords(results.length)
-  if (has_more) yield* addLink(nextPage((yield* Exchange).target, page), `rel="next"`)
-  return { count: results.length, results, page, limit, has_more }
+/** A finished answer: what is known of it beside its text. */
+export interface Content {
+  /** The body, JSON. */
+  readonly text: string
+  /** How many results it has (D28, D29). */
+  readonly records: number
+  /** The page that follows. */
+  readonly next: number | undefined
+}
+
+/** An answer that is no list of rows: what its Schema writes is plain JSON already. */
+export const single = (encoded: Schema.Json, records: number): Content => ({
+  text: JSON.stringify(encoded),
+  records,
+  next: undefined,
 })
+
+/** Puts the printed rows that `span` asked for into the envelope. */
+export const envelope = ({ limit, page }: Page, lines: ReadonlyArray<string>, message?: string): Content => {
+  const results = lines.slice(0, limit)
+  const has_more = lines.length > limit
+  const disclaimer = message === undefined ? "" : `"message":${JSON.stringify(message)},`
+  const text = `{"count":${results.length},"results":[${results.join(",")}],${disclaimer}` +
+    `"page":${page},"limit":${limit},"has_more":${has_more}}`
+  return { text, records: results.length, next: has_more ? page + 1 : undefined }
+}
+
+/** Tells what the exchange has to know of an answer: its results, and the page that follows. */
+export const announce = ({ next, records }: Content) =>
+  Effect.map(Exchange, (exchange) => {
+    exchange.records = records
+    if (next !== undefined) exchange.links.push({ path: pageOf(exchange.target, next), attributes: `rel="next"` })
+  })
+
+/** The answer as it is, for those that are not kept. */
+export const respond = (content: Content) =>
+  Effect.as(announce(content), HttpServerResponse.text(content.text, { contentType: "application/json" }))

@@ -6,6 +6,7 @@
  */
 import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
+import { plain, type Print } from "./Printing.ts"
 
 const eastern = DateTime.zoneMakeOffset(-5 * 60 * 60 * 1000)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
@@ -21,19 +22,18 @@ const printed = (description: string) =>
     ),
   )
 
+const reading = (timeZone: DateTime.TimeZone) => ({
+  // A time that occurred twice is the second one, a time that never occurred has the standard offset (D15).
+  decode: (digits: Date) =>
+    DateTime.toUtc(
+      DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
+    ),
+  encode: (instant: DateTime.Utc) => new Date(DateTime.toEpochMillis(instant)),
+})
+
 /** The driver hands a `timestamp` over as a `Date` whose UTC fields are the digits on the wall clock. */
 const wallClockIn = (timeZone: DateTime.TimeZone) =>
-  Schema.Date.pipe(Schema.decodeTo(
-    Schema.DateTimeUtc,
-    SchemaTransformation.transform({
-      decode: (digits) =>
-        // A time that occurred twice is the second one, a time that never occurred has the standard offset (D15).
-        DateTime.toUtc(
-          DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
-        ),
-      encode: (instant) => new Date(DateTime.toEpochMillis(instant)),
-    }),
-  ))
+  Schema.Date.pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(reading(timeZone))))
 
 const digits = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
 const zone = /(Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
@@ -43,6 +43,49 @@ const real = (text: string) => {
   // JavaScript moves 30 February to 2 March; such a text comes back with another day.
   return Option.exists(read, (date) => DateTime.formatIso(date).startsWith(text.slice(0, 10))) &&
     !text.startsWith("0000")
+}
+
+/** Where a year has other than four digits, or the clock kept local mean time, the short way is none. */
+const isUsual = (time: number) => time >= Date.UTC(1900, 0, 1) && time < Date.UTC(9999, 0, 1)
+
+const fiveHours = 5 * 60 * 60 * 1000
+
+/** The digits of a moment, with the suffix. */
+const digitsOf = (time: number) => {
+  const iso = new Date(time).toISOString()
+  return iso.endsWith(".000Z") ? `"${iso.slice(0, 19)}-05:00"` : `"${iso.slice(0, 23)}-05:00"`
+}
+
+/** Prints what the Schemas of a kind print; `moved` tells how far the digits of the clock are from those printed. */
+const printTime = (select: Schema.Codec<unknown, unknown>, moved: (time: number) => number): Print => {
+  const byTheBook = plain(select, printed(""))
+  return (value) => {
+    if (!(value instanceof Date)) return undefined
+    const time = value.getTime()
+    return isUsual(time) ? digitsOf(time + moved(time)) : byTheBook(value)
+  }
+}
+
+const shortly = <Select extends Schema.Codec<DateTime.Utc, Date>>(select: Select, moved: (time: number) => number) =>
+  select.annotate({ print: printTime(select, moved) })
+
+const hour = 60 * 60 * 1000
+const mostHours = 50_000
+
+/** The clock of New York changes on the hour, so what holds for one moment of an hour holds for all of it. */
+const movedInNewYork = () => {
+  const known = new Map<number, number>()
+  const { decode } = reading(newYork)
+  const look = (start: number) => {
+    if (known.size >= mostHours) known.clear()
+    const moved = DateTime.toEpochMillis(decode(new Date(start))) - fiveHours - start
+    known.set(start, moved)
+    return moved
+  }
+  return (time: number) => {
+    const start = Math.floor(time / hour) * hour
+    return known.get(start) ?? look(start)
+  }
 }
 
 /** As a file of rows writes it (D31): `2026-06-01 09:30:00`, without a zone. */
@@ -64,21 +107,21 @@ const WrittenInstant = Schema.String.check(
 
 /** `dtV`, column `timestamp`: Eastern wall clock, printed verbatim with the suffix. */
 export const EasternWallClock = Model.Field({
-  select: wallClockIn(eastern),
+  select: shortly(wallClockIn(eastern), () => 0),
   insert: WrittenWallClock.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
   json: printed("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
 /** `dtU`, column `timestamptz`: an instant, printed on the clock of -05:00. */
 export const UtcInstant = Model.Field({
-  select: Schema.DateTimeUtcFromDate,
+  select: shortly(Schema.DateTimeUtcFromDate, () => -fiveHours),
   insert: WrittenInstant.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: printed("An instant, printed with the fixed offset -05:00."),
 })
 
 /** `dtN`, column `timestamp`: New York wall clock; daylight-time values print one hour earlier. */
 export const NewYorkWallClock = Model.Field({
-  select: wallClockIn(newYork),
+  select: shortly(wallClockIn(newYork), movedInNewYork()),
   insert: WrittenWallClock.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
   json: printed("A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."),
 })

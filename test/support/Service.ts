@@ -66,6 +66,7 @@ export const generous = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   RATE_LIMIT_BASIC: "1000000",
   RATE_LIMIT_PRO: "1000000",
   RATE_LIMIT_ULTIMATE: "1000000",
+  CACHE_MEGABYTES: "0",
   WRONG_KEYS_LIMIT: "1000000",
 }))
 

@@ -354,7 +354,7 @@ layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
       const tickers = Array.from({ length: 100 }, (_, number) => `T${number * 4 + 1}`).join(",")
       for (const filter of ["", "&owner_name=owner%207", "&owner_type=director", "&owner_name=nobody", "&page=3"]) {
         const plan = JSON.stringify(
-          yield* Statements.planOf(found(`ticker=${tickers}${filter}`), "join ownership"),
+          yield* Statements.planOf(found(`ticker=${tickers}${filter}`), "as holding"),
         )
         assert.include(plan, "ownership_ticker_filed_at_reported_date_accession_number_idx", filter)
         assert.notInclude(plan, "Seq Scan", filter)

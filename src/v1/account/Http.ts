@@ -7,8 +7,8 @@ import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
 import { listing } from "../../db/Listing.ts"
 import { countRecords } from "../../policy/Exchange.ts"
-import { envelope } from "../../policy/Paging.ts"
-import { AccountRow, ApiKey, KeysQuery } from "./Api.ts"
+import { type Page, respond } from "../../policy/Paging.ts"
+import { AccountRow, ApiKey } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -16,7 +16,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
-    const list = yield* listing
+    const { list } = yield* listing
 
     const find = SqlSchema.findAll({
       Request: Schema.Int,
@@ -26,13 +26,12 @@ export const layer = HttpApiBuilder.group(
     })
 
     const findKeys = list({
-      Request: Schema.toType(Schema.Struct({ ...KeysQuery.fields, account_id: Schema.Int })),
-      Result: ApiKey,
-      execute: ({ account_id }, slice) =>
+      Row: ApiKey,
+      execute: ({ account_id }: Page & { readonly account_id: number }, slice) =>
         sql`
-          select key_id, name, key_hint, ${sql.literal(keyStatus)} as status, endpoints, created_at, expires_at,
-            last_used_at
-          from api_keys where account_id = ${account_id}
+          select ${slice.columns}
+          from api_keys cross join lateral (select ${sql.literal(keyStatus)} as status) as computed
+          where account_id = ${account_id}
           ${slice.page(sql`created_at, key_id`)}
         `,
     })
@@ -51,7 +50,7 @@ export const layer = HttpApiBuilder.group(
         "listKeys",
         Effect.fnUntraced(function* ({ query }) {
           const { account_id } = yield* Account
-          return yield* envelope(query, yield* findKeys({ ...query, account_id }))
+          return yield* respond(yield* findKeys({ ...query, account_id }))
         }),
       )
   }),

@@ -1,10 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
-import { Query } from "../premarket-stats/Api.ts"
 import { sessions } from "../premarket-stats/Sessions.ts"
 import { AfterhoursStat } from "./Api.ts"
 
@@ -13,9 +12,10 @@ export const layer = HttpApiBuilder.group(
   "afterhoursStats",
   Effect.fnUntraced(function* (handlers) {
     const execute = sessions(yield* SqlClient.SqlClient, "afterhours_stats")
-    const list = yield* listing
-    const find = list({ Request: Schema.toType(Query), Result: AfterhoursStat, execute })
+    const { list } = yield* listing
+    const { from } = yield* Answers
+    const page = from(["afterhours_stats"], list({ Row: AfterhoursStat, execute }))
 
-    return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
+    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

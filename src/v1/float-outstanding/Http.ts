@@ -1,15 +1,19 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
 import { envelope } from "../../policy/Paging.ts"
+import { columnsOf, printer, type Values } from "../../policy/Printing.ts"
 import { where } from "../../policy/Where.ts"
 import { FloatOutstanding, Query } from "./Api.ts"
 
+const columns = columnsOf(FloatOutstanding)
+const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
+
 /** §2.5: a reported 0 is a figure like any other. */
-const isIncomplete = (row: FloatOutstanding) =>
-  row.insider_percent === null || row.affiliate_percent === null || row.institutions_percent === null
+const isIncomplete = (row: Values) => figures.some((at) => row[at] === null)
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."
@@ -19,17 +23,16 @@ export const layer = HttpApiBuilder.group(
   "floatOutstanding",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const list = yield* listing
+    const { rows } = yield* listing
+    const { from } = yield* Answers
     const { in: oneOf, is, ranges } = where(sql)
 
-    const find = list({
-      Request: Schema.toType(Query),
-      Result: FloatOutstanding,
-      execute: (query, slice) =>
+    const print = printer(FloatOutstanding)
+    const find = rows({
+      columns,
+      execute: (query: typeof Query.Type, slice) =>
         sql`
-        select ticker, company, "float", outstanding, tradable_float, market_cap, insider_percent, affiliate_percent,
-          institutions_percent, is_adr, ads_ratio, country, sector, industry, exchange, reported_date, filed_at,
-          ownership_source_url, document_url, last_updated
+        select ${slice.columns}
         from float_outstanding
         where ${
           sql.and([
@@ -46,10 +49,12 @@ export const layer = HttpApiBuilder.group(
       `,
     })
 
-    return handlers.handle("list", ({ query }) =>
-      find(query).pipe(
-        Effect.flatMap((rows) => envelope(query, rows)),
-        Effect.map((page) => page.results.some(isIncomplete) ? { ...page, message } : page),
-      ))
+    const page = from(["float_outstanding"], (query: typeof Query.Type) =>
+      Effect.map(find(query), (found) => {
+        const disclaimer = found.slice(0, query.limit).some(isIncomplete) ? message : undefined
+        return envelope(query, found.map((values) => print(values)), disclaimer)
+      }))
+
+    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

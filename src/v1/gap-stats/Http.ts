@@ -1,9 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { GapStat, GapStatAdvanced, Query } from "./Api.ts"
 
@@ -12,7 +12,8 @@ export const layer = HttpApiBuilder.group(
   "gapStats",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const list = yield* listing
+    const { list } = yield* listing
+    const { from } = yield* Answers
     const { holds, in: oneOf, is, ranges } = where(sql)
 
     const wanted = (query: typeof Query.Type) =>
@@ -24,39 +25,36 @@ export const layer = HttpApiBuilder.group(
         ...ranges(query),
       ])
 
-    const find = list({
-      Request: Schema.toType(Query),
-      Result: GapStat,
-      execute: (query, slice) =>
-        sql`
-        select ticker, date, previous_day_close, market_open, gap_percentage, high_price, low_price, high_time,
-          low_time, market_close, closed_over_vwap, volume, dollar_volume, premarket_volume, premarket_dollar_volume,
-          premarket_vwap, afterhours_close, market_cap, filing_types, all_tags, spike_start_time, last_updated
+    const page = from(
+      ["gap_stats"],
+      list({
+        Row: GapStat,
+        execute: (query: typeof Query.Type, slice) =>
+          sql`
+        select ${slice.columns}
         from gap_stats
         where ${wanted(query)}
         ${slice.page(sql`date desc, ticker`)}
       `,
-    })
+      }),
+    )
 
-    const findAdvanced = list({
-      Request: Schema.toType(Query),
-      Result: GapStatAdvanced,
-      execute: (query, slice) =>
-        sql`
-        select ticker, date, previous_day_close, market_open, gap_percentage, high_price, low_price, high_time,
-          low_time, market_close, closed_over_vwap, volume, dollar_volume, premarket_volume, premarket_dollar_volume,
-          premarket_vwap, afterhours_close, market_cap, filing_types, all_tags, spike_start_time, last_updated,
-          open_to_high_pct, open_to_low_pct, percentage_gain, spike_start_price, spike_duration_minutes,
-          est_halt_minutes, rth_volume, rth_dollar_volume, premarket_high, premarket_low, afterhours_high,
-          afterhours_low, afterhours_volume, close_under_50pct_of_range, gap_filled, gap_fill_time, tradable_float
+    const pageAdvanced = from(
+      ["gap_stats"],
+      list({
+        Row: GapStatAdvanced,
+        execute: (query: typeof Query.Type, slice) =>
+          sql`
+        select ${slice.columns}
         from gap_stats
         where ${wanted(query)}
         ${slice.page(sql`date desc, ticker`)}
       `,
-    })
+      }),
+    )
 
     return handlers
-      .handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
-      .handle("listAdvanced", ({ query }) => Effect.flatMap(findAdvanced(query), (rows) => envelope(query, rows)))
+      .handle("list", ({ query }) => page(query))
+      .handle("listAdvanced", ({ query }) => pageAdvanced(query))
   }),
 )

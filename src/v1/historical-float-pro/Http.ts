@@ -1,11 +1,15 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
+import { columnsOf } from "../../policy/Printing.ts"
 import { where } from "../../policy/Where.ts"
 import { HistoricalFloat, Query } from "./Api.ts"
+
+/** What a row shows without a look at the closes. */
+const withoutMarketCap = columnsOf(HistoricalFloat).filter((column) => column !== "market_cap")
 
 const fragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
@@ -36,7 +40,9 @@ const fragments = (sql: SqlClient.SqlClient) => {
             select * from historical_float_pro where ticker = known.ticker order by ${order} limit 1
           ) as newest
         )`
-  return { order, marketCap, newest }
+
+  const known = sql.literal(withoutMarketCap.map((column) => `"${column}"`).join(", "))
+  return { order, marketCap, newest, known }
 }
 
 export const layer = HttpApiBuilder.group(
@@ -44,32 +50,33 @@ export const layer = HttpApiBuilder.group(
   "historicalFloatPro",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const list = yield* listing
+    const { list } = yield* listing
+    const { from } = yield* Answers
     const { in: oneOf, is, ranges } = where(sql)
-    const { marketCap, newest, order } = fragments(sql)
+    const { known, marketCap, newest, order } = fragments(sql)
 
     // Closes are looked up for the rows of the page alone, once it is known; a filter on market_cap looks up its own.
-    const find = list({
-      Request: Schema.toType(Query),
-      Result: HistoricalFloat,
-      execute: (query, slice) =>
-        sql`
-      select *, ${marketCap} as market_cap
+    const page = from(
+      ["historical_float_pro", "daily_prices"],
+      list({
+        Row: HistoricalFloat,
+        execute: (query: typeof Query.Type, slice) =>
+          sql`
+      select ${slice.columns}
       from (
-        select ticker, filed_at, form_type, document_url, reported_date, outstanding_shares, "float",
-          restricted_shares, tradable_float, affiliate_shares, insider_shares, affiliate_percent,
-          institutions_percent, insider_percent, cik, is_adr, ads_ratio, details, last_updated
+        select ${known}
         from (
           select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
           from ${query.latest === true ? newest(query.ticker) : sql`historical_float_pro`} as filing
         ) as computed
         where ${sql.and([...oneOf("ticker", query.ticker), ...is("is_adr", query.is_adr), ...ranges(query)])}
         ${slice.page(order)}
-      ) as filing
+      ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
       ${slice.order(order)}
     `,
-    })
+      }),
+    )
 
-    return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
+    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

@@ -22,10 +22,15 @@ export const FormerTicker = Schema.Struct({
   }),
 }).annotate({ identifier: "HistoricalTicker" })
 
+export const HistoricalTickersAnswer = Schema.Struct({
+  count: Schema.Int,
+  historical_tickers: Schema.Array(FormerTicker),
+})
+
 export class HistoricalTickers extends HttpApiGroup.make("historicalTickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
     query: Schema.Struct({ ticker: Ticker }),
-    success: Schema.Struct({ count: Schema.Int, historical_tickers: Schema.Array(FormerTicker) }),
+    success: HistoricalTickersAnswer,
     error: [NotFound, DataRefreshing, DatabasePoolTimeout],
   })
     .annotateMerge(described("Historical Tickers", "The former symbols of a ticker and the day each was given up."))

@@ -2,11 +2,13 @@ import { Array, Effect, Order, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { Database } from "../../db/Database.ts"
+import { todayInChicago } from "../../policy/Dates.ts"
 import { NotFound } from "../../policy/Errors.ts"
-import { countRecords } from "../../policy/Exchange.ts"
+import { single } from "../../policy/Paging.ts"
 import { finder } from "../ticker-changes/Events.ts"
-import { FormerTicker } from "./Api.ts"
+import { FormerTicker, type HistoricalTickersAnswer } from "./Api.ts"
 
 type Former = typeof FormerTicker.Type
 
@@ -23,6 +25,7 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
     const findEvents = yield* finder
+    const { from } = yield* Answers
 
     const findNames = SqlSchema.findAll({
       Request: Schema.String,
@@ -34,14 +37,15 @@ export const layer = HttpApiBuilder.group(
         `,
     })
 
-    return handlers.handle(
-      "list",
-      Effect.fnUntraced(function* ({ query: { ticker } }) {
-        const events = yield* findEvents(ticker)
-        const names = yield* read(findNames(ticker))
+    const names = from(
+      ["ticker_changes", "historical_tickers"],
+      Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
+        const { ticker } = query
+        const events = yield* findEvents(query)
+        const undated = yield* read(findNames(ticker))
         const former = [
           ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
-          ...names,
+          ...undated,
         ]
         if (former.length === 0) {
           return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
@@ -50,9 +54,15 @@ export const layer = HttpApiBuilder.group(
           Array.dedupeWith(former, (left, right) => left.ticker === right.ticker && left.date === right.date),
           order,
         )
-        yield* countRecords(historical_tickers.length)
-        return { count: historical_tickers.length, historical_tickers }
+        const count = historical_tickers.length
+        const answer: typeof HistoricalTickersAnswer.Encoded = { count, historical_tickers }
+        return single(answer, count)
       }),
+    )
+
+    return handlers.handle(
+      "list",
+      ({ query: { ticker } }) => Effect.flatMap(todayInChicago, (today) => names({ ticker, today })),
     )
   }),
 )

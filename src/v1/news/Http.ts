@@ -1,9 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { NewsBasicItem, NewsItem, Query } from "./Api.ts"
 
@@ -23,7 +23,8 @@ export const layer = HttpApiBuilder.group(
   "news",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const list = yield* listing
+    const { list } = yield* listing
+    const { from } = yield* Answers
     const { holds, in: oneOf, ranges } = where(sql)
 
     const wanted = (query: typeof Query.Type) =>
@@ -38,34 +39,36 @@ export const layer = HttpApiBuilder.group(
           : [sql`search @@ websearch_to_tsquery('english', ${withoutLines(query.query)})`]),
       ])
 
-    const find = list({
-      Request: Schema.toType(Query),
-      Result: NewsItem,
-      execute: (query, slice) =>
-        sql`
-        select id, ticker, tickers, form_type, title, summary, body, author, publisher, tags, accession_number,
-          document_url, filed_at, filed_at_time, created_at, last_updated
+    const page = from(
+      ["news"],
+      list({
+        Row: NewsItem,
+        execute: (query: typeof Query.Type, slice) =>
+          sql`
+        select ${slice.columns}
         from news
         where ${wanted(query)}
         ${slice.page(sql`created_at desc, id`)}
       `,
-    })
+      }),
+    )
 
-    const findBasic = list({
-      Request: Schema.toType(Query),
-      Result: NewsBasicItem,
-      execute: (query, slice) =>
-        sql`
-        select id, ticker, tickers, form_type, title, tags, accession_number, document_url, filed_at, created_at,
-          last_updated
+    const pageBasic = from(
+      ["news"],
+      list({
+        Row: NewsBasicItem,
+        execute: (query: typeof Query.Type, slice) =>
+          sql`
+        select ${slice.columns}
         from news
         where ${wanted(query)}
         ${slice.page(sql`created_at desc, id`)}
       `,
-    })
+      }),
+    )
 
     return handlers
-      .handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
-      .handle("listBasic", ({ query }) => Effect.flatMap(findBasic(query), (rows) => envelope(query, rows)))
+      .handle("list", ({ query }) => page(query))
+      .handle("listBasic", ({ query }) => pageBasic(query))
   }),
 )

@@ -47,7 +47,10 @@ export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   last_updated: NewYorkWallClock,
 }) {}
 
-class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkWallClock }) {}
+export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkWallClock }) {}
+
+/** A filing, without its owners. */
+export class OwnershipFiling extends Model.Class<OwnershipFiling>("OwnershipFiling")(filing) {}
 
 class Ownership extends Model.Class<Ownership>("Ownership")({
   ...filing,

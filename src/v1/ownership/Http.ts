@@ -1,20 +1,28 @@
-import { Array, Effect, Schema } from "effect"
+import { Array, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
 import { envelope } from "../../policy/Paging.ts"
+import { columnsOf, printer, type Values } from "../../policy/Printing.ts"
 import { where } from "../../policy/Where.ts"
-import { holdingColumns, OwnershipRow, Query } from "./Api.ts"
+import { holdingColumns, Owner, OwnershipFiling, OwnershipRow, Query } from "./Api.ts"
+
+const columns = columnsOf(OwnershipRow)
+const ticker = columns.indexOf("ticker")
+const printFiling = printer(OwnershipFiling, columns)
+const printOwner = printer(Owner, columns)
+
+const withOwners = (owners: Array.NonEmptyReadonlyArray<Values>) => {
+  const printed = owners.map((values) => printOwner(values)).join(",")
+  return `${printFiling(owners[0]).slice(0, -1)},"owner_count":${owners.length},"owners":[${printed}]}`
+}
 
 /** Owners come ordered by ticker, and a page has one filing of each. */
-const filings = (owners: ReadonlyArray<OwnershipRow>) =>
+const filings = (owners: ReadonlyArray<Values>) =>
   Array.isReadonlyArrayNonEmpty(owners)
-    ? Array.groupWith(owners, (one, other) => one.ticker === other.ticker).map((group) => ({
-      ...group[0],
-      owner_count: group.length,
-      owners: group,
-    }))
+    ? Array.groupWith(owners, (one, other) => one[ticker] === other[ticker]).map(withOwners)
     : []
 
 export const layer = HttpApiBuilder.group(
@@ -22,17 +30,17 @@ export const layer = HttpApiBuilder.group(
   "ownership",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const list = yield* listing
+    const { rows } = yield* listing
+    const { from } = yield* Answers
     const { in: oneOf, part } = where(sql)
 
     /** §2.7: no placeholder. The index of holders is on these very words. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
 
-    const find = list({
+    const find = rows({
+      columns,
       counted: sql`distinct ticker`,
-      Request: Schema.toType(Query),
-      Result: OwnershipRow,
-      execute: (query, slice) => {
+      execute: (query: typeof Query.Type, slice) => {
         const isShown = sql.and([
           isHolder,
           ...part("owner_name", query.owner_name),
@@ -53,20 +61,21 @@ export const layer = HttpApiBuilder.group(
           )
           ${slice.page(sql`ticker`)}
         )
-        select filing.ticker, filing.reported_date, filing.filed_at, filing.form_type, filing.accession_number,
-          filing.document_url, owner_name, owner_cik, owner_type, title, common_shares_amount,
-          preferred_shares_amount, options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class,
-          sole_voting_shares, shared_voting_shares, event_date, last_updated
-        from filing join ownership using (ticker, accession_number)
+        select ${slice.columns}
+        from filing join (
+          select ticker, accession_number, ${sql.csv(holdingColumns)}, last_updated from ownership
+        ) as holding using (ticker, accession_number)
         where ${isShown}
         ${slice.order(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}`)}
       `
       },
     })
 
-    return handlers.handle(
-      "list",
-      ({ query }) => Effect.flatMap(find(query), (owners) => envelope(query, filings(owners))),
+    const page = from(
+      ["ownership"],
+      (query: typeof Query.Type) => Effect.map(find(query), (owners) => envelope(query, filings(owners))),
     )
+
+    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

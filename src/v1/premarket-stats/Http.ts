@@ -1,10 +1,10 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
-import { PremarketStat, Query } from "./Api.ts"
+import { PremarketStat } from "./Api.ts"
 import { sessions } from "./Sessions.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -12,9 +12,10 @@ export const layer = HttpApiBuilder.group(
   "premarketStats",
   Effect.fnUntraced(function* (handlers) {
     const execute = sessions(yield* SqlClient.SqlClient, "premarket_stats")
-    const list = yield* listing
-    const find = list({ Request: Schema.toType(Query), Result: PremarketStat, execute })
+    const { list } = yield* listing
+    const { from } = yield* Answers
+    const page = from(["premarket_stats"], list({ Row: PremarketStat, execute }))
 
-    return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
+    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

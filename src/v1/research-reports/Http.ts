@@ -1,9 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { Query, ResearchReport, ResearchReportTldr } from "./Api.ts"
 
@@ -12,7 +12,8 @@ export const layer = HttpApiBuilder.group(
   "researchReports",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const list = yield* listing
+    const { list } = yield* listing
+    const { from } = yield* Answers
     const { days, in: oneOf, ranges } = where(sql)
 
     const wanted = ({ created_at_from, created_at_to, ...query }: typeof Query.Type) =>
@@ -22,34 +23,36 @@ export const layer = HttpApiBuilder.group(
         ...days("created_at", created_at_from, created_at_to),
       ])
 
-    const find = list({
-      Request: Schema.toType(Query),
-      Result: ResearchReport,
-      execute: (query, slice) =>
-        sql`
-        select report_id, ticker, gain_percentage, report_text, volume, price, market_cap, tradable_float, outstanding,
-          country, industry, post_url, created_at, last_updated
+    const page = from(
+      ["research_reports"],
+      list({
+        Row: ResearchReport,
+        execute: (query: typeof Query.Type, slice) =>
+          sql`
+        select ${slice.columns}
         from research_reports
         where ${wanted(query)}
         ${slice.page(sql`created_at desc, report_id`)}
       `,
-    })
+      }),
+    )
 
-    const findTldr = list({
-      Request: Schema.toType(Query),
-      Result: ResearchReportTldr,
-      execute: (query, slice) =>
-        sql`
-        select ticker, gain_percentage, tldr_text, price, market_cap, tradable_float, outstanding, country, industry,
-          post_url, created_at, last_updated
+    const pageTldr = from(
+      ["research_reports"],
+      list({
+        Row: ResearchReportTldr,
+        execute: (query: typeof Query.Type, slice) =>
+          sql`
+        select ${slice.columns}
         from research_reports
         where ${wanted(query)}
         ${slice.page(sql`created_at desc, report_id`)}
       `,
-    })
+      }),
+    )
 
     return handlers
-      .handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
-      .handle("listTldr", ({ query }) => Effect.flatMap(findTldr(query), (rows) => envelope(query, rows)))
+      .handle("list", ({ query }) => page(query))
+      .handle("listTldr", ({ query }) => pageTldr(query))
   }),
 )

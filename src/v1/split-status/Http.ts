@@ -1,9 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { Query, SplitStatus } from "./Api.ts"
 
@@ -12,30 +12,31 @@ export const layer = HttpApiBuilder.group(
   "splitStatus",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const list = yield* listing
+    const { list } = yield* listing
+    const { from } = yield* Answers
     const { in: oneOf, is, ranges } = where(sql)
 
-    const find = list({
-      Request: Schema.toType(Query),
-      Result: SplitStatus,
-      execute: (query, slice) =>
-        sql`
-        select id, ticker, action_type, split_from, split_to, split_ratio_min, split_ratio_max, vote_date,
-          approved_date, authority_expires_date, effective_date, executed, details, filed_at, form_type, document_url,
-          last_updated
+    const page = from(
+      ["split_status"],
+      list({
+        Row: SplitStatus,
+        execute: (query: typeof Query.Type, slice) =>
+          sql`
+        select ${slice.columns}
         from split_status
         where ${
-          sql.and([
-            ...oneOf("ticker", query.ticker),
-            ...oneOf("action_type", query.action_type),
-            ...is("executed", query.executed),
-            ...ranges(query),
-          ])
-        }
+            sql.and([
+              ...oneOf("ticker", query.ticker),
+              ...oneOf("action_type", query.action_type),
+              ...is("executed", query.executed),
+              ...ranges(query),
+            ])
+          }
         ${slice.page(sql`filed_at desc, id`)}
       `,
-    })
+      }),
+    )
 
-    return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), (rows) => envelope(query, rows)))
+    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

@@ -41,13 +41,15 @@ export const TickerChangesResult = Schema.Struct({
 
 export const Query = Schema.Struct({ ticker: Ticker })
 
+export const TickerChangesAnswer = Schema.Struct({
+  count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
+  results: Schema.Tuple([TickerChangesResult]),
+})
+
 export class TickerChanges extends HttpApiGroup.make("tickerChanges").add(
   HttpApiEndpoint.get("resolve", "/ticker-changes", {
     query: Query,
-    success: Schema.Struct({
-      count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
-      results: Schema.Tuple([TickerChangesResult]),
-    }),
+    success: TickerChangesAnswer,
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Ticker Changes",

@@ -2,7 +2,6 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Database } from "../../db/Database.ts"
-import { todayInChicago } from "../../policy/Dates.ts"
 
 /**
  * More events than this are not looked at. A chain has at most twelve, so a component this large is refused whichever
@@ -18,7 +17,7 @@ const Event = Schema.Struct({
   company_name: Schema.NullOr(Schema.String),
 })
 
-/** A function from a symbol to the events of its component, in no order. */
+/** A function from a symbol, and the day it is in Chicago, to the events of its component, in no order. */
 export const finder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
@@ -51,8 +50,5 @@ export const finder = Effect.gen(function* () {
       `,
   })
 
-  return Effect.fnUntraced(function* (ticker: string) {
-    const today = yield* todayInChicago
-    return yield* read(find({ ticker, today }))
-  })
+  return (asked: { readonly ticker: string; readonly today: string }) => read(find(asked))
 })

@@ -1,15 +1,18 @@
 import { Array, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { Answers } from "../../cache/Answers.ts"
 import { AmbiguousTickerLineage } from "../../policy/Errors.ts"
-import { countRecords } from "../../policy/Exchange.ts"
+import { todayInChicago } from "../../policy/Dates.ts"
+import { single } from "../../policy/Paging.ts"
+import type { TickerChangesAnswer } from "./Api.ts"
 import { finder } from "./Events.ts"
 import { type Refusal, resolve } from "./Lineage.ts"
 
-const unchanged = (query_ticker: string) => ({
-  count: 0,
-  results: [{ query_ticker, has_changes: false, current_ticker: null, history: [] }] as const,
-})
+const answer = (count: number, result: typeof TickerChangesAnswer.Encoded["results"][0]) => {
+  const answered: typeof TickerChangesAnswer.Encoded = { count, results: [result] }
+  return single(answered, 1)
+}
 
 const refusal = (query_ticker: string, { candidates, reasons, tickers }: Refusal) =>
   new AmbiguousTickerLineage({
@@ -26,22 +29,27 @@ export const layer = HttpApiBuilder.group(
   "tickerChanges",
   Effect.fnUntraced(function* (handlers) {
     const findEvents = yield* finder
+    const { from } = yield* Answers
+
+    const lineage = from(
+      ["ticker_changes"],
+      Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
+        const { ticker: query_ticker } = query
+        const events = yield* findEvents(query)
+        if (!Array.isArrayNonEmpty(events)) {
+          return answer(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
+        }
+        const { current_ticker, history } = yield* Effect.mapError(
+          Effect.fromResult(resolve(events)),
+          (why) => refusal(query_ticker, why),
+        )
+        return answer(history.length, { query_ticker, has_changes: true, current_ticker, history })
+      }),
+    )
 
     return handlers.handle(
       "resolve",
-      Effect.fnUntraced(function* ({ query: { ticker } }) {
-        const events = yield* findEvents(ticker)
-        yield* countRecords(1)
-        if (!Array.isArrayNonEmpty(events)) return unchanged(ticker)
-        const { current_ticker, history } = yield* Effect.mapError(
-          Effect.fromResult(resolve(events)),
-          (why) => refusal(ticker, why),
-        )
-        return {
-          count: history.length,
-          results: [{ query_ticker: ticker, has_changes: true, current_ticker, history }] as const,
-        }
-      }),
+      ({ query: { ticker } }) => Effect.flatMap(todayInChicago, (today) => lineage({ ticker, today })),
     )
   }),
 )

@@ -1,33 +1,34 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Account } from "../../account/Authentication.ts"
 import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
+import { respond } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { DailyQuery, Query, UsageDay, UsageRow } from "./Api.ts"
 
 /** An account sees only its own. */
-const own = { account_id: Schema.Int }
+interface Own {
+  readonly account_id: number
+}
 
 export const layer = HttpApiBuilder.group(
   Api,
   "usage",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const list = yield* listing
+    const { list } = yield* listing
     const { days, in: oneOf, ranges } = where(sql)
 
     const find = list({
-      Request: Schema.toType(Schema.Struct({ ...Query.fields, ...own })),
-      Result: UsageRow,
-      execute: ({ account_id, endpoint, status_code, ...query }, slice) =>
+      Row: UsageRow,
+      execute: ({ account_id, endpoint, status_code, ...query }: typeof Query.Type & Own, slice) =>
         sql`
-          select request_id, requested_at, endpoint, status_code, records_returned, bytes, cost_microdollars,
-            duration_ms, cached, deprecated,
-            (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
-          from usage
+          select ${slice.columns}
+          from usage cross join lateral (
+            select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
+          ) as key
           where ${
           sql.and([
             sql`account_id = ${account_id}`,
@@ -41,11 +42,10 @@ export const layer = HttpApiBuilder.group(
     })
 
     const findDaily = list({
-      Request: Schema.toType(Schema.Struct({ ...DailyQuery.fields, ...own })),
-      Result: UsageDay,
-      execute: ({ account_id, endpoint, ...query }, slice) =>
+      Row: UsageDay,
+      execute: ({ account_id, endpoint, ...query }: typeof DailyQuery.Type & Own, slice) =>
         sql`
-          select usage_date, endpoint, requests, errors, bytes, cost_microdollars
+          select ${slice.columns}
           from usage_daily
           where ${sql.and([sql`account_id = ${account_id}`, ...oneOf("endpoint", endpoint), ...ranges(query)])}
           ${slice.page(sql`usage_date desc, endpoint`)}
@@ -57,14 +57,14 @@ export const layer = HttpApiBuilder.group(
         "list",
         Effect.fnUntraced(function* ({ query }) {
           const { account_id } = yield* Account
-          return yield* envelope(query, yield* find({ ...query, account_id }))
+          return yield* respond(yield* find({ ...query, account_id }))
         }),
       )
       .handle(
         "listDaily",
         Effect.fnUntraced(function* ({ query }) {
           const { account_id } = yield* Account
-          return yield* envelope(query, yield* findDaily({ ...query, account_id }))
+          return yield* respond(yield* findDaily({ ...query, account_id }))
         }),
       )
   }),

@@ -1,0 +1,24 @@
+/** D17, RFC 9110: the tag of an answer, and whether a client has it already. */
+import { hash } from "node:crypto"
+
+/** Strong: of the bytes themselves, so it changes exactly when they do. Compressed they are other bytes (`-gzip`). */
+export const etagOf = (text: string) => `"${hash("sha1", text, "base64url")}"`
+
+/** How the tag of what is sent compressed differs. */
+export const encodedTag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
+
+const tag = /(?:W\/)?"([^"]*)"/g
+const encoding = /-(br|gzip|zstd)$/
+
+/**
+ * The tag in `If-None-Match` by which the client has the answer, as it was sent: a list, any of which may be weak and
+ * that of a compressed form, or `*`.
+ */
+export const known = (sent: string | undefined, etag: string): string | undefined => {
+  if (sent === undefined) return undefined
+  if (sent === etag || sent.trim() === "*") return etag
+  for (const [found, opaque = ""] of sent.matchAll(tag)) {
+    if (`"${opaque.replace(encoding, "")}"` === etag) return found.replace(/^W\//, "")
+  }
+  return undefined
+}

@@ -1,0 +1,98 @@
+/**
+ * D17: how often each dataset was changed, as the triggers of `dataset_versions` count it. It is asked for four times a
+ * second over a connection of its own, which neither a burst of slow queries nor a proxy between can keep from it, and
+ * believed for less than a second: where the answer stays away, nothing is known, and nothing is answered from memory.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Context, Duration, Effect, Layer, Metric, Schedule, Schema } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlSchema } from "effect/sql"
+
+/** D17 allows a second from the commit to the first request that must see it. */
+const believed = Duration.toMillis(Duration.millis(900))
+const every = Duration.millis(250)
+const patience = Duration.millis(700)
+
+const unknown = Metric.counter("tickerline_cache_versions_unknown", {
+  description: "Times that the versions of the datasets could not be read; answers then come from the database.",
+  incremental: true,
+})
+
+const Version = Schema.Struct({ dataset: Schema.String, version: Schema.String })
+
+/** The versions of some tables. */
+export interface Watched {
+  /** Another text after every committed write to one of them; undefined while that is not known for certain. */
+  readonly current: () => string | undefined
+}
+
+/** A table that nobody counts, because its trigger is gone, has no version. That it is another table counts as well. */
+const reader = Effect.gen(function* () {
+  const { config } = yield* PgClient.PgClient
+  const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
+  return SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Version,
+    execute: () =>
+      sql`
+        select relname as dataset, pg_class.oid || '.' || coalesce(sum(changes), 0) as version
+        from pg_trigger join pg_class on pg_class.oid = tgrelid left join dataset_versions on dataset = relname
+        where tgfoid = 'public.note_change'::regproc and tgenabled in ('O', 'A')
+          and relnamespace = 'public'::regnamespace
+        group by pg_class.oid, relname
+      `,
+  })
+})
+
+export class Versions extends Context.Service<Versions, {
+  readonly of: (tables: ReadonlyArray<string>) => Watched
+}>()("tickerline/cache/Versions") {
+  static readonly layer = Layer.effect(
+    Versions,
+    Effect.gen(function* () {
+      const read = yield* reader
+      let known: ReadonlyMap<string, string> = new Map()
+      // Of the clock that nobody sets back.
+      let asOf = -Infinity
+      let away = false
+
+      const look = Effect.gen(function* () {
+        const began = performance.now()
+        const rows = yield* read()
+        known = new Map(rows.map(({ dataset, version }) => [dataset, version]))
+        asOf = began
+        away = false
+      })
+
+      const failed = Effect.fnUntraced(function* (error: { readonly message: string }) {
+        yield* Metric.update(unknown, 1)
+        if (!away) yield* Effect.logWarning(`The versions of the datasets cannot be read: ${error.message}`)
+        away = true
+      })
+
+      yield* look.pipe(
+        Effect.timeout(patience),
+        Effect.catch(failed),
+        Effect.repeat(Schedule.spaced(every)),
+        Effect.forkScoped,
+      )
+
+      /** Joined once for each reading. */
+      const of = (tables: ReadonlyArray<string>): Watched => {
+        let joined: string | undefined
+        let from: ReadonlyMap<string, string> | undefined
+        const current = () => {
+          if (performance.now() - asOf > believed) return undefined
+          if (from !== known) {
+            const versions = tables.map((table) => known.get(table))
+            joined = versions.includes(undefined) ? undefined : versions.join(" ")
+            from = known
+          }
+          return joined
+        }
+        return { current }
+      }
+      return Versions.of({ of })
+    }),
+  ).pipe(Layer.provide(Reactivity.layer))
+}
