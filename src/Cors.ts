@@ -1,6 +1,6 @@
 /** D10: web pages of configured origins may call the API; of no others, and none unless configured. */
 import { Config, Effect } from "effect"
-import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 
 /** The methods that every endpoint answers. */
 export const allowed = "GET, HEAD"
@@ -13,6 +13,7 @@ const Origins = Config.String("CORS_ORIGINS").pipe(
 /** Browsers of configured origins may read everything that the exchange says. */
 const exposedHeaders = [
   "Deprecation",
+  "ETag",
   "Link",
   "Retry-After",
   "Sunset",
@@ -34,19 +35,12 @@ const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined)
     "Access-Control-Max-Age": "86400",
   }
 
-export const layer = HttpRouter.middleware(
-  Effect.map(
-    Origins,
-    (origins) => (served) =>
-      Effect.flatMap(
-        HttpServerRequest.HttpServerRequest,
-        (request) =>
-          HttpEffect.withPreResponseHandler(served, (_, response) =>
-            Effect.succeed(HttpServerResponse.setHeaders(response, {
-              ...(origins.length === 0 ? {} : { Vary: "Origin" }),
-              ...corsHeaders(origins, request.headers["origin"]),
-            }))),
-      ),
-  ),
-  { global: true },
+/** Adds to a response what the page of this origin may do with it. */
+export const shared = Effect.map(
+  Origins,
+  (origins) => (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) =>
+    origins.length === 0 ? response : HttpServerResponse.setHeaders(response, {
+      Vary: "Origin",
+      ...corsHeaders(origins, request.headers["origin"]),
+    }),
 )

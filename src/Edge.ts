@@ -3,13 +3,16 @@
  * exchange; and the answers that no endpoint gives: 301, 400, 404, 405, preflight.
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Endpoints from "./catalogue/Endpoints.ts"
+import { compression, withStrongTag } from "./Compression.ts"
 import * as Cors from "./Cors.ts"
-import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound, withoutKeys } from "./policy/Errors.ts"
+import { bytesOf } from "./account/Prices.ts"
+import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "./policy/Errors.ts"
 import * as Exchange from "./policy/Exchange.ts"
+import { requestId } from "./policy/Ids.ts"
 import * as Lifecycle from "./policy/Lifecycle.ts"
+import { Shortcut } from "./Shortcut.ts"
 
 type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
@@ -17,13 +20,6 @@ type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
 export const BaseUrl = Context.Reference<string>("tickerline/Edge/BaseUrl", { defaultValue: () => "" })
 
 const { allowed } = Cors
-const keptId = /^[A-Za-z0-9._-]{1,128}$/
-
-const requestId = (request: HttpServerRequest.HttpServerRequest) => {
-  const sent = request.headers["x-request-id"]
-  // A key that somebody sends as an id would be stored with the usage.
-  return sent !== undefined && keptId.test(sent) && withoutKeys(sent) === sent ? sent : SecureRandom.uuidV7Unsafe()
-}
 
 /** What a status always comes with (§7.2, D2, D10). */
 const ofStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
@@ -33,6 +29,7 @@ const ofStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
 }
 
 const gathered = (exchange: Exchange.Exchange, base: string, response: HttpServerResponse.HttpServerResponse) => {
+  exchange.bytes ??= bytesOf(response)
   const links = exchange.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
   return HttpServerResponse.setHeaders(response, {
     ...ofStatus[response.status],
@@ -128,26 +125,41 @@ const version = Effect.fnUntraced(function* (path: string) {
 const begin = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const given = yield* Exchange.Exchange
   if (given.purpose === "estimate") return given
-  return Exchange.make({ id: requestId(request), target: request.url, began: yield* Clock.currentTimeMillis })
+  return Exchange.make({
+    id: requestId(request.headers["x-request-id"]),
+    target: request.url,
+    began: yield* Clock.currentTimeMillis,
+  })
 })
 
 const Surroundings = HttpRouter.middleware(
   Effect.gen(function* () {
     const base = yield* BaseUrl
+    const shared = yield* Cors.shared
+    const compressed = yield* compression
+    const shortcut = yield* Shortcut
     Option.map(yield* Lifecycle.VersionLifecycle, Lifecycle.promised)
     return (served) =>
       Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
         const exchange = yield* begin(request)
         const path = pathOf(request.url)
-        return yield* Effect.flatMap(version(path), (gone) =>
+        const answered = Effect.flatMap(version(path), (gone) =>
           Option.match(early(request, path), {
             onSome: (answer) => Effect.andThen(announceEndpoint(path), answer),
             onNone: () => Option.getOrElse(gone, () => served),
-          })).pipe(
-            HttpEffect.withPreResponseHandler((_, response) => Effect.succeed(gathered(exchange, base, response))),
-            Effect.provideService(Exchange.Exchange, exchange),
-          )
+          }))
+        // The first to be said is the first to be done with the response.
+        return yield* answered.pipe(
+          HttpEffect.withPreResponseHandler((_, response) =>
+            Effect.sync(() => shortcut.remember(request, withStrongTag(response), exchange))
+          ),
+          compressed,
+          HttpEffect.withPreResponseHandler((_, response) =>
+            Effect.sync(() => shared(request, gathered(exchange, base, response)))
+          ),
+          Effect.provideService(Exchange.Exchange, exchange),
+        )
       })
   }),
   { global: true },
@@ -165,4 +177,4 @@ const Legacy = HttpRouter.add(
 
 const Nowhere = HttpRouter.add("GET", "/*", (request) => nothingAt(pathOf(request.url)))
 
-export const layer = Layer.mergeAll(Cors.layer, Surroundings, Legacy, Nowhere)
+export const layer = Layer.mergeAll(Surroundings, Legacy, Nowhere)

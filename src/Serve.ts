@@ -1,15 +1,16 @@
 /** `serve`: the database made ready, the socket opened, and a first request to try. */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Config, Console, Effect, Layer, Option, Schema } from "effect"
+import { Config, Console, Context, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { createServer, STATUS_CODES } from "node:http"
+import { createServer, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { Home } from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
 import { BaseUrl } from "./Edge.ts"
 import * as FirstStart from "./FirstStart.ts"
 import { documentation } from "./policy/Lifecycle.ts"
-import * as Server from "./Server.ts"
+import * as Routes from "./Server.ts"
+import { Shortcut } from "./Shortcut.ts"
 
 const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
@@ -55,12 +56,31 @@ const makeServer = () => {
   return server.on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-const Socket = Layer.unwrap(Effect.gen(function* () {
-  return NodeHttpServer.layer(() => makeServer(), {
+const socket = Effect.fnUntraced(function* (server: Server) {
+  return NodeHttpServer.layer(() => server, {
     host: yield* Host,
     port: yield* Port,
   })
-}))
+})
+
+/** Lets the shortcut see each request first, until the scope closes. */
+const attach = (server: Server, { serve }: typeof Shortcut.Service) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const emit = server.emit.bind(server)
+      const first = (event: string, ...rest: ReadonlyArray<unknown>) => {
+        const [request, response] = rest
+        if (event !== "request" || !(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) {
+          return emit(event, ...rest)
+        }
+        serve(request, response, () => emit(event, request, response))
+        return true
+      }
+      Object.assign(server, { emit: first })
+      return () => Object.assign(server, { emit })
+    }),
+    (detach) => Effect.sync(detach),
+  )
 
 /** Only an embedded database has a demo key that may be shown. */
 const welcome = (base: string, demoKey: Option.Option<string>) =>
@@ -86,12 +106,14 @@ const prepare = Effect.gen(function* () {
 export const serve = Effect.gen(function* () {
   const base = yield* Base
   const demoKey = yield* prepare
-  yield* Layer.build(
-    Server.layer.pipe(
-      Layer.provide(Socket),
+  const server = makeServer()
+  const services = yield* Layer.build(
+    Routes.layer.pipe(
+      Layer.provide(Layer.unwrap(socket(server))),
       Layer.provide(Layer.succeed(BaseUrl, base)),
     ),
   )
+  yield* attach(server, Context.get(services, Shortcut))
   yield* Console.log(welcome(base, demoKey))
   return yield* Effect.never
 }).pipe(Effect.scoped)

@@ -6,6 +6,7 @@ import * as Gate from "./account/Gate.ts"
 import * as KeyCheck from "./account/KeyCheck.ts"
 import { Metering } from "./account/Metering.ts"
 import { RateLimit } from "./account/RateLimit.ts"
+import { RecentKeys } from "./account/RecentKeys.ts"
 import { Api } from "./Api.ts"
 import { Answers } from "./cache/Answers.ts"
 import { Versions } from "./cache/Versions.ts"
@@ -16,6 +17,7 @@ import * as Edge from "./Edge.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
 import * as Proxies from "./Proxies.ts"
+import { Shortcut } from "./Shortcut.ts"
 import * as Traces from "./Traces.ts"
 import * as Account from "./v1/account/Http.ts"
 import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
@@ -72,7 +74,7 @@ const Policies = Layer.mergeAll(
 )
 
 /** What an account's requests are counted, priced and recorded by. */
-const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer)
+const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer, RecentKeys.layer)
 
 /** What was answered before, and whether it still holds. */
 const Memory = Answers.layer.pipe(Layer.provideMerge(Versions.layer))
@@ -81,11 +83,12 @@ const Memory = Answers.layer.pipe(Layer.provideMerge(Versions.layer))
 const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
   Layer.provide(Policies),
+  Layer.merge(Edge.layer),
+  Layer.merge(Proxies.layer),
+  Layer.provideMerge(Shortcut.layer),
   Layer.provide(Accounting),
   Layer.provide(Memory),
   Layer.provide(Database.layer),
-  Layer.merge(Edge.layer),
-  Layer.merge(Proxies.layer),
 )
 
 /** The service on whatever socket `HttpServer` is; a path of any length finds the answer that it leads nowhere. */

@@ -16,6 +16,14 @@ export class Account extends Context.Service<Account, {
   readonly endpoints: ReadonlyArray<string> | null
 }>()("tickerline/account/Account") {}
 
+type Who = typeof Account.Service
+
+/** Whether the key's own list has the path. */
+export const opens = ({ endpoints }: Who, path: string) => endpoints === null || endpoints.includes(path)
+
+/** Whether data may be sold to it (D13). */
+export const hasCredit = ({ balance_microdollars }: Who) => balance_microdollars === null || balance_microdollars > 0
+
 const schemes = {
   bearer: HttpApiSecurity.bearer.pipe(
     HttpApiSecurity.annotate(OpenApi.Description, "`Authorization: Bearer <key>`"),

@@ -1,27 +1,28 @@
 /** D3, D13, D18, D27, D29: the server side of `Admission` and `Charged`. */
 import { Context, DateTime, Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { includes, RequiredTier } from "../policy/Access.ts"
-import { Exchange } from "../policy/Exchange.ts"
+import { Exchange, setHeaders } from "../policy/Exchange.ts"
+import { newId } from "../policy/Ids.ts"
 import { Admission, Charged } from "./Admission.ts"
-import { Account } from "./Authentication.ts"
+import { Account, hasCredit, opens } from "./Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./Errors.ts"
 import { Metering } from "./Metering.ts"
-import { bytesOf, costOf, Prices } from "./Prices.ts"
+import { costOf, Prices } from "./Prices.ts"
 import { RateLimit } from "./RateLimit.ts"
 
 type Who = typeof Account.Service
 
 /** D3, and the key's own list. */
-const allowed = ({ endpoints, tier }: Who, { annotations, path }: HttpApiEndpoint.Top) => {
+const allowed = (account: Who, { annotations, path }: HttpApiEndpoint.Top) => {
+  const { endpoints, tier } = account
   const required_tier = Context.get(annotations, RequiredTier)
   if (!includes(tier, required_tier)) {
     const message = `This endpoint needs the tier ${required_tier}; the account has ${tier}.`
     return Effect.fail(new InsufficientTier({ error: { message, details: { required_tier, tier } } }))
   }
-  if (endpoints !== null && !endpoints.includes(path)) {
+  if (endpoints !== null && !opens(account, path)) {
     const message = `This API key does not open ${path}. It opens: ${endpoints.join(", ")}.`
     return Effect.fail(
       new EndpointNotAllowed({ error: { message, details: { endpoint: path, allowed: endpoints } } }),
@@ -41,10 +42,10 @@ export const admission = Layer.effect(
       HttpEffect.appendPreResponseHandler((request, response) =>
         Effect.map(DateTime.now, (now) => {
           // HEAD is answered without a body.
-          const bytes = request.method === "HEAD" ? 0 : exchange.bytes ?? bytesOf(response)
+          const bytes = request.method === "HEAD" ? 0 : exchange.bytes ?? 0
           const cost_microdollars = response.status === 200 ? costOf(bytes, exchange.price) : 0
           metering.record({
-            usage_id: SecureRandom.uuidV7Unsafe(),
+            usage_id: newId(),
             requested_at: DateTime.formatIso(DateTime.makeUnsafe(exchange.began)),
             account_id,
             key_id,
@@ -69,7 +70,9 @@ export const admission = Layer.effect(
         if (exchange.purpose === "answer") {
           yield* metering.admit
           yield* recorded(exchange, account, endpoint.path)
-          yield* limit.count(account)
+          const { headers, refusal } = yield* limit.count(account)
+          yield* setHeaders(headers)
+          if (refusal !== undefined) return yield* refusal
         }
         yield* allowed(account, endpoint)
         return yield* served
@@ -85,10 +88,13 @@ export const charged = Layer.effect(
     const prices = yield* Prices
     return Charged.of((served, { endpoint }) =>
       Effect.gen(function* () {
-        const { balance_microdollars } = yield* Account
+        const account = yield* Account
+        const { balance_microdollars } = account
         const exchange = yield* Exchange
         exchange.price = prices.of(endpoint.path)
-        if (exchange.purpose === "answer" && balance_microdollars !== null && balance_microdollars <= 0) {
+        const required_tier = Context.get(endpoint.annotations, RequiredTier)
+        exchange.endpoint = { path: endpoint.path, required_tier }
+        if (exchange.purpose === "answer" && balance_microdollars !== null && !hasCredit(account)) {
           const message = "The account's prepaid balance is used up. Add credit, and try again."
           return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
         }

@@ -8,10 +8,8 @@ import { Exchange } from "../policy/Exchange.ts"
 import { Account, Authentication } from "./Authentication.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey } from "./Errors.ts"
 import { hasher, isWellFormed } from "./Key.ts"
+import { believed, RecentKeys } from "./RecentKeys.ts"
 import * as WrongKeys from "./WrongKeys.ts"
-
-/** A revocation is seen within a second, by every instance: what the table said is believed for half of one. */
-const believed = Duration.millis(500)
 
 /** For so long a key that was right is asked for again although its address sends wrong ones. */
 const trusted = Duration.minutes(10)
@@ -75,28 +73,31 @@ const lookup = Effect.gen(function* () {
     )
 
   return Effect.fnUntraced(function* (digest: string) {
+    const asOf = performance.now()
     const found = yield* read(find(digest))
     if (found._tag === "None") return yield* unknown
     const { account_id, balance_microdollars: balance, endpoints, key_id, tier, usable, use_is_news } = found.value
     if (!usable) return yield* disabled
     if (use_is_news) yield* noteUse(key_id)
     const balance_microdollars = balance === null ? null : Number(balance)
-    return Account.of({
+    const account = Account.of({
       account_id: Number(account_id),
       key_id: Number(key_id),
       tier,
       endpoints,
       balance_microdollars,
     })
+    return { account, asOf }
   })
 })
 
 const make = Effect.gen(function* () {
   const hash = yield* hasher
   const wrongKeys = yield* WrongKeys.make
+  const recent = yield* RecentKeys
   const accounts = yield* Cache.makeWith(yield* lookup, {
     capacity: 10_000,
-    timeToLive: (found) => isAnswer(found) ? believed : Duration.zero,
+    timeToLive: (found) => isAnswer(found) ? Duration.millis(believed) : Duration.zero,
   })
   /** Digests of keys that were right: their owners shall not suffer from what their address is used for. */
   const right = yield* Cache.make({
@@ -109,9 +110,10 @@ const make = Effect.gen(function* () {
     if (!isWellFormed(key)) return yield* Effect.andThen(wrongKeys.check, unknown)
     const digest = yield* hash(key)
     if (!(yield* Cache.has(right, digest))) yield* wrongKeys.check
-    const account = yield* Cache.get(accounts, digest)
+    const known = yield* Cache.get(accounts, digest)
     yield* Cache.set(right, digest, true)
-    return account
+    recent.note(Redacted.value(key), known)
+    return known.account
   })
 
   return Effect.fnUntraced(function* (key: Redacted.Redacted) {

@@ -66,6 +66,8 @@ const full = new DatabasePoolTimeout({
 export class Metering extends Context.Service<Metering, {
   /** Fails while too many rows wait. */
   readonly admit: Effect.Effect<void, DatabasePoolTimeout>
+  /** The same, without a failure to handle. */
+  readonly hasRoom: () => boolean
   /** Takes a row; it is written within half a second while the database takes it. */
   readonly record: (row: Used) => void
 }>()("tickerline/account/Metering") {
@@ -83,8 +85,10 @@ export class Metering extends Context.Service<Metering, {
         some.openUnsafe()
       }
 
+      const hasRoom = () => waiting.length < most
+
       const admit = Effect.suspend(() => {
-        if (waiting.length < most) return Effect.void
+        if (hasRoom()) return Effect.void
         const first = !refusing
         refusing = true
         const words = `Requests are refused, because ${waiting.length} answered ones wait to be recorded.`
@@ -144,7 +148,7 @@ export class Metering extends Context.Service<Metering, {
       yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
       yield* Effect.forkScoped(Effect.forever(writer))
       yield* Effect.forkScoped(upkeep(yield* Kept))
-      return Metering.of({ admit, record })
+      return Metering.of({ admit, hasRoom, record })
     }),
   )
 }

@@ -2,7 +2,6 @@
 import { type Cause, Config, Context, Duration, Effect, Layer, Metric, Option, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import type { Tier } from "../policy/Access.ts"
-import { setHeaders } from "../policy/Exchange.ts"
 import type { Account } from "./Authentication.ts"
 import { RateLimitExceeded } from "./Errors.ts"
 import { shared } from "./Redis.ts"
@@ -44,10 +43,15 @@ const exceeded = (limit: number) =>
     error: { message: `More than ${limit} requests a minute. Wait as long as Retry-After says.` },
   })
 
+export interface Counted {
+  readonly headers: Readonly<Record<string, string>>
+  readonly refusal: RateLimitExceeded | undefined
+}
+
 export class RateLimit extends Context.Service<RateLimit, {
   readonly perMinute: (tier: Tier) => number
-  /** Counts a request, and says in headers how many are left. */
-  readonly count: (account: typeof Account.Service) => Effect.Effect<void, RateLimitExceeded>
+  /** Counts a request, and says in headers how many are left. One that is refused is not counted. */
+  readonly count: (account: typeof Account.Service) => Effect.Effect<Counted>
 }>()("tickerline/account/RateLimit") {
   static readonly layer = Layer.effect(
     RateLimit,
@@ -83,12 +87,12 @@ export class RateLimit extends Context.Service<RateLimit, {
         const limit = perMinute[tier]
         const counted = yield* Effect.result(consume({ key: String(account_id), limit, window: "1 minute" }))
         if (counted._tag === "Success") {
-          return yield* setHeaders(headers(limit, counted.success.remaining, counted.success.resetAfter))
+          const { remaining, resetAfter } = counted.success
+          return { headers: headers(limit, remaining, resetAfter), refusal: undefined }
         }
         // Its own memory counts last, and does not fail but by the limit.
         const wait = Option.getOrElse(waitIn(counted.failure), () => Duration.seconds(1))
-        yield* setHeaders({ ...headers(limit, 0, wait), "Retry-After": seconds(wait) })
-        return yield* exceeded(limit)
+        return { headers: { ...headers(limit, 0, wait), "Retry-After": seconds(wait) }, refusal: exceeded(limit) }
       })
       return RateLimit.of({ perMinute: (tier) => perMinute[tier], count })
     }),

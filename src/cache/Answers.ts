@@ -36,6 +36,11 @@ const finished = (content: Content, version: string | undefined): Answer => ({
 const sizeOf = ({ body, text }: Answer, key: string) =>
   overhead + key.length + (body.contentLength === text.length ? text.length : 2 * text.length)
 
+interface Making<E> {
+  readonly fiber: Fiber.Fiber<Answer, E>
+  waiting: number
+}
+
 export class Answers extends Context.Service<Answers, {
   /** Gives the answers that `make` makes of `tables`; those that are known from memory. */
   readonly from: <Query extends object, E>(
@@ -57,21 +62,33 @@ export class Answers extends Context.Service<Answers, {
       ) => {
         const watched = versions.of(tables)
         const maker = makers++
-        const making = new Map<string, Fiber.Fiber<Answer, E>>()
+        const making = new Map<string, Making<E>>()
+
+        /** When the last who waits for it goes away, it ends. */
+        const wait = (once: string, made: Making<E>) => {
+          made.waiting += 1
+          return Effect.onInterrupt(Fiber.join(made.fiber), () => {
+            made.waiting -= 1
+            if (made.waiting > 0) return Effect.void
+            making.delete(once)
+            return Fiber.interrupt(made.fiber)
+          })
+        }
 
         /** In a fiber of its own: others may wait for it too, whoever goes away. */
         const start = Effect.fnUntraced(function* (key: string, query: Query, version: string) {
           const once = `${version} ${key}`
           const running = making.get(once)
-          if (running !== undefined) return yield* Fiber.join(running)
+          if (running !== undefined) return yield* wait(once, running)
           const made = Effect.map(make(query), (content) => {
             const answer = finished(content, version)
             kept.set(key, answer)
             return answer
           })
           const fiber = yield* FiberSet.run(fibers, Effect.ensuring(made, Effect.sync(() => making.delete(once))))
-          if (fiber.pollUnsafe() === undefined) making.set(once, fiber)
-          return yield* Fiber.join(fiber)
+          const begun = { fiber, waiting: 0 }
+          if (fiber.pollUnsafe() === undefined) making.set(once, begun)
+          return yield* wait(once, begun)
         })
 
         return Effect.fnUntraced(function* (query: Query) {
@@ -84,6 +101,7 @@ export class Answers extends Context.Service<Answers, {
           const found = kept.get(key)
           if (found?.version === version) {
             exchange.cached = true
+            exchange.holds = () => watched.current() === version
             return yield* respond(found)
           }
           return yield* respond(yield* start(key, query, version))

@@ -4,7 +4,7 @@
  * how long they are. A page is never longer than 100 records, so all of it is measured.
  */
 import { Effect, Option, Schema } from "effect"
-import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { bytesOf, costOf } from "../account/Prices.ts"
 import { ValidationError } from "../policy/Errors.ts"
 import * as Exchange from "../policy/Exchange.ts"
@@ -51,8 +51,10 @@ export const estimator = Effect.gen(function* () {
         Effect.sync(() => {
           answer = response
         })
+      // Its length is what counts.
+      const headers = Headers.remove(request.headers, "accept-encoding")
       yield* HttpEffect.toHandled(router.asHttpEffect(), keep).pipe(
-        Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: exchange.target })),
+        Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: exchange.target, headers })),
         Effect.provideService(Exchange.Exchange, exchange),
       )
       return answer

@@ -1,6 +1,18 @@
 /** §7.2, §8: how the service reads PostgreSQL. One pool, one clock on a statement, one retry on a locked table. */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema, Semaphore } from "effect"
+import {
+  Config,
+  Context,
+  Duration,
+  Effect,
+  Layer,
+  Option,
+  Predicate,
+  Redacted,
+  Schedule,
+  Schema,
+  Semaphore,
+} from "effect"
 import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 
@@ -95,8 +107,18 @@ export class Database extends Context.Service<Database, {
         orElse: () => Effect.fail(saturated()),
       })
 
+      /** A permit that is free costs neither a scope nor a clock. */
+      const withConnection = <A, E, R>(query: Effect.Effect<A, E, R>) =>
+        Effect.flatMap(
+          connections.withPermitsIfAvailable(1)(query),
+          Option.match({
+            onNone: () => Effect.scoped(Effect.andThen(connected, query)),
+            onSome: Effect.succeed,
+          }),
+        )
+
       const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
-        Effect.scoped(Effect.andThen(connected, query)).pipe(
+        withConnection(query).pipe(
           Effect.retry({ while: isLost, schedule: reconnecting, times: 3 }),
           Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
           Effect.retry({ while: isLocked, schedule: afterTwoSeconds, times: 1 }),

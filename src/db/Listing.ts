@@ -43,7 +43,8 @@ export const listing = Effect.gen(function* () {
     const { rows, skip } = span(query)
     return {
       columns,
-      page: (by) => sql`order by ${by} limit ${rows} offset ${skip}`,
+      // As parameters they would make PostgreSQL plan anew each time it executes.
+      page: (by) => sql`order by ${by} ${sql.literal(`limit ${rows}`)}${skip === 0 ? nothing : sql` offset ${skip}`}`,
       order: (by) => sql`order by ${by}`,
     }
   }

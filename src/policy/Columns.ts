@@ -127,7 +127,12 @@ const PrintedNumber = Schema.Json.check(
   Schema.makeFilter(isPrintedNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) }),
 )
 
-const canonical = (stored: string) => stored.includes(".") ? stored.replace(/\.?0+$/, "") : stored
+const canonical = (stored: string) => {
+  if (!stored.endsWith("0") || !stored.includes(".")) return stored
+  let end = stored.length
+  while (stored.charCodeAt(end - 1) === 48) end -= 1
+  return stored.slice(0, stored.charCodeAt(end - 1) === 46 ? end - 1 : end)
+}
 
 /** PostgreSQL's NaN and Infinity are no numbers of JSON. */
 const printDecimal: Printing.Print = (value) =>

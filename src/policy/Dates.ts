@@ -13,6 +13,14 @@ export const todayInNewYork = today(newYork)
 /** The date on the calendar of Chicago: a ticker change takes effect when it has come (§2.2, D19). */
 export const todayInChicago = today(chicago)
 
+const tomorrow = (zone: DateTime.TimeZone, now: number) =>
+  DateTime.toEpochMillis(
+    DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
+  )
+
+/** When the day is over in New York or in Chicago, whichever comes first, in milliseconds since 1970. */
+export const dayEnds = (now: number) => Math.min(tomorrow(newYork, now), tomorrow(chicago, now))
+
 const exists = (text: string) => {
   const [year, month, day] = text.split("-").map(Number)
   if (year === undefined || month === undefined || day === undefined || year === 0) return false

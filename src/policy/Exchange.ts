@@ -1,5 +1,6 @@
 /** What is learnt of a request while it is served, by whom it concerns; `Edge.ts` prints what goes into headers. */
 import { Context, Effect } from "effect"
+import type { Tier } from "./Access.ts"
 
 export interface Exchange {
   /** `X-Request-Id` of the answer and `request_id` of an error (D12). */
@@ -22,6 +23,10 @@ export interface Exchange {
   bytes: number | undefined
   /** It was answered without the database, or not again (304). */
   cached: boolean
+  /** Whether what was answered would be answered again; none where that is not known of an answer (D17). */
+  holds: (() => boolean) | undefined
+  /** What had to be met to be answered. */
+  endpoint: { readonly path: string; readonly required_tier: Tier } | undefined
   /** Microdollars a gigabyte (D27); 0 until it is known that the answer has a price. */
   price: number
 }
@@ -38,6 +43,8 @@ export const make = (
   total: undefined,
   bytes: undefined,
   cached: false,
+  holds: undefined,
+  endpoint: undefined,
   price: 0,
 })
 

@@ -48,12 +48,32 @@ const real = (text: string) => {
 /** Where a year has other than four digits, or the clock kept local mean time, the short way is none. */
 const isUsual = (time: number) => time >= Date.UTC(1900, 0, 1) && time < Date.UTC(9999, 0, 1)
 
-const fiveHours = 5 * 60 * 60 * 1000
+const hour = 60 * 60 * 1000
+const fiveHours = 5 * hour
+
+const day = 24 * hour
+const mostDays = 50_000
+const dates = new Map<number, string>()
+
+/** The date with which a day's moments begin; the calendar is asked once for each. */
+const dateOf = (start: number) => {
+  if (dates.size >= mostDays) dates.clear()
+  const date = new Date(start * day).toISOString().slice(0, 11)
+  dates.set(start, date)
+  return date
+}
+
+const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, "0"))
 
 /** The digits of a moment, with the suffix. */
 const digitsOf = (time: number) => {
-  const iso = new Date(time).toISOString()
-  return iso.endsWith(".000Z") ? `"${iso.slice(0, 19)}-05:00"` : `"${iso.slice(0, 23)}-05:00"`
+  const start = Math.floor(time / day)
+  const rest = time - start * day
+  const seconds = Math.floor(rest / 1000)
+  const minutes = Math.floor(seconds / 60)
+  const clock = `${twoDigits[Math.floor(minutes / 60)]}:${twoDigits[minutes % 60]}:${twoDigits[seconds % 60]}`
+  const fraction = rest % 1000 === 0 ? "" : `.${String(rest % 1000).padStart(3, "0")}`
+  return `"${dates.get(start) ?? dateOf(start)}${clock}${fraction}-05:00"`
 }
 
 /** Prints what the Schemas of a kind print; `moved` tells how far the digits of the clock are from those printed. */
@@ -69,7 +89,6 @@ const printTime = (select: Schema.Codec<unknown, unknown>, moved: (time: number)
 const shortly = <Select extends Schema.Codec<DateTime.Utc, Date>>(select: Select, moved: (time: number) => number) =>
   select.annotate({ print: printTime(select, moved) })
 
-const hour = 60 * 60 * 1000
 const mostHours = 50_000
 
 /** The clock of New York changes on the hour, so what holds for one moment of an hour holds for all of it. */

@@ -15,11 +15,13 @@ import * as KeyCheck from "../../src/account/KeyCheck.ts"
 import * as Keys from "../../src/account/Keys.ts"
 import { Metering } from "../../src/account/Metering.ts"
 import { RateLimit } from "../../src/account/RateLimit.ts"
+import { RecentKeys } from "../../src/account/RecentKeys.ts"
 import { client, Database } from "../../src/db/Database.ts"
 import * as Edge from "../../src/Edge.ts"
 import { includes, RequiredTier, type Tier, tiers } from "../../src/policy/Access.ts"
 import { Unexpected, Validation } from "../../src/policy/Failures.ts"
 import { Lifecycle } from "../../src/policy/Lifecycle.ts"
+import { Shortcut } from "../../src/Shortcut.ts"
 import * as Service from "../support/Service.ts"
 
 const { ask, at, TestKeys } = Service
@@ -477,9 +479,10 @@ const tiered = HttpRouter.serve(
       ),
     ),
     Layer.provide(Layer.mergeAll(KeyCheck.layer, Gate.admission, Validation.layer, Unexpected.layer, Lifecycle.layer)),
-    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer)),
-    Layer.provide(Database.layer),
     Layer.merge(Edge.layer),
+    Layer.provide(Shortcut.layer),
+    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
+    Layer.provide(Database.layer),
   ),
   { disableLogger: true, disableListenLog: true },
 ).pipe(

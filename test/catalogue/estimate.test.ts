@@ -314,7 +314,7 @@ const written = ({ parameters, text }: Statements.Sent) =>
 /** The statement that counts what the statement of a page is a part of. */
 const counting = (page: Statements.Sent, path: string) => {
   const whole = written(page)
-    .replace(/ order by ((?! order by ).)* limit "?\d+"? offset "?\d+"?/, "")
+    .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+( offset "?\d+"?)?/, "")
     .replace(/ order by [^)]*$/, "")
   const counted = path === "/v1/ownership" ? "distinct ticker" : "*"
   return `select count(${counted}) as total from (${whole}) as list`

@@ -128,7 +128,10 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         assert.strictEqual((yield* ask(path)).status, 200)
         yield* other.query("begin")
         yield* other.query("lock table ticker_changes in access exclusive mode")
-        const holders = yield* Effect.forEach([1, 2], () => Effect.forkChild(ask(path)))
+        const holders = yield* Effect.forEach(
+          ["A", "B"],
+          (ticker) => Effect.forkChild(ask(`/v1/ticker-changes?ticker=${ticker}`)),
+        )
         yield* until(Effect.map(waiting, (count) => count === 2))
         const { seconds, value } = yield* elapsed(ask(path))
         assert.strictEqual(value.status, 503)

@@ -7,11 +7,15 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from 
 import { TestClock } from "effect/testing"
 import { Authentication } from "../../src/account/Authentication.ts"
 import * as KeyCheck from "../../src/account/KeyCheck.ts"
+import { Metering } from "../../src/account/Metering.ts"
+import { RateLimit } from "../../src/account/RateLimit.ts"
+import { RecentKeys } from "../../src/account/RecentKeys.ts"
 import { client, Database } from "../../src/db/Database.ts"
 import * as Edge from "../../src/Edge.ts"
 import { NotFound } from "../../src/policy/Errors.ts"
 import { Unexpected, Validation } from "../../src/policy/Failures.ts"
 import { deprecated, type Deprecation, Lifecycle, VersionLifecycle } from "../../src/policy/Lifecycle.ts"
+import { Shortcut } from "../../src/Shortcut.ts"
 import * as Service from "../support/Service.ts"
 
 const { ask, at, insert } = Service
@@ -108,8 +112,10 @@ const handlers = HttpApiBuilder.group(
 const routes = HttpApiBuilder.layer(Small).pipe(
   Layer.provide(handlers),
   Layer.provide(Layer.mergeAll(KeyCheck.layer, Validation.layer, Unexpected.layer, Lifecycle.layer)),
-  Layer.provide(Database.layer),
   Layer.merge(Edge.layer),
+  Layer.provide(Shortcut.layer),
+  Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
+  Layer.provide(Database.layer),
 )
 
 /** Set before anything waits on it, and then moved by seconds only. */
