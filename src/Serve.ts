@@ -3,6 +3,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Config, Console, Context, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { createServer, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
+import type { ListenOptions } from "node:net"
 import type { Duplex } from "node:stream"
 import { Home } from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
@@ -14,6 +15,9 @@ import { Shortcut } from "./Shortcut.ts"
 
 const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
+
+/** Several processes may listen on one port, one a core; Linux shares the connections out among them. */
+const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
 const WebAddress = Schema.URLFromString.check(
   Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
@@ -56,13 +60,6 @@ const makeServer = () => {
   return server.on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-const socket = Effect.fnUntraced(function* (server: Server) {
-  return NodeHttpServer.layer(() => server, {
-    host: yield* Host,
-    port: yield* Port,
-  })
-})
-
 /** Lets the shortcut see each request first, until the scope closes. */
 const attach = (server: Server, { serve }: typeof Shortcut.Service) =>
   Effect.acquireRelease(
@@ -81,6 +78,16 @@ const attach = (server: Server, { serve }: typeof Shortcut.Service) =>
     }),
     (detach) => Effect.sync(detach),
   )
+
+/** The service on a socket of its own. */
+export const start = Effect.fnUntraced(function* (options: ListenOptions) {
+  const server = makeServer()
+  const services = yield* Layer.build(
+    Layer.fresh(Routes.layer.pipe(Layer.provideMerge(NodeHttpServer.layer(() => server, options)))),
+  )
+  yield* attach(server, Context.get(services, Shortcut))
+  return services
+})
 
 /** Only an embedded database has a demo key that may be shown. */
 const welcome = (base: string, demoKey: Option.Option<string>) =>
@@ -106,14 +113,9 @@ const prepare = Effect.gen(function* () {
 export const serve = Effect.gen(function* () {
   const base = yield* Base
   const demoKey = yield* prepare
-  const server = makeServer()
-  const services = yield* Layer.build(
-    Routes.layer.pipe(
-      Layer.provide(Layer.unwrap(socket(server))),
-      Layer.provide(Layer.succeed(BaseUrl, base)),
-    ),
+  yield* start({ host: yield* Host, port: yield* Port, reusePort: yield* ReusePort }).pipe(
+    Effect.provideService(BaseUrl, base),
   )
-  yield* attach(server, Context.get(services, Shortcut))
   yield* Console.log(welcome(base, demoKey))
   return yield* Effect.never
 }).pipe(Effect.scoped)

@@ -7,13 +7,14 @@ import { date, flag, money, oneOf, orNull, ratio, text, ticker, whole } from "..
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { anyDays, bounds, consistent, flags, part, pastDays, someOf, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
+import * as Printing from "../../policy/Printing.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
 
 const levels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
-  select: Schema.String,
+  select: Schema.String.annotate({ print: Printing.text }),
   insert: Schema.String.check(
     Schema.isPattern(/^[A-Z]{2}$/, { message: "must be a country's two letters (ISO 3166 alpha-2)" }),
   ),
