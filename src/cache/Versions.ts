@@ -4,7 +4,7 @@
  * believed for less than a second: where the answer stays away, nothing is known, and nothing is answered from memory.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Layer, Metric, Schedule, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlSchema } from "effect/sql"
 
@@ -70,12 +70,9 @@ export class Versions extends Context.Service<Versions, {
         away = true
       })
 
-      yield* look.pipe(
-        Effect.timeout(patience),
-        Effect.catch(failed),
-        Effect.repeat(Schedule.spaced(every)),
-        Effect.forkScoped,
-      )
+      const tryToLook = Effect.catch(Effect.timeout(look, patience), failed)
+      yield* tryToLook
+      yield* Effect.forkScoped(Effect.forever(Effect.delay(tryToLook, every)))
 
       /** Joined once for each reading. */
       const of = (tables: ReadonlyArray<string>): Watched => {

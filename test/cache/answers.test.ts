@@ -1,0 +1,226 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Endpoints from "../../src/catalogue/Endpoints.ts"
+import { at, datasetEndpoints, needed, url } from "../support/Contract.ts"
+import * as Instances from "../support/Instances.ts"
+import * as Ledger from "../support/Ledger.ts"
+import * as Plenty from "../support/Plenty.ts"
+import { TestKeys } from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
+
+const { instance, wire } = Instances
+
+const filled = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Instances.database))
+
+const runners = "/v1/intraday-runners?ticker=T7"
+
+/** What is different in every answer. */
+const own = ["x-request-id", "date", "x-ratelimit-remaining", "x-ratelimit-reset"]
+
+const shared = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !own.includes(name)))
+
+/** Long enough for every instance to have seen a commit (D17). */
+const seen = Effect.sleep("1 second")
+
+/** Asked three times: by the database, from memory the long way, and the short way. */
+const thrice = Effect.fnUntraced(function* (port: number, path: string, key: string, asked?: Instances.Asked) {
+  const first = yield* wire(port, path, key, asked)
+  const second = yield* wire(port, path, key, asked)
+  const third = yield* wire(port, path, key, asked)
+  return [first, second, third] as const
+})
+
+const touch = Effect.fnUntraced(function* (volume: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`update intraday_runners set volume = ${String(volume)}::text::bigint where ticker = 'T7'`
+})
+
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers from memory", (it) => {
+  it.effect("D14 D17 D27 every dataset: kept answers have the body and all headers of fresh ones, but those that count", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* TestKeys
+      const port = yield* instance()
+      for (const endpoint of datasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
+        const { path } = endpoint
+        const asked = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : url(path, needed(endpoint))
+        const answers = yield* thrice(port, asked, ultimate)
+        const [fresh] = answers
+        assert.strictEqual(fresh.status, 200, `${path} ${fresh.text}`)
+        assert.match(fresh.headers["etag"] ?? "", /^"[\w-]{27}"$/)
+        assert.strictEqual(fresh.headers["cache-control"], "private, no-cache")
+        for (const kept of answers.slice(1)) {
+          assert.strictEqual(kept.text, fresh.text)
+          assert.deepStrictEqual(shared(kept.headers), shared(fresh.headers), path)
+          assert.notStrictEqual(kept.headers["x-request-id"], fresh.headers["x-request-id"])
+        }
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("D29 usage tells which answers came from memory, and counts their bytes and cost the same", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key } = yield* Ledger.customer("memory")
+      const port = yield* instance()
+      const [{ headers: { etag = "" } }] = yield* thrice(port, runners, key)
+      yield* thrice(port, runners, key, { headers: { "If-None-Match": etag } })
+      yield* Ledger.written(account_id, 6)
+      const rows = yield* sql<{ readonly line: string }>`
+        select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
+        from usage where account_id = ${account_id} order by requested_at, usage_id
+      `
+      const records = (yield* wire(port, runners, key)).text.match(/"date"/g)?.length
+      assert.deepStrictEqual(rows.map(({ line }) => line), [
+        `200 f ${records} t t`,
+        `200 t ${records} t t`,
+        `200 t ${records} t t`,
+        "304 t 0 f f",
+        "304 t 0 f f",
+        "304 t 0 f f",
+      ])
+      const sizes = yield* sql`
+        select distinct bytes, cost_microdollars from usage where account_id = ${account_id} and status_code = 200
+      `
+      assert.strictEqual(sizes.length, 1)
+    }).pipe(Effect.scoped))
+
+  it.effect("D17 the order of parameters is nothing to an answer, their values are", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      const { sent } = yield* Statements.during(Effect.gen(function* () {
+        yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
+        yield* wire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
+        yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
+      }))
+      assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 2)
+    }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
+
+  it.effect("D17 requests for one answer that is not there yet wait for one query", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      const { answer, sent } = yield* Statements.during(
+        Effect.all(Array.from({ length: 50 }, () => wire(port, "/v1/screener?limit=100", basic)), {
+          concurrency: "unbounded",
+        }),
+      )
+      assert.strictEqual(new Set(answer.map(({ text }) => text)).size, 1)
+      assert.isTrue(answer.every(({ status }) => status === 200))
+      assert.strictEqual(sent.filter(({ text }) => text.includes("from screener")).length, 1)
+    }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
+
+  it.effect("D17 CACHE_MEGABYTES=0 keeps nothing", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const port = yield* instance({ CACHE_MEGABYTES: "0" })
+      const { sent } = yield* Statements.during(thrice(port, runners, basic))
+      assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
+    }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
+
+  it.effect("D17 the bound holds: an answer too long for it is answered all the same", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const port = yield* instance({ CACHE_MEGABYTES: "1" })
+      for (let page = 1; page <= 30; page++) {
+        const [fresh, kept] = yield* thrice(port, `/v1/intraday-runners?limit=10&page=${page}`, basic)
+        assert.strictEqual(fresh.status, 200)
+        assert.strictEqual(kept.text, fresh.text)
+      }
+    }).pipe(Effect.scoped))
+})
+
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may have a kept answer", (it) => {
+  it.effect("D2 D3 a kept answer is for those who may see it: no key, a wrong one, one of a list, one that was revoked", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { basic } = yield* TestKeys
+      const listed = yield* Ledger.customer("listed", { endpoints: ["/v1/screener"] })
+      const revoked = yield* Ledger.customer("revoked")
+      const port = yield* instance()
+      for (const key of [basic, revoked.key]) {
+        assert.deepStrictEqual((yield* thrice(port, runners, key)).map(({ status }) => status), [200, 200, 200])
+      }
+      assert.strictEqual((yield* wire(port, runners, listed.key)).status, 403)
+      assert.strictEqual((yield* wire(port, runners, "")).status, 401)
+      assert.strictEqual((yield* wire(port, runners, `${basic}x`)).status, 401)
+      yield* sql`update api_keys set revoked_at = now() where key_id = ${revoked.key_id}`
+      yield* seen
+      assert.strictEqual((yield* wire(port, runners, revoked.key)).status, 401)
+      assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+    }).pipe(Effect.scoped))
+
+  it.effect("D3 of every endpoint that asks for a tier, a kept answer is refused to those below it", () =>
+    Effect.gen(function* () {
+      const { basic, ultimate } = yield* TestKeys
+      const port = yield* instance()
+      const higher = Endpoints.endpoints.filter(({ charged, row }) => charged && row.tier !== "basic")
+      for (const { row } of higher) {
+        const asked = datasetEndpoints.find(({ path }) => path === row.path)
+        const path = url(row.path, asked === undefined ? [] : needed(asked))
+        yield* thrice(port, path, ultimate)
+        assert.strictEqual((yield* wire(port, path, basic)).status, 403, path)
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("D13 D18 a kept answer is charged, and refused where the balance or the limit is used up", () =>
+    Effect.gen(function* () {
+      const limited = yield* Ledger.customer("limited")
+      const prepaid = yield* Ledger.customer("prepaid", { balance: 150, tier: "pro" })
+      const port = yield* instance({ RATE_LIMIT_BASIC: "5" })
+      const statuses: Array<number> = []
+      for (let i = 0; i < 8; i++) statuses.push((yield* wire(port, runners, limited.key)).status)
+      assert.deepStrictEqual(statuses, [200, 200, 200, 200, 200, 429, 429, 429])
+      const last = yield* Effect.repeat(wire(port, runners, prepaid.key), {
+        until: ({ status }) => status !== 200,
+        schedule: Schedule.spaced("50 millis"),
+        times: 200,
+      })
+      assert.strictEqual(last.status, 402)
+    }).pipe(Effect.scoped))
+
+  it.effect("D17 whoever comes while others wait, or goes away, changes nothing for them", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      const [early, late] = yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`lock table split_status in access exclusive mode`
+        const gone = yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))
+        const first = yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))
+        yield* Effect.sleep("300 millis")
+        yield* Fiber.interrupt(gone)
+        return [first, yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))] as const
+      }))
+      assert.strictEqual((yield* Fiber.join(early)).status, 200)
+      assert.strictEqual((yield* Fiber.join(late)).status, 200)
+      assert.isAbove(Number(at(JSON.parse((yield* Fiber.join(late)).text), "count")), 0)
+    }).pipe(Effect.scoped))
+
+  it.effect("D17 what was kept of a table is given although another session holds the table", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      yield* thrice(port, runners, basic)
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`lock table intraday_runners in access exclusive mode`
+        assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+      }))
+    }).pipe(Effect.scoped))
+
+  it.effect("D17 an answer of before a change is not given after it", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      const [before] = yield* thrice(port, runners, basic)
+      yield* touch(4711)
+      yield* seen
+      const after = yield* thrice(port, runners, basic)
+      for (const { headers, text } of after) {
+        assert.include(text, `"volume":4711,`)
+        assert.notStrictEqual(headers["etag"], before.headers["etag"])
+      }
+    }).pipe(Effect.scoped))
+})
