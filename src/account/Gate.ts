@@ -1,6 +1,5 @@
 /** D3, D13, D18, D27, D29: the server side of `Admission` and `Charged`. */
 import { Context, DateTime, Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { includes, RequiredTier } from "../policy/Access.ts"
@@ -44,8 +43,7 @@ export const admission = Layer.effect(
           const bytes = request.method === "HEAD" ? 0 : exchange.bytes ?? bytesOf(response)
           const cost_microdollars = response.status === 200 ? costOf(bytes, exchange.price) : 0
           metering.record({
-            usage_id: SecureRandom.uuidV7Unsafe(),
-            requested_at: DateTime.formatIso(DateTime.makeUnsafe(exchange.began)),
+            requested_at: exchange.began,
             account_id,
             key_id,
             request_id: exchange.id,
