@@ -81,9 +81,9 @@ begin
   end loop;
 end $$;
 
--- What is there already. Reading goes on all the time, and so does writing while months are worked on that are over;
--- then what services record waits in their memory until the end of this transaction, about a second for a million rows
--- of the month. Locks of all of `usage` come last: a writer who holds one may wait for a month, never we for a writer.
+-- What is there already. Reading goes on all the time, and writing too while months are worked on that are over. Then
+-- what services record waits in their memory until the end of this transaction, about a second for a million rows of
+-- this month. All of `usage` is locked before this month is, as writers do it, so that nobody waits in a circle.
 do $$
 declare
   yesterday timestamptz := now() - interval '1 day';

@@ -117,7 +117,7 @@ export const recorder = Effect.gen(function* () {
       where accounts.account_id = charged.account_id
     `
 
-  /** Looking for each row first would cost as much as half of all, so only a batch that was sent before is looked for. */
+  /** Looking for each row first would cost half as much again: only a batch that was sent before is looked for. */
   return Effect.fnUntraced(function* (batch: Batch) {
     yield* prepare(batch)
     yield* Effect.catchIf(write(batch, ""), isRepeated, () => write(batch, "on conflict do nothing"))

@@ -143,8 +143,8 @@ layer(NodeServices.layer)("migrations", (it) => {
             yield* sql`select create_usage_partition(date_trunc('second', now()) - ${age}::text::interval)`
             yield* sql`
               insert into usage
-              select gen_random_uuid(), date_trunc('second', now()) - ${age}::text::interval + number * interval '40 ms',
-                1, 1, 'request', '/v1/news', case when number % 2 = 0 then 200 else 404 end, 1, 1, 1, 1, false, false
+              select gen_random_uuid(),
+                date_trunc('second', now()) - ${age}::text::interval + number * interval '40 ms', 1, 1, 'request', '/v1/news', case when number % 2 = 0 then 200 else 404 end, 1, 1, 1, 1, false, false
               from generate_series(0, 9) as number
             `
           }
