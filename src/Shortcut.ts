@@ -3,7 +3,7 @@
  * by a listener of Node that takes what every request has to pass from the very places where others pass it (key, tier,
  * balance, limit, usage), and leaves whatever is unusual to the long way.
  */
-import { Clock, Context, DateTime, Effect, type Exit, Layer, Tracer } from "effect"
+import { Clock, Context, Effect, type Exit, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import type { IncomingMessage, ServerResponse } from "node:http"
@@ -16,7 +16,7 @@ import { CacheBytes } from "./cache/Answers.ts"
 import { includes, type Tier } from "./policy/Access.ts"
 import { dayEnds } from "./policy/Dates.ts"
 import type { Exchange } from "./policy/Exchange.ts"
-import { newId, requestId } from "./policy/Ids.ts"
+import { requestId } from "./policy/Ids.ts"
 
 type Who = typeof Account.Service
 
@@ -156,8 +156,7 @@ export class Shortcut extends Context.Service<Shortcut, {
         const cost_microdollars = fresh ? found.cost : 0
         const request_id = requestId(typeof id === "string" ? id : undefined)
         metering.record({
-          usage_id: newId(),
-          requested_at: DateTime.formatIso(DateTime.makeUnsafe(began)),
+          requested_at: began,
           account_id: who.account_id,
           key_id: who.key_id,
           request_id,

@@ -4,7 +4,6 @@ import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { includes, RequiredTier } from "../policy/Access.ts"
 import { Exchange, setHeaders } from "../policy/Exchange.ts"
-import { newId } from "../policy/Ids.ts"
 import { Admission, Charged } from "./Admission.ts"
 import { Account, hasCredit, opens } from "./Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./Errors.ts"
@@ -45,8 +44,7 @@ export const admission = Layer.effect(
           const bytes = request.method === "HEAD" ? 0 : exchange.bytes ?? 0
           const cost_microdollars = response.status === 200 ? costOf(bytes, exchange.price) : 0
           metering.record({
-            usage_id: newId(),
-            requested_at: DateTime.formatIso(DateTime.makeUnsafe(exchange.began)),
+            requested_at: exchange.began,
             account_id,
             key_id,
             request_id: exchange.id,

@@ -18,7 +18,7 @@ import {
   Schema,
 } from "effect"
 import { DatabasePoolTimeout } from "../policy/Errors.ts"
-import { dropBefore, recorder, type Used } from "./Usage.ts"
+import { type Batch, batchOf, dropBefore, recorder, type Used } from "./Usage.ts"
 
 const Most = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })), "USAGE_BUFFER")
   .pipe(Config.withDefault(100_000))
@@ -27,7 +27,7 @@ const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration
 
 /** How long rows gather, and how many are written at once: at most the last second is lost by a sudden end. */
 const gathering = Duration.millis(250)
-const mostAtOnce = 5_000
+const mostAtOnce = 20_000
 
 /** The server counts 30 seconds itself; this is for one that no longer answers at all. */
 const longestWrite = Duration.seconds(36)
@@ -77,6 +77,8 @@ export class Metering extends Context.Service<Metering, {
       const most = yield* Most
       const write = yield* recorder
       const waiting: Array<Used> = []
+      /** The first of those that wait, until they are written: sent again, they are the same rows. */
+      let batch: Batch | undefined
       const some = yield* Latch.make()
       let refusing = false
 
@@ -100,13 +102,14 @@ export class Metering extends Context.Service<Metering, {
 
       /** A row leaves only when it is written: an interruption in between writes it again, which changes nothing. */
       const writeOnce = Effect.suspend(() => {
-        const batch = waiting.slice(0, mostAtOnce)
+        const sent = batch ??= batchOf(waiting.slice(0, mostAtOnce))
         return Effect.andThen(
-          write(batch),
+          write(sent),
           Effect.suspend(() => {
-            waiting.splice(0, batch.length)
+            waiting.splice(0, sent.rows.length)
+            batch = undefined
             refusing = false
-            return Metric.update(rowsWritten, batch.length)
+            return Metric.update(rowsWritten, sent.rows.length)
           }),
         )
       })

@@ -14,6 +14,9 @@ export interface Slice {
   readonly page: (by: Statement.Fragment) => Statement.Fragment
   /** `order by …`, for a statement that has its page inside. */
   readonly order: (by: Statement.Fragment) => Statement.Fragment
+  /** How many rows the page has and how many come before it, for a statement that finds them in another way. */
+  readonly rows: number
+  readonly skip: number
 }
 
 interface Rows<Query extends Page> {
@@ -27,6 +30,9 @@ interface Rows<Query extends Page> {
 interface List<Query extends Page> extends Omit<Rows<Query>, "columns"> {
   readonly Row: Kinds
 }
+
+/** More than any table has. */
+const all = Number.MAX_SAFE_INTEGER
 
 const Total = Schema.Struct({ total: Schema.BigInt })
 
@@ -43,6 +49,8 @@ export const listing = Effect.gen(function* () {
     const { rows, skip } = span(query)
     return {
       columns,
+      rows,
+      skip,
       // As parameters they would make PostgreSQL plan anew each time it executes.
       page: (by) => sql`order by ${by} ${sql.literal(`limit ${rows}`)}${skip === 0 ? nothing : sql` offset ${skip}`}`,
       order: (by) => sql`order by ${by}`,
@@ -51,7 +59,7 @@ export const listing = Effect.gen(function* () {
 
   const rows = <Query extends Page>({ columns, counted, execute }: Rows<Query>) => {
     const names = sql.literal(columns.map((column) => `"${column}"`).join(", "))
-    const whole: Slice = { columns: names, page: () => nothing, order: () => nothing }
+    const whole: Slice = { columns: names, page: () => nothing, order: () => nothing, rows: all, skip: 0 }
 
     const count = SqlSchema.findAll({
       Request: Schema.Any,

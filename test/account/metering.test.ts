@@ -16,19 +16,17 @@ import {
   Schedule,
   Scope,
 } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { Metering, requestsRefused, rowsLost } from "../../src/account/Metering.ts"
-import { dropBefore, recorder, type Used } from "../../src/account/Usage.ts"
+import { type Batch, batchOf, dropBefore, recorder, type Used } from "../../src/account/Usage.ts"
 import { client } from "../../src/db/Database.ts"
 import * as Service from "../support/Service.ts"
 
 const used = (more: Partial<Used> = {}): Used => ({
-  usage_id: SecureRandom.uuidV7Unsafe(),
-  requested_at: "2026-06-01T12:00:00.000Z",
+  requested_at: Date.parse("2026-06-01T12:00:00.000Z"),
   account_id: 1,
   key_id: 1,
   request_id: "request",
@@ -83,10 +81,14 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('metered', 'basic', 1000)`
       const write = yield* recorder
-      const [one, two, three] = [used(), used({ status_code: 500, cost_microdollars: 0 }), used()]
-      yield* write([one, two])
-      yield* write([one, two])
-      yield* write([two, three, three])
+      const { ids, rows } = batchOf([used(), used({ status_code: 500, cost_microdollars: 0 }), used()])
+      const those = (...which: ReadonlyArray<number>): Batch => ({
+        rows: which.flatMap((at) => rows[at] ?? []),
+        ids: which.flatMap((at) => ids[at] ?? []),
+      })
+      yield* write(those(0, 1))
+      yield* write(those(0, 1))
+      yield* write(those(1, 2, 2))
       assert.deepStrictEqual(yield* sums, { rows: 3, requests: 3, balance: 1000 - 14 })
       const daily = yield* sql`
         select usage_date::text, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int from usage_daily
@@ -105,7 +107,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
     Effect.gen(function* () {
       const before = yield* sums
       const write = yield* recorder
-      const batches = Array.from({ length: 40 }, () => Array.from({ length: 25 }, () => used()))
+      const batches = Array.from({ length: 40 }, () => batchOf(Array.from({ length: 25 }, () => used())))
       yield* Effect.forEach([...batches, ...batches], (batch) => write(batch), { concurrency: 8, discard: true })
       assert.deepStrictEqual(yield* sums, {
         rows: (before?.rows ?? 0) + 1_000,
@@ -170,7 +172,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const sql = yield* SqlClient.SqlClient
       const write = yield* recorder
       const months = ["2024-01-31T23:59:59.999Z", "2024-02-01T00:00:00.000Z", "2024-02-29T12:00:00.000Z"]
-      yield* write(months.map((requested_at) => used({ requested_at })))
+      yield* write(batchOf(months.map((requested_at) => used({ requested_at: Date.parse(requested_at) }))))
       const kept = sql<
         { readonly rows: number }
       >`select count(*)::int as rows from usage where requested_at < '2025-01-01'`

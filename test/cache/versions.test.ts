@@ -1,9 +1,7 @@
 import { assert, layer } from "@effect/vitest"
-import { PgConnection } from "@effect/sql-pg"
-import { Effect, Layer, Random, Redacted, Schedule } from "effect"
+import { Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { Versions } from "../../src/cache/Versions.ts"
-import { client } from "../../src/db/Database.ts"
 import { swap } from "../../src/load/Swap.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import * as Instances from "../support/Instances.ts"
@@ -24,12 +22,6 @@ const event = {
   effective_date: "2020-01-01",
   status: "confirmed",
 }
-
-const connection = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql<{ readonly name: string }>`select current_database() as name`
-  return found?.name ?? ""
-})
 
 layer(Layer.provideMerge(Versions.layer, Instances.database), { excludeTestServices: true, timeout: "120 seconds" })(
   "Versions",
@@ -211,7 +203,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
         if (answer.status === 200) tags.set(`${port} ${ticker}`, answer.headers["etag"] ?? "")
         if (answer.status === 200) prices.set(answer.headers["etag"] ?? "", seen)
         const shown = answer.status === 304 ? prices.get(tag ?? "") : seen
-        const least = commits.get(ticker)?.filter(({ at }) => at <= began - 1000).at(-1)?.price ?? 0
+        const least = commits.get(ticker)?.findLast(({ at }) => at <= began - 1000)?.price ?? 0
         asked += 1
         if (answer.status === 304) kept += 1
         assert.isAtLeast(shown ?? -1, least, `${ticker} at ${port}`)

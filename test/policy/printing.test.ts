@@ -138,7 +138,7 @@ describe("Rows", () => {
     const print = printer(GapStat)
     const columns = columnsOf(GapStat)
     const good = columns.map((name): unknown =>
-      /ticker/.test(name) ? "A" : /date$/.test(name) ? "2026-01-02" : /time|updated/.test(name) ? new Date(0) : null
+      /ticker/.test(name) ? "A" : name.endsWith("date") ? "2026-01-02" : /time|updated/.test(name) ? new Date(0) : null
     )
     const wrong: ReadonlyArray<readonly [string, unknown]> = [
       ["gap_percentage", "NaN"],

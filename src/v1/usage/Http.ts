@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Account } from "../../account/Authentication.ts"
 import { Api } from "../../Api.ts"
-import { listing } from "../../db/Listing.ts"
+import { listing, type Slice } from "../../db/Listing.ts"
 import { respond } from "../../policy/Paging.ts"
 import { where } from "../../policy/Where.ts"
 import { DailyQuery, Query, UsageDay, UsageRow } from "./Api.ts"
@@ -13,6 +13,8 @@ interface Own {
   readonly account_id: number
 }
 
+type Days = Pick<typeof Query.Type, "requested_at_from" | "requested_at_to">
+
 export const layer = HttpApiBuilder.group(
   Api,
   "usage",
@@ -21,24 +23,77 @@ export const layer = HttpApiBuilder.group(
     const { list } = yield* listing
     const { days, in: oneOf, ranges } = where(sql)
 
+    const key = sql`
+      cross join lateral (
+        select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
+      ) as key
+    `
+    const whole = (number: number) => sql`${String(number)}::text::bigint`
+    const latestFirst = sql`requested_at desc, usage_id desc`
+
+    const every = ({ account_id, ...query }: Days & Own, slice: Slice) =>
+      sql`
+        select ${slice.columns}
+        from usage ${key}
+        where ${
+        sql.and([
+          sql`account_id = ${account_id}`,
+          ...days("requested_at", query.requested_at_from, query.requested_at_to),
+        ])
+      }
+        ${slice.page(latestFirst)}
+      `
+
+    /**
+     * Rows have no index for this: when there were any is looked up, and how many, and only the moments of the page
+     * are read. As many moments of each kind as the page ends after have rows enough.
+     */
+    const some = ({ account_id, endpoint, status_code, ...query }: typeof Query.Type & Own, slice: Slice) => {
+      const [start, end] = [whole(slice.skip), whole(slice.skip + slice.rows)]
+      const own = [
+        sql`account_id = ${account_id}`,
+        ...oneOf("endpoint", endpoint),
+        ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
+      ]
+      return sql`
+        with counted as (
+          select moment, sum(noted.requests) as requests
+          from (select account_id, endpoint, status_code from usage_kinds where ${sql.and(own)}) as kind
+          cross join lateral (
+            select moment, requests from usage_moments
+            where ${
+        sql.and([
+          sql`account_id = kind.account_id and endpoint = kind.endpoint and status_code = kind.status_code`,
+          ...days("moment", query.requested_at_from, query.requested_at_to),
+        ])
+      }
+            order by moment desc limit ${end}
+          ) as noted
+          group by moment
+        ), placed as (
+          select moment, sum(requests) over (order by moment desc) - requests as before, requests from counted
+        ), shown as materialized (
+          select moment, before from placed
+          where before + requests > ${start} and before < ${end}
+        )
+        select ${slice.columns}
+        from shown cross join lateral (
+          select * from usage
+          where ${
+        sql.and([...own, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
+      }
+          -- Keeps PostgreSQL from reading all rows to look for the moment of each.
+          offset 0
+        ) as usage ${key}
+        order by ${latestFirst}
+        limit ${whole(slice.rows)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
+      `
+    }
+
     const find = list({
       Row: UsageRow,
-      execute: ({ account_id, endpoint, status_code, ...query }: typeof Query.Type & Own, slice) =>
-        sql`
-          select ${slice.columns}
-          from usage cross join lateral (
-            select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
-          ) as key
-          where ${
-          sql.and([
-            sql`account_id = ${account_id}`,
-            ...oneOf("endpoint", endpoint),
-            ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
-            ...days("requested_at", query.requested_at_from, query.requested_at_to),
-          ])
-        }
-          ${slice.page(sql`requested_at desc, usage_id desc`)}
-        `,
+      execute: (query: typeof Query.Type & Own, slice) =>
+        query.endpoint === undefined && query.status_code === undefined ? every(query, slice) : some(query, slice),
     })
 
     const findDaily = list({

@@ -1,0 +1,53 @@
+-- Sends prepared requests. Arguments: a file of requests with \30 between them, in which \26 stands for the counter; a
+-- file of the order in which they are sent, or "" for one after the other; and how many were sent before.
+
+local requests, rests, order = {}, {}, nil
+local threads = {}
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+function setup(thread)
+  table.insert(threads, thread)
+end
+
+function init(args)
+  for request in read(args[1]):gmatch("[^\30]+") do
+    local head, rest = request:match("^([^\26]*)\26(.*)$")
+    requests[#requests + 1] = head or request
+    rests[#requests] = rest
+  end
+  if args[2] ~= "" then
+    order = {}
+    for number in read(args[2]):gmatch("%d+") do order[#order + 1] = tonumber(number) + 1 end
+  end
+  cursor = tonumber(args[3])
+end
+
+function request()
+  local at = cursor
+  cursor = at + 1
+  if order then return requests[order[at % #order + 1]] end
+  local place = at % #requests + 1
+  local rest = rests[place]
+  if rest then return requests[place] .. (1000000000 + at) .. rest end
+  return requests[place]
+end
+
+function done(summary, latency)
+  local stat = read("/proc/self/stat"):match("%) (.*)$")
+  local fields = {}
+  for field in stat:gmatch("%S+") do fields[#fields + 1] = tonumber(field) or 0 end
+  local errors = summary.errors
+  io.write(string.format(
+    '\nRESULT {"requests":%d,"microseconds":%d,"bytes":%d,"p50":%d,"p99":%d,"max":%d,"cursor":%d,"ticks":%d,' ..
+      '"errors":{"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d}}\n',
+    summary.requests, summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99), latency.max,
+    threads[1]:get("cursor"), fields[12] + fields[13],
+    errors.connect, errors.read, errors.write, errors.status, errors.timeout
+  ))
+end

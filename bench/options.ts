@@ -1,0 +1,51 @@
+/** The command line. */
+import { parseArgs } from "node:util"
+import { fileURLToPath } from "node:url"
+import { resolve } from "node:path"
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string" },
+    servers: { type: "string" },
+    rounds: { type: "string" },
+    seconds: { type: "string" },
+    warmup: { type: "string" },
+    connections: { type: "string" },
+    tickerline: { type: "string" },
+    "skip-memory": { type: "boolean", default: false },
+    "skip-growth": { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    fresh: { type: "boolean", default: false },
+  },
+})
+
+const list = (text: string | undefined) => text?.split(",").map((word) => word.trim()).filter((word) => word !== "")
+
+const number = (name: string, text: string | undefined, fallback: number) => {
+  const value = text === undefined ? fallback : Number(text)
+  // wrk knows whole seconds only.
+  if (!Number.isInteger(value) || value < 1) {
+    throw new Error(`--${name} must be a whole number above 0, not ${text}`)
+  }
+  return value
+}
+
+const only = list(values.only)
+const wants = (extra: string, skipped: boolean) => !skipped && (only === undefined || only.includes(extra))
+
+export const options = {
+  only,
+  servers: list(values.servers),
+  rounds: number("rounds", values.rounds, values.quick ? 1 : 3),
+  seconds: number("seconds", values.seconds, values.quick ? 1 : 3),
+  warmup: number("warmup", values.warmup, 1),
+  connections: list(values.connections)?.map((text) => number("connections", text, 1)),
+  memory: wants("memory", values["skip-memory"] || values.quick),
+  growth: wants("growth", values["skip-growth"] || values.quick),
+  quick: values.quick,
+  fresh: values.fresh,
+  /** The service that is measured. */
+  tickerline: resolve(
+    values.tickerline ?? fileURLToPath(new URL("..", import.meta.url)),
+  ),
+}

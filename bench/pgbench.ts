@@ -1,0 +1,175 @@
+/** The ceiling: the service's own statements, sent by PostgreSQL's own program. */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Load } from "./load.ts"
+import { home, type Postgres } from "./postgres.ts"
+import { run } from "./processes.ts"
+import { historicalFloat, intradayRunner, screenerRow } from "./servers/columns.ts"
+
+type Ceiling = Pick<Load, "perSecond" | "requests"> & {
+  readonly average: number
+}
+
+const selected = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
+
+/** The symbol of the number m, by letters, as `data.sql` makes it. */
+const letters = (length: number) =>
+  Array.from({ length }, (_, at) => `chr(65 + :m / ${26 ** at} % 26)`).join(
+    " || ",
+  )
+
+const setTicker = "\\set n random(1, 5000)\n\\set m (:n * 7919) % 456976\n\\set c random(1000000000, 1999999999)\n"
+const page = (rows: number) => `\\set rows ${rows}\n\\set skip 0\n`
+
+const runners = (conditions: ReadonlyArray<string>) =>
+  `select ${selected(Object.keys(intradayRunner))} from intraday_runners
+where ${
+    ["(anomaly_flagged and daily_volume_ratio > 9)", ...conditions].join(
+      " and ",
+    )
+  }
+order by date desc, ticker limit :rows offset :skip;`
+
+const aboveAll = (column: string) =>
+  `"${column}" >= ('-9000')::text::bigint and "${column}" >= ('-9000.' || :c)::text::numeric`
+
+const runnersOfTicker = (limit: number) =>
+  setTicker + page(limit + 1) +
+  runners([`"ticker" in (${letters(4)})`, aboveAll("gap_percentage")])
+
+const setRange = `\\set start random(0, 3499)
+\\set gap random(0, 99)
+\\set top :gap + 20
+\\set c random(1000000000, 1999999999)
+`
+
+const runnersOfRange = setRange + page(11) + runners([
+  `"date" >= date '2017-01-01' + :start`,
+  `"date" <= date '2017-01-31' + :start`,
+  `"gap_percentage" >= (:gap)::text::bigint and "gap_percentage" >= (:gap || '.0000' || :c)::text::numeric`,
+  `"gap_percentage" <= (:top)::text::bigint and "gap_percentage" <= (:top)::text::numeric`,
+])
+
+const today = `(:'today')::date`
+
+const lineage = (first: number, symbols: number) =>
+  `\\set n random(${first}, ${first + symbols - 1})
+\\set m (:n * 100003) % 308915776
+\\set most 25000
+with recursive symbols (ticker) as (
+  select (${letters(6)})::text
+  union
+  select neighbour.ticker
+  from symbols, lateral (
+    select new_ticker as ticker from ticker_changes
+    where old_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}
+    union all
+    select old_ticker from ticker_changes
+    where new_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}
+  ) as neighbour
+)
+select event.old_ticker, event.new_ticker, event.effective_date, event.cik, event.company_name
+from (select ticker from symbols limit :most) as reached, lateral (
+  select old_ticker, new_ticker, effective_date, cik, company_name from ticker_changes
+  where old_ticker = reached.ticker and status = 'confirmed' and effective_date <= ${today}
+  limit :most
+) as event
+limit :most;`
+
+const screener = (sort: string) =>
+  `\\set e random(1, 3)
+\\set s random(1, 5)
+\\set price random(1, 12)
+\\set c random(1000000000, 1999999999)
+${page(11)}select ${selected(Object.keys(screenerRow))} from screener
+where "exchange" in ((array['NASDAQ', 'NYSE', 'AMEX'])[:e])
+and "sector" in ((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Utilities'])[:s])
+and "price" >= (:price)::text::bigint and "price" >= (:price || '.25')::text::numeric
+and "market_cap" <= ('3000000000')::text::bigint and "market_cap" <= ('3000000000')::text::numeric
+and ${aboveAll("gain_30_day")}
+order by ${sort.startsWith("-") ? `"${sort.slice(1)}" desc` : `"${sort}"`} nulls last, ticker
+limit :rows offset :skip;`
+
+const marketCap = `(
+  select round(close * filing.outstanding_shares, 2) from daily_prices as price
+  where price.ticker = filing.ticker and price.date <= filing.reported_date
+  order by price.date desc limit 1
+)`
+const newest = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
+const float = `${setTicker}${page(11)}select ${selected(Object.keys(historicalFloat))} from (
+  select ${selected(Object.keys(historicalFloat).filter((name) => name !== "market_cap"))} from (
+    select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
+    from historical_float_pro as filing
+  ) as computed
+  where "ticker" in (${letters(4)}) and "float" >= ('-' || :c)::text::bigint and "float" >= ('-' || :c)::text::numeric
+  order by ${newest} limit :rows offset :skip
+) as filing cross join lateral (select ${marketCap} as market_cap) as worth
+order by ${newest};`
+
+const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "runners-10": [runnersOfTicker(10)],
+  "runners-100": [runnersOfTicker(100)],
+  "runners-range": [runnersOfRange],
+  "lineage-3": [lineage(0, 200_000)],
+  "lineage-12": [lineage(200_000, 650_000)],
+  screener: [
+    "-gain_1_day",
+    "-short_float",
+    "market_cap",
+    "-today_volume",
+    "price",
+    "fee_rate",
+  ].map(screener),
+  float: [float],
+}
+
+/** As many connections as the others have clients: nobody stands between. */
+export const ceiling = async (
+  { password, port }: Postgres,
+  name: string,
+  connections: number,
+  seconds: number,
+): Promise<Ceiling> => {
+  const folder = join(home, "requests")
+  mkdirSync(folder, { recursive: true })
+  const files = (scripts[name] ?? []).flatMap((text, at) => {
+    const file = join(folder, `${name}-${at}.sql`)
+    writeFileSync(
+      file,
+      text.replaceAll(
+        ":'today'",
+        `'${new Date().toISOString().slice(0, 10)}'::text`,
+      ),
+    )
+    return ["-f", file]
+  })
+  const server = ["-h", "127.0.0.1", "-p", String(port), "-U", "bench"]
+  const printed = await run({
+    program: "pgbench",
+    args: [
+      ...server,
+      "-n",
+      "-M",
+      "prepared",
+      "-c",
+      String(connections),
+      "-j",
+      "1",
+      "-T",
+      String(seconds),
+      ...files,
+      "bench",
+    ],
+    env: { PGPASSWORD: password },
+  })
+  const found = (pattern: RegExp) => Number(pattern.exec(printed)?.[1] ?? Number.NaN)
+  const perSecond = found(/^tps = ([\d.]+)/m)
+  if (!(perSecond > 0)) {
+    throw new Error(`pgbench did not say what it did:\n${printed}`)
+  }
+  return {
+    perSecond,
+    requests: found(/actually processed: (\d+)/),
+    average: found(/^latency average = ([\d.]+)/m),
+  }
+}

@@ -1,0 +1,160 @@
+/** The servers that are compared: how each is started, and in what it takes part. */
+import { execFileSync } from "node:child_process"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import { ask } from "../ask.ts"
+import { type Case, cases, type Mode, targetOf } from "../cases.ts"
+import { options } from "../options.ts"
+import { home } from "../postgres.ts"
+import { type Command, freePort, type Running, start, until } from "../processes.ts"
+import { rest, type Writer } from "../requests.ts"
+import * as PostGraphile from "./queries.ts"
+
+export const names = [
+  "tickerline",
+  "tickerline-deno",
+  "fastify",
+  "express",
+  "floor",
+  "floor-headers",
+  "postgraphile",
+] as const
+export type Name = typeof names[number]
+
+export const titles: Readonly<Record<Name | "pgbench", string>> = {
+  tickerline: "Tickerline on Node",
+  "tickerline-deno": "Tickerline on Deno",
+  fastify: "Fastify + pg",
+  express: "Express + pg",
+  floor: "node:http from memory",
+  "floor-headers": "node:http, all headers",
+  postgraphile: "PostGraphile",
+  pgbench: "pgbench",
+}
+
+export interface Server extends Running {
+  readonly name: Name
+  readonly port: number
+  readonly write: Writer
+}
+
+export interface Surroundings {
+  readonly databaseUrl: string
+  readonly key: string
+  /** Where Tickerline answers, for those that repeat it. */
+  readonly origin: number
+}
+
+export const isTickerline = (name: string) => name.startsWith("tickerline")
+export const isFloor = (name: string) => name.startsWith("floor")
+
+/** A popular request costs those who keep nothing what any other does, so one of them is enough to show it. */
+export const takesPart = (
+  name: Name | "pgbench",
+  of: Case,
+  mode: Mode,
+  connections: number,
+) => {
+  const isMain = of.name === "runners-10" || of.name === "runners-100"
+  if (isTickerline(name)) {
+    return name === "tickerline" || connections === 32 || mode === "hit"
+  }
+  if (isFloor(name)) return isMain && (mode === "304" || mode === "hit")
+  if (mode === "304") return false
+  if (name === "fastify") return true
+  if (mode === "hit" || (connections !== 32 && name !== "pgbench")) {
+    return false
+  }
+  return name !== "postgraphile" || PostGraphile.expresses(of)
+}
+
+/** The program itself: the npm package's own command is a wrapper, which would keep a signal from it. */
+const deno = () => {
+  const path = `${join(options.tickerline, "node_modules/.bin")}:${process.env["PATH"] ?? ""}`
+  const args = ["eval", "console.log(Deno.execPath())"]
+  return execFileSync("deno", args, {
+    encoding: "utf8",
+    cwd: options.tickerline,
+    env: { ...process.env, PATH: path },
+  }).trim()
+}
+
+const tickerline = (program: string, args: ReadonlyArray<string>): Command => ({
+  program,
+  args: [...args, "src/main.ts", "serve"],
+  cwd: options.tickerline,
+  env: { RATE_LIMIT_ULTIMATE: "1000000000" },
+})
+
+const rival = (
+  file: string,
+  env: Readonly<Record<string, string>> = {},
+): Command => ({
+  program: process.execPath,
+  args: [join(import.meta.dirname, file)],
+  env: { NODE_ENV: "production", ...env },
+})
+
+/** The paths of all that is popular, for those that repeat what Tickerline answers. */
+const popularFile = () => {
+  const [folder, file] = [
+    join(home, "requests"),
+    join(home, "requests/popular"),
+  ]
+  mkdirSync(folder, { recursive: true })
+  const shown = cases.filter((of) => takesPart("floor", of, "hit", 32))
+  writeFileSync(
+    file,
+    shown.flatMap((of) => of.popular.map((asked) => targetOf(of, asked))).join(
+      "\n",
+    ),
+  )
+  return file
+}
+
+const floor = ({ key, origin }: Surroundings, headers: string) =>
+  rival("floor.ts", {
+    KEY: key,
+    PORT_OF_ORIGIN: String(origin),
+    HEADERS: headers,
+    FILE: popularFile(),
+  })
+
+const commandOf: Readonly<Record<Name, (around: Surroundings) => Command>> = {
+  tickerline: () => tickerline(process.execPath, []),
+  "tickerline-deno": () => tickerline(deno(), ["run", "--allow-all"]),
+  fastify: () => rival("fastify.ts"),
+  express: () => rival("express.ts"),
+  floor: (around) => floor(around, "few"),
+  "floor-headers": (around) => floor(around, "all"),
+  postgraphile: () => rival("postgraphile.ts"),
+}
+
+/** Started, and ready to answer. */
+export const startServer = async (
+  name: Name,
+  around: Surroundings,
+): Promise<Server> => {
+  const [port, log] = [await freePort(), join(home, `${name}.log`)]
+  const command = commandOf[name](around)
+  const env = {
+    ...command.env,
+    PORT: String(port),
+    DATABASE_URL: around.databaseUrl,
+  }
+  const running = await start({ ...command, env }, log)
+  await until(titles[name], running, log, async () => {
+    const { status } = await ask(
+      port,
+      isTickerline(name) ? "/health/live" : "/nothing",
+    )
+    return !isTickerline(name) || status === 200
+  })
+  return {
+    ...running,
+    name,
+    port,
+    write: name === "postgraphile" ? PostGraphile.write : rest(around.key),
+  }
+}

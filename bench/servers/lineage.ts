@@ -1,0 +1,73 @@
+/** A ticker's chain, for the servers written by hand; what is no single chain is refused without Tickerline's reasons. */
+import { read } from "./database.ts"
+import type { Endpoint } from "./handwritten.ts"
+
+const text = { type: "string" }
+
+const statement = `
+  with recursive symbols (ticker) as (
+    select $1::text
+    union
+    select neighbour.ticker from symbols, lateral (
+      select new_ticker as ticker from ticker_changes
+      where old_ticker = symbols.ticker and status = 'confirmed' and effective_date <= current_date
+      union all
+      select old_ticker from ticker_changes
+      where new_ticker = symbols.ticker and status = 'confirmed' and effective_date <= current_date
+    ) as neighbour
+  )
+  select old_ticker, new_ticker, effective_date from ticker_changes join symbols on old_ticker = symbols.ticker
+  where status = 'confirmed' and effective_date <= current_date
+  order by effective_date limit 13`
+
+export class Refused extends Error {}
+
+export const lineage: Endpoint = {
+  path: "/v1/ticker-changes",
+  query: { ticker: { type: "string", pattern: "^[A-Z0-9.^-]{1,6}$" } },
+  answer: {
+    type: "object",
+    properties: {
+      count: { type: "integer" },
+      results: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: {
+            query_ticker: text,
+            has_changes: { type: "boolean" },
+            current_ticker: { ...text, nullable: true },
+            history: {
+              type: "array",
+              items: {
+                type: "object",
+                properties: {
+                  old_ticker: text,
+                  new_ticker: text,
+                  effective_date: text,
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+  handle: async ({ ticker: query_ticker }) => {
+    const history = await read("lineage", statement, [query_ticker])
+    const isChain = history.every((event, at) => at === 0 || history[at - 1]?.["new_ticker"] === event["old_ticker"])
+    if (!isChain || history.length > 12) {
+      throw new Refused(`The history of ${String(query_ticker)} is ambiguous.`)
+    }
+    const current_ticker = history.at(-1)?.["new_ticker"] ?? null
+    return {
+      count: history.length,
+      results: [{
+        query_ticker,
+        has_changes: history.length > 0,
+        current_ticker,
+        history,
+      }],
+    }
+  },
+}
