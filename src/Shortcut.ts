@@ -35,7 +35,7 @@ interface Sent {
   readonly cost: number
   readonly deprecated: boolean
   /** None where it was 304. */
-  body: string | Uint8Array | undefined
+  readonly body: Uint8Array | undefined
 }
 
 /** What each answer has of its own. */
@@ -117,7 +117,7 @@ export class Shortcut extends Context.Service<Shortcut, {
           bytes,
           cost: costOf(bytes, exchange.price),
           deprecated: "Deprecation" in exchange.headers,
-          body: body._tag === "Uint8Array" ? body.text ?? body.body : undefined,
+          body: body._tag === "Uint8Array" ? body.body : undefined,
         })
         return response
       }
@@ -173,8 +173,6 @@ export class Shortcut extends Context.Service<Shortcut, {
         for (const name in counted.headers) headers.push(name, counted.headers[name] ?? "")
         headers.push("x-cost-microdollars", String(cost_microdollars), "x-request-id", request_id)
         response.writeHead(status_code, headers)
-        // Once it is asked for again, bytes are sent faster than text.
-        if (fresh && typeof found.body === "string") found.body = Buffer.from(found.body)
         response.end(fresh ? found.body : undefined)
       }
 

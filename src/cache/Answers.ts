@@ -2,7 +2,7 @@
  * D17: answers kept in memory, by what was asked: `?a&b` and `?b&a` are one. Each holds for one version of the tables
  * it was read from. Requests for one answer that is not there yet wait for one query.
  */
-import { Config, Context, Effect, Fiber, FiberSet, Layer, Schema } from "effect"
+import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import { Exchange } from "../policy/Exchange.ts"
@@ -19,27 +19,39 @@ export const CacheBytes = Config.schema(
 /** What an entry takes beside its text. */
 const overhead = 512
 
-interface Answer extends Content {
+interface Answer extends Omit<Content, "text"> {
   readonly body: HttpBody.Uint8Array
   readonly etag: string
   readonly version: string | undefined
 }
 
-const finished = (content: Content, version: string | undefined): Answer => ({
-  ...content,
-  body: HttpBody.text(content.text, "application/json"),
-  etag: Revalidation.etagOf(content.text),
-  version,
-})
-
-/** A character takes two bytes where any of the text lies beyond Latin-1. */
-const sizeOf = ({ body, text }: Answer, key: string) =>
-  overhead + key.length + (body.contentLength === text.length ? text.length : 2 * text.length)
-
-interface Making<E> {
-  readonly fiber: Fiber.Fiber<Answer, E>
-  waiting: number
+const finished = ({ next, records, text }: Content, version: string | undefined): Answer => {
+  const bytes = Buffer.from(text)
+  const body = HttpBody.uint8Array(bytes, "application/json")
+  return { next, records, body, etag: Revalidation.etagOf(bytes), version }
 }
+
+const sizeOf = ({ body }: Answer, key: string) => overhead + key.length + body.contentLength
+
+/** How many of the latest keys are known again, at least. */
+const mostSeen = 10_000
+
+/** Tells of a key whether it was asked for lately. */
+const memory = () => {
+  let [latest, before] = [new Set<string>(), new Set<string>()]
+  return (key: string) => {
+    const known = latest.has(key)
+    if (known) return true
+    latest.add(key)
+    const knownBefore = before.has(key)
+    if (latest.size >= mostSeen) [latest, before] = [new Set<string>(), latest]
+    return knownBefore
+  }
+}
+
+type Followers<E> = Array<(exit: Exit.Exit<Answer, E>) => void>
+
+const wasInterrupted = <E>(exit: Exit.Exit<Answer, E>) => Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
 
 export class Answers extends Context.Service<Answers, {
   /** Gives the answers that `make` makes of `tables`; those that are known from memory. */
@@ -52,8 +64,8 @@ export class Answers extends Context.Service<Answers, {
     Answers,
     Effect.gen(function* () {
       const versions = yield* Versions
-      const fibers = yield* FiberSet.make()
       const kept = new LRUCache<string, Answer>({ maxSize: yield* CacheBytes, sizeCalculation: sizeOf })
+      const wasSeen = memory()
       let makers = 0
 
       const from = <Query extends object, E>(
@@ -62,34 +74,37 @@ export class Answers extends Context.Service<Answers, {
       ) => {
         const watched = versions.of(tables)
         const maker = makers++
-        const making = new Map<string, Making<E>>()
+        const making = new Map<string, Followers<E>>()
 
-        /** When the last who waits for it goes away, it ends. */
-        const wait = (once: string, made: Making<E>) => {
-          made.waiting += 1
-          return Effect.onInterrupt(Fiber.join(made.fiber), () => {
-            made.waiting -= 1
-            if (made.waiting > 0) return Effect.void
-            making.delete(once)
-            return Fiber.interrupt(made.fiber)
+        const lead = (key: string, once: string, query: Query, version: string) => {
+          const followers: Followers<E> = []
+          const isWanted = wasSeen(key)
+          const made = Effect.suspend(() => {
+            making.set(once, followers)
+            return Effect.map(make(query), (content) => {
+              const answer = finished(content, version)
+              // What is asked for once would only drive out what others ask for again.
+              if (isWanted || followers.length > 0) kept.set(key, answer)
+              return answer
+            })
           })
+          return Effect.onExit(made, (exit) =>
+            Effect.sync(() => {
+              making.delete(once)
+              for (const tell of followers) tell(exit)
+            }))
         }
 
-        /** In a fiber of its own: others may wait for it too, whoever goes away. */
-        const start = Effect.fnUntraced(function* (key: string, query: Query, version: string) {
-          const once = `${version} ${key}`
-          const running = making.get(once)
-          if (running !== undefined) return yield* wait(once, running)
-          const made = Effect.map(make(query), (content) => {
-            const answer = finished(content, version)
-            kept.set(key, answer)
-            return answer
+        /** One of those who ask for the same leads; where it goes away before the end, another one does. */
+        const once = (key: string, query: Query, version: string): Effect.Effect<Answer, E> =>
+          Effect.suspend(() => {
+            const name = `${version} ${key}`
+            const leading = making.get(name)
+            if (leading === undefined) return lead(key, name, query, version)
+            return Effect.callback<Answer, E>((resume) => {
+              leading.push((exit) => resume(wasInterrupted(exit) ? once(key, query, version) : exit))
+            })
           })
-          const fiber = yield* FiberSet.run(fibers, Effect.ensuring(made, Effect.sync(() => making.delete(once))))
-          const begun = { fiber, waiting: 0 }
-          if (fiber.pollUnsafe() === undefined) making.set(once, begun)
-          return yield* wait(once, begun)
-        })
 
         return Effect.fnUntraced(function* (query: Query) {
           const exchange = yield* Exchange
@@ -104,7 +119,7 @@ export class Answers extends Context.Service<Answers, {
             exchange.holds = () => watched.current() === version
             return yield* respond(found)
           }
-          return yield* respond(yield* start(key, query, version))
+          return yield* respond(yield* once(key, query, version))
         })
       }
       return Answers.of({ from })

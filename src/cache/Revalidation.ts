@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 
 /** Strong: of the bytes themselves, so it changes exactly when they do. Compressed they are other bytes (`-gzip`). */
-export const etagOf = (text: string) => `"${hash("sha1", text, "base64url")}"`
+export const etagOf = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`
 
 /** How the tag of what is sent compressed differs. */
 export const encodedTag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`

@@ -1,20 +1,10 @@
 /** §7.2, §8: how the service reads PostgreSQL. One pool, one clock on a statement, one retry on a locked table. */
 import { PgClient } from "@effect/sql-pg"
-import {
-  Config,
-  Context,
-  Duration,
-  Effect,
-  Layer,
-  Option,
-  Predicate,
-  Redacted,
-  Schedule,
-  Schema,
-  Semaphore,
-} from "effect"
+import { Config, Context, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
+import { types } from "./Decimals.ts"
+import { turnstile } from "./Turnstile.ts"
 
 /** Lock wait and statement time of §8. `timezone` is pinned because the driver reads times by it. */
 const session = { lock_timeout: "2s", statement_timeout: "30s", timezone: "UTC" }
@@ -40,6 +30,7 @@ export const client = ({ applicationName, url }: Options) =>
     maxConnections: PoolSize,
     applicationName: Config.succeed(applicationName),
     startupParameters: Config.succeed(session),
+    types: Config.succeed(types()),
   })
 
 const reason = (error: unknown) => SqlError.isSqlError(error) ? error.reason : undefined
@@ -58,11 +49,25 @@ const isLost = (error: unknown) => {
     (Predicate.hasProperty(why?.cause, "code") && overCodes.test(String(why.cause.code)))
 }
 
+interface Again {
+  readonly when: (error: unknown) => boolean
+  readonly after: Duration.Duration
+  readonly times: number
+}
+
 /** §7.2: after one automatic retry following a 2-second wait. */
-export const afterTwoSeconds = Schedule.spaced("2 seconds")
+const whenLocked: Again = { when: isLocked, after: Duration.seconds(2), times: 1 }
 
 /** Time for the pool to notice which of its connections the server has closed; a reader does not notice it. */
-export const reconnecting = Schedule.spaced("50 millis")
+const whenLost: Again = { when: isLost, after: Duration.millis(50), times: 3 }
+
+/** Only a try that failed needs a schedule. */
+const again = ({ after, times, when }: Again) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
+  Effect.catchIf(query, when, () =>
+    query.pipe(
+      Effect.retry({ while: when, schedule: Schedule.spaced(after), times: times - 1 }),
+      Effect.delay(after),
+    ))
 
 const refreshing = () => new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
 
@@ -99,29 +104,14 @@ export class Database extends Context.Service<Database, {
   static readonly layer = Layer.effect(
     Database,
     Effect.gen(function* () {
-      const wait = yield* PoolWait
-      // The pool has no limit on the wait for a connection; as many permits as connections give it one.
-      const connections = yield* Semaphore.make(yield* PoolSize)
-      const connected = Effect.timeoutOrElse(connections.takeScoped(1), {
-        duration: wait,
-        orElse: () => Effect.fail(saturated()),
-      })
-
-      /** A permit that is free costs neither a scope nor a clock. */
-      const withConnection = <A, E, R>(query: Effect.Effect<A, E, R>) =>
-        Effect.flatMap(
-          connections.withPermitsIfAvailable(1)(query),
-          Option.match({
-            onNone: () => Effect.scoped(Effect.andThen(connected, query)),
-            onSome: Effect.succeed,
-          }),
-        )
+      // The pool has no limit on the wait for a connection; as many places as connections give it one.
+      const connected = turnstile(yield* PoolSize, yield* PoolWait, saturated)
 
       const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
-        withConnection(query).pipe(
-          Effect.retry({ while: isLost, schedule: reconnecting, times: 3 }),
+        connected(query).pipe(
+          again(whenLost),
           Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
-          Effect.retry({ while: isLocked, schedule: afterTwoSeconds, times: 1 }),
+          again(whenLocked),
           Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error)),
         )
       return Database.of({ read })

@@ -1,22 +1,32 @@
 /** D7: days as clients write them, and what day it is. */
-import { DateTime, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Clock, DateTime, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
 const chicago = DateTime.zoneMakeNamedUnsafe("America/Chicago")
 
-const today = (zone: DateTime.TimeZone) =>
-  Effect.map(DateTime.now, (now) => DateTime.formatIsoDate(DateTime.setZone(now, zone)))
+const tomorrow = (zone: DateTime.TimeZone, now: number) =>
+  DateTime.toEpochMillis(
+    DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
+  )
+
+/** What day it is; the calendar is asked once for each. */
+const today = (zone: DateTime.TimeZone) => {
+  let day = { name: "", begins: 0, ends: 0 }
+  return Effect.map(Clock.currentTimeMillis, (now) => {
+    if (now < day.begins || now >= day.ends) {
+      const here = DateTime.setZone(DateTime.makeUnsafe(now), zone)
+      const begins = DateTime.toEpochMillis(DateTime.startOf(here, "day"))
+      day = { name: DateTime.formatIsoDate(here), begins, ends: tomorrow(zone, now) }
+    }
+    return day.name
+  })
+}
 
 /** The date on the calendar of New York: what "future" is measured against (D7). */
 export const todayInNewYork = today(newYork)
 
 /** The date on the calendar of Chicago: a ticker change takes effect when it has come (§2.2, D19). */
 export const todayInChicago = today(chicago)
-
-const tomorrow = (zone: DateTime.TimeZone, now: number) =>
-  DateTime.toEpochMillis(
-    DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
-  )
 
 /** When the day is over in New York or in Chicago, whichever comes first, in milliseconds since 1970. */
 export const dayEnds = (now: number) => Math.min(tomorrow(newYork, now), tomorrow(chicago, now))

@@ -73,7 +73,7 @@ export const envelope = ({ limit, page }: Page, lines: ReadonlyArray<string>, me
 }
 
 /** Tells what the exchange has to know of an answer: its results, and the page that follows. */
-export const announce = ({ next, records }: Content) =>
+export const announce = ({ next, records }: Omit<Content, "text">) =>
   Effect.map(Exchange, (exchange) => {
     exchange.records = records
     if (next !== undefined) exchange.links.push({ path: pageOf(exchange.target, next), attributes: `rel="next"` })

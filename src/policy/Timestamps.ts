@@ -45,35 +45,44 @@ const real = (text: string) => {
     !text.startsWith("0000")
 }
 
-/** Where a year has other than four digits, or the clock kept local mean time, the short way is none. */
-const isUsual = (time: number) => time >= Date.UTC(1900, 0, 1) && time < Date.UTC(9999, 0, 1)
-
 const hour = 60 * 60 * 1000
 const fiveHours = 5 * hour
-
 const day = 24 * hour
-const mostDays = 50_000
-const dates = new Map<number, string>()
 
-/** The date with which a day's moments begin; the calendar is asked once for each. */
-const dateOf = (start: number) => {
-  if (dates.size >= mostDays) dates.clear()
-  const date = new Date(start * day).toISOString().slice(0, 11)
-  dates.set(start, date)
-  return date
+const [usualSince, usualUntil] = [Date.UTC(1900, 0, 1), Date.UTC(9999, 0, 1)]
+
+/** Where a year has other than four digits, or the clock kept local mean time, the short way is none. */
+const isUsual = (time: number) => time >= usualSince && time < usualUntil
+
+const mostDays = 50_000
+
+/** What holds for a whole day, since 1970, is found once. */
+const ofDays = <A extends string | number | null>(find: (day: number) => A) => {
+  const known = new Map<number, A>()
+  return (day: number): A => {
+    const found = known.get(day)
+    if (found !== undefined) return found
+    if (known.size >= mostDays) known.clear()
+    const value = find(day)
+    known.set(day, value)
+    return value
+  }
 }
+
+/** With what its moments begin. */
+const dateOf = ofDays((number) => new Date(number * day).toISOString().slice(0, 11))
 
 const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, "0"))
 
 /** The digits of a moment, with the suffix. */
 const digitsOf = (time: number) => {
-  const start = Math.floor(time / day)
-  const rest = time - start * day
+  const number = Math.floor(time / day)
+  const rest = time - number * day
   const seconds = Math.floor(rest / 1000)
   const minutes = Math.floor(seconds / 60)
   const clock = `${twoDigits[Math.floor(minutes / 60)]}:${twoDigits[minutes % 60]}:${twoDigits[seconds % 60]}`
   const fraction = rest % 1000 === 0 ? "" : `.${String(rest % 1000).padStart(3, "0")}`
-  return `"${dates.get(start) ?? dateOf(start)}${clock}${fraction}-05:00"`
+  return `"${dateOf(number)}${clock}${fraction}-05:00"`
 }
 
 /** Prints what the Schemas of a kind print; `moved` tells how far the digits of the clock are from those printed. */
@@ -89,22 +98,15 @@ const printTime = (select: Schema.Codec<unknown, unknown>, moved: (time: number)
 const shortly = <Select extends Schema.Codec<DateTime.Utc, Date>>(select: Select, moved: (time: number) => number) =>
   select.annotate({ print: printTime(select, moved) })
 
-const mostHours = 50_000
-
-/** The clock of New York changes on the hour, so what holds for one moment of an hour holds for all of it. */
+/** The clock changes twice a year; on all other days what holds for its first moment holds for the last. */
 const movedInNewYork = () => {
-  const known = new Map<number, number>()
   const { decode } = reading(newYork)
-  const look = (start: number) => {
-    if (known.size >= mostHours) known.clear()
-    const moved = DateTime.toEpochMillis(decode(new Date(start))) - fiveHours - start
-    known.set(start, moved)
-    return moved
-  }
-  return (time: number) => {
-    const start = Math.floor(time / hour) * hour
-    return known.get(start) ?? look(start)
-  }
+  const look = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) - fiveHours - time
+  const ofDay = ofDays((number) => {
+    const moved = look(number * day)
+    return moved === look((number + 1) * day - 1) ? moved : null
+  })
+  return (time: number) => ofDay(Math.floor(time / day)) ?? look(time)
 }
 
 /** As a file of rows writes it (D31): `2026-06-01 09:30:00`, without a zone. */

@@ -220,7 +220,7 @@ const serve = Effect.gen(function* () {
       spawn("node", ["src/main.ts", "serve"], {
         cwd: new URL("../..", import.meta.url),
         env: { ...process.env, DATABASE_URL: Redacted.value(url), PORT: String(port), BASE_URL: base },
-        stdio: "ignore",
+        stdio: ["ignore", "inherit", "inherit"],
       })
     ),
     (child) => Effect.sync(() => child.kill("SIGKILL")),
@@ -239,6 +239,7 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
         const { base, child } = yield* serve
         const answered: Array<{ readonly id: string; readonly at: number }> = []
         const ask = HttpClient.get(`${base}/v1/ticker-changes?ticker=KILL`, { headers: { "X-API-Key": key } }).pipe(
+          Effect.timeout("10 seconds"),
           Effect.flatMap(({ headers }) =>
             Effect.map(Clock.currentTimeMillis, (at) => {
               answered.push({ id: headers["x-request-id"] ?? "", at })

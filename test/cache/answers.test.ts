@@ -63,15 +63,17 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* Ledger.customer("memory")
       const port = yield* instance()
-      const [{ headers: { etag = "" } }] = yield* thrice(port, runners, key)
+      const etag = (yield* wire(port, runners, key)).headers["etag"] ?? ""
+      yield* thrice(port, runners, key)
       yield* thrice(port, runners, key, { headers: { "If-None-Match": etag } })
-      yield* Ledger.written(account_id, 6)
+      yield* Ledger.written(account_id, 7)
       const rows = yield* sql<{ readonly line: string }>`
         select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
         from usage where account_id = ${account_id} order by requested_at, usage_id
       `
       const records = (yield* wire(port, runners, key)).text.match(/"date"/g)?.length
       assert.deepStrictEqual(rows.map(({ line }) => line), [
+        `200 f ${records} t t`,
         `200 f ${records} t t`,
         `200 t ${records} t t`,
         `200 t ${records} t t`,
@@ -91,10 +93,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
       const port = yield* instance()
       const { sent } = yield* Statements.during(Effect.gen(function* () {
         yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
+        yield* wire(port, "/v1/intraday-runners?limit=3&ticker=T7", basic)
         yield* wire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
         yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
-      assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 2)
+      // What is asked for again is kept.
+      assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
     }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
 
   it.effect("D17 requests for one answer that is not there yet wait for one query", () =>
