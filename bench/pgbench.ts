@@ -19,23 +19,19 @@ const letters = (length: number) =>
   )
 
 const setTicker = "\\set n random(1, 5000)\n\\set m (:n * 7919) % 456976\n\\set c random(1000000000, 1999999999)\n"
-const page = (rows: number) => `\\set rows ${rows}\n\\set skip 0\n`
-
-const runners = (conditions: ReadonlyArray<string>) =>
+const runners = (rows: number, conditions: ReadonlyArray<string>) =>
   `select ${selected(Object.keys(intradayRunner))} from intraday_runners
 where ${
     ["(anomaly_flagged and daily_volume_ratio > 9)", ...conditions].join(
       " and ",
     )
   }
-order by date desc, ticker limit :rows offset :skip;`
+order by date desc, ticker limit ${rows};`
 
-const aboveAll = (column: string) =>
-  `"${column}" >= ('-9000')::text::bigint and "${column}" >= ('-9000.' || :c)::text::numeric`
+const aboveAll = `('-9000.' || (:c)::text)::text::numeric`
 
 const runnersOfTicker = (limit: number) =>
-  setTicker + page(limit + 1) +
-  runners([`"ticker" in (${letters(4)})`, aboveAll("gap_percentage")])
+  setTicker + runners(limit + 1, [`"ticker" in (${letters(4)})`, `"gap_percentage" >= (select ${aboveAll})`])
 
 const setRange = `\\set start random(0, 3499)
 \\set gap random(0, 99)
@@ -43,10 +39,10 @@ const setRange = `\\set start random(0, 3499)
 \\set c random(1000000000, 1999999999)
 `
 
-const runnersOfRange = setRange + page(11) + runners([
+const runnersOfRange = setRange + runners(11, [
   `"date" >= date '2017-01-01' + :start`,
   `"date" <= date '2017-01-31' + :start`,
-  `"gap_percentage" >= (:gap)::text::bigint and "gap_percentage" >= (:gap || '.0000' || :c)::text::numeric`,
+  `"gap_percentage" >= (:gap)::text::bigint and "gap_percentage" >= ((:gap)::text || '.0000' || (:c)::text)::numeric`,
   `"gap_percentage" <= (:top)::text::bigint and "gap_percentage" <= (:top)::text::numeric`,
 ])
 
@@ -81,14 +77,14 @@ const screener = (sort: string) =>
 \\set s random(1, 5)
 \\set price random(1, 12)
 \\set c random(1000000000, 1999999999)
-${page(11)}select ${selected(Object.keys(screenerRow))} from screener
+select ${selected(Object.keys(screenerRow))} from screener
 where "exchange" in ((array['NASDAQ', 'NYSE', 'AMEX'])[:e])
 and "sector" in ((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Utilities'])[:s])
-and "price" >= (:price)::text::bigint and "price" >= (:price || '.25')::text::numeric
+and "price" >= (:price)::text::bigint and "price" >= ((:price)::text || '.25')::numeric
 and "market_cap" <= ('3000000000')::text::bigint and "market_cap" <= ('3000000000')::text::numeric
-and ${aboveAll("gain_30_day")}
+and "gain_30_day" >= ('-9000')::text::bigint and "gain_30_day" >= ${aboveAll}
 order by ${sort.startsWith("-") ? `"${sort.slice(1)}" desc` : `"${sort}"`} nulls last, ticker
-limit :rows offset :skip;`
+limit 11;`
 
 const marketCap = `(
   select round(close * filing.outstanding_shares, 2) from daily_prices as price
@@ -96,13 +92,13 @@ const marketCap = `(
   order by price.date desc limit 1
 )`
 const newest = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
-const float = `${setTicker}${page(11)}select ${selected(Object.keys(historicalFloat))} from (
+const float = `${setTicker}select ${selected(Object.keys(historicalFloat))} from (
   select ${selected(Object.keys(historicalFloat).filter((name) => name !== "market_cap"))} from (
     select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
     from historical_float_pro as filing
   ) as computed
-  where "ticker" in (${letters(4)}) and "float" >= ('-' || :c)::text::bigint and "float" >= ('-' || :c)::text::numeric
-  order by ${newest} limit :rows offset :skip
+  where "ticker" in (${letters(4)}) and "float" >= (select ('-' || (:c)::text)::numeric)
+  order by ${newest} limit 11
 ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
 order by ${newest};`
 
@@ -123,7 +119,9 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   float: [float],
 }
 
-/** As many connections as the others have clients: nobody stands between. */
+/** As many connections as the servers have in their pools; more would only make PostgreSQL slower. */
+const mostConnections = 10
+
 export const ceiling = async (
   { password, port }: Postgres,
   name: string,
@@ -152,7 +150,7 @@ export const ceiling = async (
       "-M",
       "prepared",
       "-c",
-      String(connections),
+      String(Math.min(connections, mostConnections)),
       "-j",
       "1",
       "-T",

@@ -1,6 +1,6 @@
 /** The servers that are compared: how each is started, and in what it takes part. */
 import { execFileSync } from "node:child_process"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { ask } from "../ask.ts"
@@ -80,9 +80,15 @@ const deno = () => {
   }).trim()
 }
 
+/** As its own project starts it: the words of that command from the given one on. */
+const started = (file: string, commands: "scripts" | "tasks", from: number): ReadonlyArray<string> => {
+  const project = JSON.parse(readFileSync(join(options.tickerline, file), "utf8"))
+  return String(project[commands].start).split(" ").slice(from)
+}
+
 const tickerline = (program: string, args: ReadonlyArray<string>): Command => ({
   program,
-  args: [...args, "src/main.ts", "serve"],
+  args,
   cwd: options.tickerline,
   env: { RATE_LIMIT_ULTIMATE: "1000000000" },
 })
@@ -122,8 +128,8 @@ const floor = ({ key, origin }: Surroundings, headers: string) =>
   })
 
 const commandOf: Readonly<Record<Name, (around: Surroundings) => Command>> = {
-  tickerline: () => tickerline(process.execPath, []),
-  "tickerline-deno": () => tickerline(deno(), ["run", "--allow-all"]),
+  tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
+  "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
   express: () => rival("express.ts"),
   floor: (around) => floor(around, "few"),

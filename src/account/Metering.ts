@@ -27,7 +27,7 @@ const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration
 
 /** How long rows gather, and how many are written at once: at most the last second is lost by a sudden end. */
 const gathering = Duration.millis(250)
-const mostAtOnce = 20_000
+const mostAtOnce = 2_000
 
 /** The server counts 30 seconds itself; this is for one that no longer answers at all. */
 const longestWrite = Duration.seconds(36)

@@ -22,6 +22,8 @@ const alone = Metric.counter("tickerline_rate_limit_alone", {
   incremental: true,
 })
 
+const minute = Duration.minutes(1)
+
 type Consumption = Parameters<RateLimiter.RateLimiter["consume"]>[0]
 
 /** How long to wait, where the limit is why it failed. */
@@ -85,7 +87,7 @@ export class RateLimit extends Context.Service<RateLimit, {
 
       const count = Effect.fnUntraced(function* ({ account_id, tier }: typeof Account.Service) {
         const limit = perMinute[tier]
-        const counted = yield* Effect.result(consume({ key: String(account_id), limit, window: "1 minute" }))
+        const counted = yield* Effect.result(consume({ key: String(account_id), limit, window: minute }))
         if (counted._tag === "Success") {
           const { remaining, resetAfter } = counted.success
           return { headers: headers(limit, remaining, resetAfter), refusal: undefined }

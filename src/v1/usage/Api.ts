@@ -22,7 +22,7 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   bytes,
   cost_microdollars,
   duration_ms: Schema.Int.annotate({ description: "How long it took to answer, milliseconds." }),
-  cached: flag("The client had the answer already: 304."),
+  cached: flag("Answered from memory, or the client had the answer already (304)."),
   deprecated: flag("The endpoint was deprecated."),
   key_hint: orNull(text("The first characters of the key that was used; null: the key is gone.")),
 }) {}
