@@ -60,32 +60,49 @@ const makeServer = () => {
   return server.on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-/** Lets the shortcut see each request first, until the scope closes. */
-const attach = (server: Server, { serve }: typeof Shortcut.Service) =>
-  Effect.acquireRelease(
+type Serve = (typeof Shortcut.Service)["serve"]
+
+/**
+ * Who sees each request first: nobody while the layers are made, although the socket is open already; then the
+ * shortcut. What comes too early waits, since Node would take it and never answer.
+ */
+const makeDoor = (server: Server) => {
+  const emit = server.emit.bind(server)
+  const early: Array<() => void> = []
+  let isOpen = false
+  let serve: Serve = (_request, _response, others) => others()
+  const first = (event: string, ...rest: ReadonlyArray<unknown>) => {
+    const [request, response] = rest
+    if (event !== "request" || !(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) {
+      return emit(event, ...rest)
+    }
+    const enter = () => serve(request, response, () => emit(event, request, response))
+    if (isOpen) enter()
+    else early.push(enter)
+    return true
+  }
+  Object.assign(server, { emit: first })
+
+  const open = (shortcut: Serve) =>
     Effect.sync(() => {
-      const emit = server.emit.bind(server)
-      const first = (event: string, ...rest: ReadonlyArray<unknown>) => {
-        const [request, response] = rest
-        if (event !== "request" || !(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) {
-          return emit(event, ...rest)
-        }
-        serve(request, response, () => emit(event, request, response))
-        return true
-      }
-      Object.assign(server, { emit: first })
-      return () => Object.assign(server, { emit })
-    }),
-    (detach) => Effect.sync(detach),
-  )
+      serve = shortcut
+      isOpen = true
+      for (const enter of early.splice(0)) enter()
+    })
+  const leaveToOthers = Effect.sync(() => {
+    serve = (_request, _response, others) => others()
+  })
+  return (shortcut: Serve) => Effect.acquireRelease(open(shortcut), () => leaveToOthers)
+}
 
 /** The service on a socket of its own. */
 export const start = Effect.fnUntraced(function* (options: ListenOptions) {
   const server = makeServer()
+  const open = makeDoor(server)
   const services = yield* Layer.build(
     Layer.fresh(Routes.layer.pipe(Layer.provideMerge(NodeHttpServer.layer(() => server, options)))),
   )
-  yield* attach(server, Context.get(services, Shortcut))
+  yield* open(Context.get(services, Shortcut).serve)
   return services
 })
 

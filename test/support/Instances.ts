@@ -58,8 +58,8 @@ export const wire = (port: number, path: string, key: string, { headers = {}, me
 const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16" }), { asPrimary: true })
 
 /** One more instance, with settings of its own; its port. */
-export const instance = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}) {
-  const services = yield* Serve.start({ host: "127.0.0.1", port: 0 }).pipe(
+export const instance = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}, at = 0) {
+  const services = yield* Serve.start({ host: "127.0.0.1", port: at }).pipe(
     Effect.provide(Layer.mergeAll(
       Logger.layer([]),
       ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true }).pipe(
