@@ -40,8 +40,8 @@ const setRange = `\\set start random(0, 3499)
 `
 
 const runnersOfRange = setRange + runners(11, [
-  `"date" >= date '2017-01-01' + :start`,
-  `"date" <= date '2017-01-31' + :start`,
+  `"date" >= date '2017-01-01' + (:start)::int`,
+  `"date" <= date '2017-01-31' + (:start)::int`,
   `"gap_percentage" >= (:gap)::text::bigint and "gap_percentage" >= ((:gap)::text || '.0000' || (:c)::text)::numeric`,
   `"gap_percentage" <= (:top)::text::bigint and "gap_percentage" <= (:top)::text::numeric`,
 ])

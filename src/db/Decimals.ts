@@ -37,6 +37,6 @@ export const types = () => {
     encode: (text: string) => PgTypes.encode(text, PgTypes.OID.numeric, builtIn),
     decode: (bytes) => read(bytes, 0, bytes.length),
     read,
-  }, { arrayOid: PgTypes.arrayOidFor(PgTypes.OID.numeric) ?? 1231 })
+  })
   return registry
 }

@@ -57,9 +57,12 @@ export const wire = (port: number, path: string, key: string, { headers = {}, me
 /** Settings of all instances: what a test of the cache needs generous, and a cache. */
 const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16" }), { asPrimary: true })
 
-/** One more instance, with settings of its own; its port. */
-export const instance = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}, at = 0) {
-  const services = yield* Serve.start({ host: "127.0.0.1", port: at }).pipe(
+/** One more instance, with settings of its own, at any port unless `at` says which; its port. */
+export const instance = Effect.fnUntraced(function* (
+  values: Readonly<Record<string, string>> = {},
+  at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
+) {
+  const services = yield* Serve.start({ host: "127.0.0.1", ...at }).pipe(
     Effect.provide(Layer.mergeAll(
       Logger.layer([]),
       ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true }).pipe(
