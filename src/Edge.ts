@@ -52,6 +52,7 @@ const methodNotAllowed = answer(MethodNotAllowed)
 const removed = answer(EndpointRemoved)
 
 const isDecodable = (target: string) => {
+  if (!target.includes("%")) return true
   try {
     decodeURIComponent(target.replaceAll("+", " "))
     return true
