@@ -107,8 +107,6 @@ const make = Effect.gen(function* () {
   })
 
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
-    const recently = recent.find(Redacted.value(key))
-    if (recently !== undefined) return recently
     if (!isWellFormed(key)) return yield* Effect.andThen(wrongKeys.check, unknown)
     const digest = yield* hash(key)
     if (!(yield* Cache.has(right, digest))) yield* wrongKeys.check
