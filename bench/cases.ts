@@ -108,7 +108,7 @@ const sectors = [
   "Industrials",
   "Utilities",
 ]
-const sorts = [
+export const sorts = [
   "-gain_1_day",
   "-short_float",
   "market_cap",

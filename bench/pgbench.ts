@@ -1,6 +1,7 @@
 /** The ceiling: the service's own statements, sent by PostgreSQL's own program. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { sorts } from "./cases.ts"
 import type { Load } from "./load.ts"
 import { home, type Postgres } from "./postgres.ts"
 import { run } from "./processes.ts"
@@ -108,14 +109,7 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   "runners-range": [runnersOfRange],
   "lineage-3": [lineage(0, 200_000)],
   "lineage-12": [lineage(200_000, 650_000)],
-  screener: [
-    "-gain_1_day",
-    "-short_float",
-    "market_cap",
-    "-today_volume",
-    "price",
-    "fee_rate",
-  ].map(screener),
+  screener: sorts.map(screener),
   float: [float],
 }
 

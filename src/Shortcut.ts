@@ -86,11 +86,11 @@ export class Shortcut extends Context.Service<Shortcut, {
       const clock = yield* Clock.Clock
       const time = () => clock.currentTimeMillisUnsafe()
 
-      let today = 0
-      const endOfDay = () => {
-        const now = time()
-        if (now >= today) today = dayEnds(now)
-        return today
+      let day = { since: 0, ends: 0 }
+      /** Of the day to which the moment belongs; the calendar is asked once for each. */
+      const endOfDay = (moment: number) => {
+        if (moment < day.since || moment >= day.ends) day = { since: moment, ends: dayEnds(moment) }
+        return day.ends
       }
 
       const remember = (
@@ -110,7 +110,8 @@ export class Shortcut extends Context.Service<Shortcut, {
           ...endpoint,
           holds,
           etag,
-          until: endOfDay(),
+          // What began before midnight belongs to the day before, whenever it ended.
+          until: endOfDay(exchange.began),
           headers: headersOf(response, () => false),
           headersUnmodified: headersOf(response, (name) => ofBody.test(name)),
           records: exchange.records,
@@ -124,8 +125,9 @@ export class Shortcut extends Context.Service<Shortcut, {
 
       /** What was answered to such a request, where it still holds and the request has nothing unusual. */
       const find = ({ headers, method, url = "" }: IncomingMessage): Sent | undefined => {
-        const usual = method === "GET" && headers.origin === undefined && headers.expect === undefined &&
-          headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
+        const usual = method === "GET" && headers.host !== undefined && headers.origin === undefined &&
+          headers.expect === undefined && headers["content-length"] === undefined &&
+          headers["transfer-encoding"] === undefined
         if (!usual) return undefined
         const accepted = headers["accept-encoding"]
         const found = sent.get(keyOf(url, typeof accepted === "string" ? accepted : undefined))

@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
 import { Exchange } from "../policy/Exchange.ts"
 import { type Content, envelope, type Page, span } from "../policy/Paging.ts"
-import { columnsOf, printer, type Rows as Kinds, type Values } from "../policy/Printing.ts"
+import { columnsOf, printer, type Rows as Kinds } from "../policy/Printing.ts"
 import { Database } from "./Database.ts"
 
 /** What the statement of a list says of columns, order and page; where its rows are only counted, less of it. */
@@ -82,7 +82,7 @@ export const listing = Effect.gen(function* () {
     const find = rows({ ...statement, columns: columnsOf(Row) })
     const print = printer(Row)
     return (query: Query): Effect.Effect<Content, Effect.Error<ReturnType<typeof find>>> =>
-      Effect.map(find(query), (found) => envelope(query, found.map((values: Values) => print(values))))
+      Effect.map(find(query), (found) => envelope(query, found, print))
   }
 
   return { rows, list }

@@ -62,10 +62,15 @@ export const single = (encoded: Schema.Json, records: number): Content => ({
   next: undefined,
 })
 
-/** Puts the printed rows that `span` asked for into the envelope. */
-export const envelope = ({ limit, page }: Page, lines: ReadonlyArray<string>, message?: string): Content => {
-  const results = lines.slice(0, limit)
-  const has_more = lines.length > limit
+/** Puts the rows that `span` asked for into the envelope; the one that tells of another page is not printed. */
+export const envelope = <Row>(
+  { limit, page }: Page,
+  rows: ReadonlyArray<Row>,
+  print: (row: Row) => string,
+  message?: string,
+): Content => {
+  const results = rows.slice(0, limit).map((row) => print(row))
+  const has_more = rows.length > limit
   const disclaimer = message === undefined ? "" : `"message":${JSON.stringify(message)},`
   const text = `{"count":${results.length},"results":[${results.join(",")}],${disclaimer}` +
     `"page":${page},"limit":${limit},"has_more":${has_more}}`

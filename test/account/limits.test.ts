@@ -26,6 +26,7 @@ import { endpoints } from "../../src/catalogue/Endpoints.ts"
 import { document } from "../../src/catalogue/OpenApi.ts"
 import { client } from "../../src/db/Database.ts"
 import { type Tier, tiers } from "../../src/policy/Access.ts"
+import * as Instances from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
 import * as Service from "../support/Service.ts"
 
@@ -433,6 +434,29 @@ const apart = Effect.fnUntraced(function* ({ both, first }: Effect.Success<typeo
     assertExceeded(Array.lastNonEmpty(answers), 6)
   }
 })
+
+it.live.skipIf(skipped)(
+  named("what is answered from memory counts in the same way, in whichever instance"),
+  () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const redis = yield* makeRedis
+        yield* redis.start
+        const settings = { REDIS_URL: redis.url, RATE_LIMIT_BASIC: "14" }
+        const ports = [yield* Instances.instance(settings), yield* Instances.instance(settings)]
+        const { basic } = yield* Service.TestKeys
+        // From the fourth time on each of them takes the short way.
+        const answers = yield* Effect.forEach(
+          Array.range(0, 15),
+          (at) => Instances.wire(ports[at % 2] ?? 0, "/v1/screener", basic),
+        )
+        assert.deepStrictEqual(answers.map((answer) => answer.status), [...Array.replicate(200, 14), 429, 429])
+        const left = answers.map(({ headers }) => Number(headers["x-ratelimit-remaining"]))
+        assert.deepStrictEqual(left, [...Array.range(0, 13).toReversed(), 0, 0])
+      }).pipe(Effect.provide(Instances.database)),
+    ),
+  60_000,
+)
 
 it.live.skipIf(skipped)(
   named("two instances share one count, and refuse alike"),

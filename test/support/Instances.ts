@@ -20,7 +20,8 @@ export interface Wire {
 export interface Asked {
   readonly method?: "GET" | "HEAD"
   readonly headers?: Readonly<Record<string, string>>
-  readonly key?: string
+  /** False: the header `Host` is left out. */
+  readonly setHost?: boolean
 }
 
 const unpacked = (encoding: string | undefined, bytes: Buffer) =>
@@ -35,10 +36,15 @@ const unpacked = (encoding: string | undefined, bytes: Buffer) =>
     : bytes
 
 /** A request with a Bearer key, the way of most clients. */
-export const wire = (port: number, path: string, key: string, { headers = {}, method = "GET" }: Asked = {}) =>
+export const wire = (
+  port: number,
+  path: string,
+  key: string,
+  { headers = {}, method = "GET", setHost = true }: Asked = {},
+) =>
   Effect.callback<Wire, Error>((resume) => {
     const all = { Authorization: `Bearer ${key}`, ...headers }
-    const outgoing = request({ port, path, method, host: "127.0.0.1", headers: all }, (response) => {
+    const outgoing = request({ port, path, method, host: "127.0.0.1", headers: all, setHost }, (response) => {
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk))
       response.on("error", (error) => resume(Effect.fail(error)))

@@ -52,7 +52,7 @@ export const layer = HttpApiBuilder.group(
     const page = from(["float_outstanding"], (query: typeof Query.Type) =>
       Effect.map(find(query), (found) => {
         const disclaimer = found.slice(0, query.limit).some(isIncomplete) ? message : undefined
-        return envelope(query, found.map((values) => print(values)), disclaimer)
+        return envelope(query, found, print, disclaimer)
       }))
 
     return handlers.handle("list", ({ query }) => page(query))

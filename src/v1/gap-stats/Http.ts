@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { Answers } from "../../cache/Answers.ts"
-import { listing } from "../../db/Listing.ts"
+import { listing, type Slice } from "../../db/Listing.ts"
 import { where } from "../../policy/Where.ts"
 import { GapStat, GapStatAdvanced, Query } from "./Api.ts"
 
@@ -25,33 +25,16 @@ export const layer = HttpApiBuilder.group(
         ...ranges(query),
       ])
 
-    const page = from(
-      ["gap_stats"],
-      list({
-        Row: GapStat,
-        execute: (query: typeof Query.Type, slice) =>
-          sql`
+    const execute = (query: typeof Query.Type, slice: Slice) =>
+      sql`
         select ${slice.columns}
         from gap_stats
         where ${wanted(query)}
         ${slice.page(sql`date desc, ticker`)}
-      `,
-      }),
-    )
+      `
 
-    const pageAdvanced = from(
-      ["gap_stats"],
-      list({
-        Row: GapStatAdvanced,
-        execute: (query: typeof Query.Type, slice) =>
-          sql`
-        select ${slice.columns}
-        from gap_stats
-        where ${wanted(query)}
-        ${slice.page(sql`date desc, ticker`)}
-      `,
-      }),
-    )
+    const page = from(["gap_stats"], list({ Row: GapStat, execute }))
+    const pageAdvanced = from(["gap_stats"], list({ Row: GapStatAdvanced, execute }))
 
     return handlers
       .handle("list", ({ query }) => page(query))

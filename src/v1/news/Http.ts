@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { Answers } from "../../cache/Answers.ts"
-import { listing } from "../../db/Listing.ts"
+import { listing, type Slice } from "../../db/Listing.ts"
 import { where } from "../../policy/Where.ts"
 import { NewsBasicItem, NewsItem, Query } from "./Api.ts"
 
@@ -39,33 +39,16 @@ export const layer = HttpApiBuilder.group(
           : [sql`search @@ websearch_to_tsquery('english', ${withoutLines(query.query)})`]),
       ])
 
-    const page = from(
-      ["news"],
-      list({
-        Row: NewsItem,
-        execute: (query: typeof Query.Type, slice) =>
-          sql`
+    const execute = (query: typeof Query.Type, slice: Slice) =>
+      sql`
         select ${slice.columns}
         from news
         where ${wanted(query)}
         ${slice.page(sql`created_at desc, id`)}
-      `,
-      }),
-    )
+      `
 
-    const pageBasic = from(
-      ["news"],
-      list({
-        Row: NewsBasicItem,
-        execute: (query: typeof Query.Type, slice) =>
-          sql`
-        select ${slice.columns}
-        from news
-        where ${wanted(query)}
-        ${slice.page(sql`created_at desc, id`)}
-      `,
-      }),
-    )
+    const page = from(["news"], list({ Row: NewsItem, execute }))
+    const pageBasic = from(["news"], list({ Row: NewsBasicItem, execute }))
 
     return handlers
       .handle("list", ({ query }) => page(query))

@@ -14,16 +14,14 @@ const ticker = columns.indexOf("ticker")
 const printFiling = printer(OwnershipFiling, columns)
 const printOwner = printer(Owner, columns)
 
-const withOwners = (owners: Array.NonEmptyReadonlyArray<Values>) => {
+const print = (owners: Array.NonEmptyReadonlyArray<Values>) => {
   const printed = owners.map((values) => printOwner(values)).join(",")
   return `${printFiling(owners[0]).slice(0, -1)},"owner_count":${owners.length},"owners":[${printed}]}`
 }
 
 /** Owners come ordered by ticker, and a page has one filing of each. */
 const filings = (owners: ReadonlyArray<Values>) =>
-  Array.isReadonlyArrayNonEmpty(owners)
-    ? Array.groupWith(owners, (one, other) => one[ticker] === other[ticker]).map(withOwners)
-    : []
+  Array.isReadonlyArrayNonEmpty(owners) ? Array.groupWith(owners, (one, other) => one[ticker] === other[ticker]) : []
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -73,7 +71,7 @@ export const layer = HttpApiBuilder.group(
 
     const page = from(
       ["ownership"],
-      (query: typeof Query.Type) => Effect.map(find(query), (owners) => envelope(query, filings(owners))),
+      (query: typeof Query.Type) => Effect.map(find(query), (owners) => envelope(query, filings(owners), print)),
     )
 
     return handlers.handle("list", ({ query }) => page(query))

@@ -9,10 +9,7 @@ export const sessions = (sql: SqlClient.SqlClient, table: "premarket_stats" | "a
   const { holds, in: oneOf, ranges } = where(sql)
   return (query: typeof Query.Type, slice: Slice) =>
     sql`
-      select ticker, date, reference_close, open_price, close_price, high_price, low_price, high_time, low_time,
-        percentage_gain, change_percentage, vwap, volume, dollar_volume, volume_ratio, trade_count, spike_start_time,
-        spike_start_price, spike_duration_minutes, est_halt_minutes, market_cap, tradable_float, filing_types,
-        all_tags, last_updated
+      select ${slice.columns}
       from ${sql(table)}
       where ${sql.and([...oneOf("ticker", query.ticker), ...holds("all_tags", query.tag), ...ranges(query)])}
       ${slice.page(sql`date desc, ticker`)}

@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { Answers } from "../../cache/Answers.ts"
-import { listing } from "../../db/Listing.ts"
+import { listing, type Slice } from "../../db/Listing.ts"
 import { where } from "../../policy/Where.ts"
 import { Query, ResearchReport, ResearchReportTldr } from "./Api.ts"
 
@@ -23,33 +23,16 @@ export const layer = HttpApiBuilder.group(
         ...days("created_at", created_at_from, created_at_to),
       ])
 
-    const page = from(
-      ["research_reports"],
-      list({
-        Row: ResearchReport,
-        execute: (query: typeof Query.Type, slice) =>
-          sql`
+    const execute = (query: typeof Query.Type, slice: Slice) =>
+      sql`
         select ${slice.columns}
         from research_reports
         where ${wanted(query)}
         ${slice.page(sql`created_at desc, report_id`)}
-      `,
-      }),
-    )
+      `
 
-    const pageTldr = from(
-      ["research_reports"],
-      list({
-        Row: ResearchReportTldr,
-        execute: (query: typeof Query.Type, slice) =>
-          sql`
-        select ${slice.columns}
-        from research_reports
-        where ${wanted(query)}
-        ${slice.page(sql`created_at desc, report_id`)}
-      `,
-      }),
-    )
+    const page = from(["research_reports"], list({ Row: ResearchReport, execute }))
+    const pageTldr = from(["research_reports"], list({ Row: ResearchReportTldr, execute }))
 
     return handlers
       .handle("list", ({ query }) => page(query))
