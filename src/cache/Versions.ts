@@ -4,21 +4,28 @@
  * believed for less than a second: where the answer stays away, nothing is known, and nothing is answered from memory.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Layer, Metric, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Metric, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlSchema } from "effect/sql"
+import { counter, gauge } from "../observability/Gauges.ts"
 
 /** D17 allows a second from the commit to the first request that must see it. */
 const believed = Duration.toMillis(Duration.millis(900))
 const every = Duration.millis(250)
 const patience = Duration.millis(700)
 
-const unknown = Metric.counter("tickerline_cache_versions_unknown", {
+const unknown = Metric.counter("tickerline_cache_versions_unknown_total", {
   description: "Times that the versions of the datasets could not be read; answers then come from the database.",
   incremental: true,
 })
 
-const Version = Schema.Struct({ dataset: Schema.String, version: Schema.String })
+const Version = Schema.Struct({
+  dataset: Schema.String,
+  version: Schema.String,
+  changes: Schema.Number,
+  /** Seconds since 1970; none where it was never changed. */
+  changed_at: Schema.NullOr(Schema.Number),
+})
 
 /** The versions of some tables. */
 export interface Watched {
@@ -35,7 +42,8 @@ const reader = Effect.gen(function* () {
     Result: Version,
     execute: () =>
       sql`
-        select relname as dataset, pg_class.oid || '.' || coalesce(sum(changes), 0) as version
+        select relname as dataset, pg_class.oid || '.' || coalesce(sum(changes), 0) as version,
+          coalesce(sum(changes), 0)::float8 as changes, extract(epoch from max(changed_at))::float8 as changed_at
         from pg_trigger join pg_class on pg_class.oid = tgrelid left join dataset_versions on dataset = relname
         where tgfoid = 'public.note_change'::regproc and tgenabled in ('O', 'A')
           and relnamespace = 'public'::regnamespace
@@ -46,20 +54,41 @@ const reader = Effect.gen(function* () {
 
 export class Versions extends Context.Service<Versions, {
   readonly of: (tables: ReadonlyArray<string>) => Watched
+  /** Whether any version is known for certain just now. */
+  readonly isKnown: () => boolean
 }>()("tickerline/cache/Versions") {
   static readonly layer = Layer.effect(
     Versions,
     Effect.gen(function* () {
       const read = yield* reader
-      let known: ReadonlyMap<string, string> = new Map()
+      const scope = yield* Effect.scope
+      let known: ReadonlyMap<string, typeof Version.Type> = new Map()
       // Of the clock that nobody sets back.
       let asOf = -Infinity
       let away = false
 
+      const measured = new Set<string>()
+      const measure = Effect.fnUntraced(function* (dataset: string) {
+        measured.add(dataset)
+        yield* counter({
+          name: "tickerline_dataset_changes_total",
+          description: "Committed changes of a dataset since it was made.",
+          attributes: { dataset },
+          read: () => known.get(dataset)?.changes ?? 0,
+        })
+        yield* gauge({
+          name: "tickerline_dataset_changed_timestamp_seconds",
+          description: "When a dataset was changed last, in seconds since 1970; 0: never.",
+          attributes: { dataset },
+          read: () => known.get(dataset)?.changed_at ?? 0,
+        })
+      }, Scope.provide(scope))
+
       const look = Effect.gen(function* () {
         const began = performance.now()
         const rows = yield* read()
-        known = new Map(rows.map(({ dataset, version }) => [dataset, version]))
+        known = new Map(rows.map((row) => [row.dataset, row]))
+        yield* Effect.forEach(Array.from(known.keys()).filter((dataset) => !measured.has(dataset)), measure)
         asOf = began
         away = false
       })
@@ -74,14 +103,16 @@ export class Versions extends Context.Service<Versions, {
       yield* tryToLook
       yield* Effect.forkScoped(Effect.forever(Effect.delay(tryToLook, every)))
 
+      const isKnown = () => performance.now() - asOf <= believed
+
       /** Joined once for each reading. */
       const of = (tables: ReadonlyArray<string>): Watched => {
         let joined: string | undefined
-        let from: ReadonlyMap<string, string> | undefined
+        let from: typeof known | undefined
         const current = () => {
-          if (performance.now() - asOf > believed) return undefined
+          if (!isKnown()) return undefined
           if (from !== known) {
-            const versions = tables.map((table) => known.get(table))
+            const versions = tables.map((table) => known.get(table)?.version)
             joined = versions.includes(undefined) ? undefined : versions.join(" ")
             from = known
           }
@@ -89,7 +120,7 @@ export class Versions extends Context.Service<Versions, {
         }
         return { current }
       }
-      return Versions.of({ of })
+      return Versions.of({ of, isKnown })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

@@ -48,7 +48,10 @@ const perform = Effect.fnUntraced(
   },
 )
 
-/** An empty table of the same shape in the schema `loading`, with its keys, which tell repeated rows at once. */
+/**
+ * An empty table of the same shape in the schema `loading`, with its keys, which tell repeated rows at once, and its
+ * triggers, which count filling it as a change (D17).
+ */
 export const prepare = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -58,6 +61,14 @@ export const prepare = Effect.fnUntraced(function* (table: string) {
     select format('alter table loading.%I add constraint %I %s', ${table}::text, conname, pg_get_constraintdef(oid))
       as statement
     from pg_constraint where conrelid = ${`public.${table}`}::regclass and contype in ('p', 'u')
+  `)
+  yield* perform(sql`
+    select regexp_replace(pg_get_triggerdef(oid), ' ON public\\.', ' ON loading.') as statement
+    from pg_trigger where tgrelid = ${`public.${table}`}::regclass and not tgisinternal
+    union all
+    select format('alter table loading.%I %s trigger %I', ${table}::text,
+      case tgenabled when 'A' then 'enable always' when 'R' then 'enable replica' when 'D' then 'disable' end, tgname)
+    from pg_trigger where tgrelid = ${`public.${table}`}::regclass and not tgisinternal and tgenabled <> 'O'
   `)
 })
 

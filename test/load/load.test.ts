@@ -948,7 +948,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.strictEqual((yield* state("ticker_changes")).rows, rows + 13_000)
     }))
 
-  it.effect("D31 a replacement has the indexes, constraints and defaults of the table it replaces", () =>
+  it.effect("D31 D17 a replacement has the indexes, constraints, defaults and triggers of the table it replaces", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const shape = sql<{ readonly kind: string; readonly name: string; readonly definition: string }>`
@@ -964,6 +964,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         from pg_attribute join pg_class on pg_class.oid = attrelid
           left join pg_attrdef on adrelid = attrelid and adnum = attnum
         where relnamespace = 'public'::regnamespace and relkind = 'r' and attnum > 0
+        union all
+        select 'trigger', tgrelid::regclass::text, pg_get_triggerdef(oid) || ' ' || tgenabled::text
+        from pg_trigger where not tgisinternal
         order by 1, 2, 3
       `
       const before = yield* shape
@@ -974,6 +977,24 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* replaceWith("intraday_runners", "a.csv", csv(sessions(10, "1")))
         assert.deepStrictEqual(yield* shape, before)
       }
+    }))
+
+  it.effect("D31 D17 a load counts as a change of its dataset, at its own time, and one that only checks does not", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const noted = sql<{ readonly changes: number; readonly at: number }>`
+        select coalesce(sum(changes), 0)::int as changes, coalesce(extract(epoch from max(changed_at)), 0)::float8 as at
+        from dataset_versions where dataset = 'ticker_changes'
+      `
+      const [before] = yield* noted
+      const file = csv(changes(10, "A"))
+      yield* replaceWith("ticker_changes", "a.csv", file)
+      const [after] = yield* noted
+      assert.strictEqual(after?.changes, (before?.changes ?? 0) + 1)
+      assert.isAbove(after?.at ?? 0, before?.at ?? 0)
+      const path = yield* written("a.csv", file)
+      yield* load({ dataset: "ticker_changes", file: path, append: false, check: true }, yield* Ref.make(0))
+      assert.deepStrictEqual(yield* noted, [after])
     }))
 
   it.effect("D31 a load replaces rows only: who may read the table stays", () =>
