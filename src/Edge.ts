@@ -4,15 +4,16 @@
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Sent } from "./cache/Sent.ts"
 import * as Endpoints from "./catalogue/Endpoints.ts"
 import { compression, withStrongTag } from "./Compression.ts"
 import * as Cors from "./Cors.ts"
 import { bytesOf } from "./account/Prices.ts"
+import { Requests } from "./observability/Requests.ts"
 import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "./policy/Errors.ts"
 import * as Exchange from "./policy/Exchange.ts"
 import { requestId } from "./policy/Ids.ts"
 import * as Lifecycle from "./policy/Lifecycle.ts"
-import { Shortcut } from "./Shortcut.ts"
 
 type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
@@ -66,6 +67,10 @@ const pathOf = (target: string) => {
   const path = target.split("?", 1)[0] ?? target
   return isDecodable(path) ? decodeURI(path) : path
 }
+
+/** What a trace of the request is called: of all paths that lead nowhere the same. */
+export const nameOf = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
+  `${method} ${Option.match(Endpoints.at(pathOf(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`
 
 const nothingAt = (path: string) =>
   notFound(
@@ -138,10 +143,12 @@ const Surroundings = HttpRouter.middleware(
     const base = yield* BaseUrl
     const shared = yield* Cors.shared
     const compressed = yield* compression
-    const shortcut = yield* Shortcut
+    const sent = yield* Sent
+    const requests = yield* Requests
     Option.map(yield* Lifecycle.VersionLifecycle, Lifecycle.promised)
     return (served) =>
       Effect.gen(function* () {
+        const arrived = performance.now()
         const request = yield* HttpServerRequest.HttpServerRequest
         const exchange = yield* begin(request)
         const path = pathOf(request.url)
@@ -153,11 +160,15 @@ const Surroundings = HttpRouter.middleware(
         // The first to be said is the first to be done with the response.
         return yield* answered.pipe(
           HttpEffect.withPreResponseHandler((_, response) =>
-            Effect.sync(() => shortcut.remember(request, withStrongTag(response), exchange))
+            Effect.sync(() => sent.remember(request, withStrongTag(response), exchange))
           ),
           compressed,
           HttpEffect.withPreResponseHandler((_, response) =>
-            Effect.sync(() => shared(request, gathered(exchange, base, response)))
+            Effect.sync(() => {
+              const whole = shared(request, gathered(exchange, base, response))
+              requests.exchanged(request.method, whole.status, exchange, performance.now() - arrived)
+              return whole
+            })
           ),
           Effect.provideService(Exchange.Exchange, exchange),
         )

@@ -9,6 +9,7 @@ import { Home } from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
 import { BaseUrl } from "./Edge.ts"
 import * as FirstStart from "./FirstStart.ts"
+import * as Prometheus from "./observability/Prometheus.ts"
 import { documentation } from "./policy/Lifecycle.ts"
 import * as Routes from "./Server.ts"
 import { Shortcut } from "./Shortcut.ts"
@@ -95,8 +96,9 @@ const makeDoor = (server: Server) => {
   return (shortcut: Serve) => Effect.acquireRelease(open(shortcut), () => leaveToOthers)
 }
 
-/** The service on a socket of its own. */
+/** The service on a socket of its own, and what is measured of it on another. */
 export const start = Effect.fnUntraced(function* (options: ListenOptions) {
+  yield* Layer.build(Layer.fresh(Prometheus.layer))
   const server = makeServer()
   const open = makeDoor(server)
   const services = yield* Layer.build(

@@ -1,6 +1,6 @@
 /** Every layer, in one picture. */
 import { Layer } from "effect"
-import { HttpRouter } from "effect/http"
+import { HttpMiddleware, HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Gate from "./account/Gate.ts"
 import * as KeyCheck from "./account/KeyCheck.ts"
@@ -9,16 +9,18 @@ import { RateLimit } from "./account/RateLimit.ts"
 import { RecentKeys } from "./account/RecentKeys.ts"
 import { Api } from "./Api.ts"
 import { Answers } from "./cache/Answers.ts"
+import { Sent } from "./cache/Sent.ts"
 import { Versions } from "./cache/Versions.ts"
 import * as Catalogue from "./catalogue/Http.ts"
 import * as Prices from "./catalogue/Prices.ts"
 import { Database } from "./db/Database.ts"
 import * as Edge from "./Edge.ts"
+import { Requests } from "./observability/Requests.ts"
+import * as Traces from "./observability/Traces.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
 import * as Proxies from "./Proxies.ts"
 import { Shortcut } from "./Shortcut.ts"
-import * as Traces from "./Traces.ts"
 import * as Account from "./v1/account/Http.ts"
 import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
 import * as DilutionData from "./v1/dilution-data/Http.ts"
@@ -77,7 +79,7 @@ const Policies = Layer.mergeAll(
 const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer, RecentKeys.layer)
 
 /** What was answered before, and whether it still holds. */
-const Memory = Answers.layer.pipe(Layer.provideMerge(Versions.layer))
+const Memory = Layer.merge(Answers.layer, Sent.layer).pipe(Layer.provideMerge(Versions.layer))
 
 /** Everything but the socket and the `SqlClient`. */
 const Routes = HttpApiBuilder.layer(Api).pipe(
@@ -86,6 +88,7 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.merge(Edge.layer),
   Layer.merge(Proxies.layer),
   Layer.provideMerge(Shortcut.layer),
+  Layer.provide(Requests.layer),
   Layer.provide(Accounting),
   Layer.provide(Memory),
   Layer.provide(Database.layer),
@@ -100,5 +103,6 @@ export const layer = HttpRouter.serve(Routes, { disableLogger: true, disableList
       ignoreDuplicateSlashes: false,
     }),
   ),
+  Layer.provide(Layer.succeed(HttpMiddleware.SpanNameGenerator, Edge.nameOf)),
   Layer.provide(Traces.layer),
 )

@@ -1,6 +1,6 @@
 /** The command line. Results go to standard output, everything else to standard error; a command exits with 0 or 1. */
 import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Config, Console, Effect, Exit, Layer, Logger } from "effect"
+import { Cause, Config, Console, Effect, Exit, Layer, Logger, References } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../package.json" with { type: "json" }
 import * as Accounts from "./account/AccountsCommand.ts"
@@ -11,6 +11,7 @@ import * as Connection from "./db/Connection.ts"
 import * as Database from "./db/Command.ts"
 import { explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
+import * as Traces from "./observability/Traces.ts"
 import * as Samples from "./samples/Command.ts"
 import * as Serve from "./Serve.ts"
 
@@ -23,7 +24,7 @@ const Serving = Layer.effectDiscard(Effect.sync(() => {
 const serve = Command.make("serve", {}, () => Serve.serve).pipe(
   Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL names one"),
   Command.withExamples([{ command: "npm run tickerline -- serve", description: "Serve on HOST and PORT" }]),
-  Command.provide(Layer.provide(Connection.layer("tickerline"), Serving)),
+  Command.provide(Layer.merge(Layer.provide(Connection.layer("tickerline"), Serving), Traces.exporter)),
 )
 
 const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(document, null, 2))).pipe(
@@ -51,10 +52,20 @@ const tickerline = Command.make("tickerline").pipe(
   ]),
 )
 
+const levels = { error: "Error", warning: "Warn", info: "Info", debug: "Debug" } as const
+
+const LogLevel = Config.Literals(["error", "warning", "info", "debug"], "LOG_LEVEL").pipe(
+  Config.withDefault("info"),
+  Config.map((level) => levels[level]),
+)
+
 const Logs = Layer.unwrap(Effect.map(
   Config.Literals(["pretty", "json"], "LOG_FORMAT").pipe(Config.withDefault("pretty")),
   (format) => Logger.layer([format === "json" ? Logger.withConsoleError(Logger.formatJson) : Logger.consolePretty()]),
-)).pipe(Layer.merge(Layer.succeed(Logger.LogToStderr, true)))
+)).pipe(
+  Layer.merge(Layer.succeed(Logger.LogToStderr, true)),
+  Layer.merge(Layer.effect(References.MinimumLogLevel, LogLevel)),
+)
 
 tickerline.pipe(
   Command.run({ version: packageJson.version }),

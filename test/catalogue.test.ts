@@ -206,7 +206,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       const special: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
         "/v1/ticker-changes": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/historical-tickers": { "404": ["not_found"] },
-        "/health/ready": fromDatabase,
+        "/health/ready": { "503": ["database_pool_timeout"] },
       }
       for (const row of listOf(at(body, "results"))) {
         const path = String(at(row, "path"))
@@ -327,7 +327,8 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       for (const path of ["/health/live", "/health/ready"]) {
         const { body, status } = yield* ask(path, open)
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual(body, { status: "ok" })
+        const parts = { database: "ok", usage: "ok", limits: "ok", cache: "ok" }
+        assert.deepStrictEqual(body, path === "/health/live" ? { status: "ok" } : { status: "ok", parts })
       }
     }))
 
@@ -390,7 +391,9 @@ absences.forEach(({ back, go, what }) =>
           const ready = yield* ask("/health/ready", open)
           assert.strictEqual(ready.status, 503, ready.text)
           assert.strictEqual(ready.headers["retry-after"], "5")
-          assert.include(["database_pool_timeout", "data_refreshing"], at(ready.body, "error", "code"))
+          assert.strictEqual(at(ready.body, "error", "code"), "database_pool_timeout")
+          assert.strictEqual(at(ready.body, "error", "details", "parts", "database"), "away")
+          assert.strictEqual(at(ready.body, "error", "details", "parts", "usage"), "ok")
           assert.strictEqual(at(ready.body, "request_id"), ready.headers["x-request-id"])
           assert.notInclude(ready.text, name)
           assert.strictEqual((yield* ask("/health/live", open)).status, 200)

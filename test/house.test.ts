@@ -46,6 +46,7 @@ const isContractOfEndpoint = (name: string) => /^src\/(v1\/[^/]+|catalogue)\/Api
 const isAccountContract = (name: string) => /^src\/account\/(Authentication|Admission|Errors)\.ts$/.test(name)
 const isDatabase = (name: string) => name.startsWith("src/db/")
 const isCache = (name: string) => name.startsWith("src/cache/")
+const isObservability = (name: string) => name.startsWith("src/observability/")
 const isAccount = (name: string) => name.startsWith("src/account/")
 
 describe("The import scanner", () => {
@@ -108,10 +109,12 @@ describe("The house", () => {
     )
   })
 
-  it("§house db imports policy and db only, account and cache also their own", () => {
-    assert.deepStrictEqual(strangers(isDatabase, (name) => isPolicy(name) || isDatabase(name)), [])
-    assert.deepStrictEqual(strangers(isAccount, (name) => isPolicy(name) || isDatabase(name) || isAccount(name)), [])
-    assert.deepStrictEqual(strangers(isCache, (name) => isPolicy(name) || isDatabase(name) || isCache(name)), [])
+  it("§house observability imports policy; db that and observability; account and cache also db", () => {
+    const isBelow = (name: string) => isPolicy(name) || isObservability(name)
+    assert.deepStrictEqual(strangers(isObservability, isBelow), [])
+    assert.deepStrictEqual(strangers(isDatabase, (name) => isBelow(name) || isDatabase(name)), [])
+    assert.deepStrictEqual(strangers(isAccount, (name) => isBelow(name) || isDatabase(name) || isAccount(name)), [])
+    assert.deepStrictEqual(strangers(isCache, (name) => isBelow(name) || isDatabase(name) || isCache(name)), [])
   })
 
   it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {

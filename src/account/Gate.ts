@@ -65,6 +65,7 @@ export const admission = Layer.effect(
       Effect.gen(function* () {
         const account = yield* Account
         const exchange = yield* Exchange
+        exchange.account_id = account.account_id
         if (exchange.purpose === "answer") {
           yield* metering.admit
           yield* recorded(exchange, account, endpoint.path)

@@ -17,6 +17,7 @@ import {
   Schedule,
   Schema,
 } from "effect"
+import { atZero, gauge } from "../observability/Gauges.ts"
 import { DatabasePoolTimeout } from "../policy/Errors.ts"
 import { type Batch, batchOf, dropBefore, recorder, type Used } from "./Usage.ts"
 
@@ -37,22 +38,19 @@ const again = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("
 /** For how long a process that is told to stop tries to write what it still has. */
 const lastPatience = Duration.seconds(20)
 
-const rowsWaiting = Metric.gauge("tickerline_usage_rows_waiting", {
-  description: "Answered requests that are not recorded yet.",
-})
-const rowsWritten = Metric.counter("tickerline_usage_rows_written", {
+const rowsWritten = Metric.counter("tickerline_usage_rows_written_total", {
   description: "Answered requests that were recorded.",
   incremental: true,
 })
-const writesFailed = Metric.counter("tickerline_usage_writes_failed", {
+const writesFailed = Metric.counter("tickerline_usage_writes_failed_total", {
   description: "Attempts to record requests that failed and were, or will be, repeated.",
   incremental: true,
 })
-export const requestsRefused = Metric.counter("tickerline_usage_requests_refused", {
+export const requestsRefused = Metric.counter("tickerline_usage_requests_refused_total", {
   description: "Requests refused because too many answered ones wait to be recorded.",
   incremental: true,
 })
-export const rowsLost = Metric.counter("tickerline_usage_rows_lost", {
+export const rowsLost = Metric.counter("tickerline_usage_rows_lost_total", {
   description: "Answered requests that a process could not record before it ended.",
   incremental: true,
 })
@@ -76,9 +74,15 @@ export class Metering extends Context.Service<Metering, {
     Effect.gen(function* () {
       const most = yield* Most
       const write = yield* recorder
+      yield* atZero(rowsWritten, writesFailed, requestsRefused, rowsLost)
       const waiting: Array<Used> = []
       /** The first of those that wait, until they are written: sent again, they are the same rows. */
       let batch: Batch | undefined
+      yield* gauge({
+        name: "tickerline_usage_rows_waiting",
+        description: "Answered requests that are not recorded yet.",
+        read: () => waiting.length,
+      })
       const some = yield* Latch.make()
       let refusing = false
 
@@ -133,7 +137,6 @@ export class Metering extends Context.Service<Metering, {
         if (waiting.length < mostAtOnce) yield* Effect.sleep(gathering)
         yield* persist
         if (waiting.length === 0) some.closeUnsafe()
-        yield* Metric.update(rowsWaiting, waiting.length)
       })
 
       const writeAll = Effect.whileLoop({ while: () => waiting.length > 0, body: () => persist, step: () => {} })
@@ -149,7 +152,7 @@ export class Metering extends Context.Service<Metering, {
       const finish = Effect.timeoutOrElse(writeAll, { duration: lastPatience, orElse: () => lost })
       // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
       yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
-      yield* Effect.forkScoped(Effect.forever(writer))
+      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(writer), false))
       yield* Effect.forkScoped(upkeep(yield* Kept))
       return Metering.of({ admit, hasRoom, record })
     }),

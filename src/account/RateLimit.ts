@@ -1,6 +1,7 @@
 /** D18: how many requests a minute an account may send, by its tier. */
 import { type Cause, Config, Context, Duration, Effect, Layer, Metric, Option, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
+import { atZero } from "../observability/Gauges.ts"
 import type { Tier } from "../policy/Access.ts"
 import type { Account } from "./Authentication.ts"
 import { RateLimitExceeded } from "./Errors.ts"
@@ -17,7 +18,7 @@ const limits = Config.all({
 /** Longer than that a request does not wait for Redis. */
 const patience = Duration.millis(250)
 
-const alone = Metric.counter("tickerline_rate_limit_alone", {
+const alone = Metric.counter("tickerline_rate_limit_alone_total", {
   description: "Requests counted by this process alone, because Redis did not answer.",
   incremental: true,
 })
@@ -54,11 +55,14 @@ export class RateLimit extends Context.Service<RateLimit, {
   readonly perMinute: (tier: Tier) => number
   /** Counts a request, and says in headers how many are left. One that is refused is not counted. */
   readonly count: (account: typeof Account.Service) => Effect.Effect<Counted>
+  /** Redis, which should count for all instances, does not answer this one. */
+  readonly isAlone: () => boolean
 }>()("tickerline/account/RateLimit") {
   static readonly layer = Layer.effect(
     RateLimit,
     Effect.gen(function* () {
       const perMinute = yield* limits
+      yield* atZero(alone)
       const own = yield* Effect.provide(RateLimiter.make, RateLimiter.layerStoreMemory)
       const common = yield* shared
 
@@ -96,7 +100,7 @@ export class RateLimit extends Context.Service<RateLimit, {
         const wait = Option.getOrElse(waitIn(counted.failure), () => Duration.seconds(1))
         return { headers: { ...headers(limit, 0, wait), "Retry-After": seconds(wait) }, refusal: exceeded(limit) }
       })
-      return RateLimit.of({ perMinute: (tier) => perMinute[tier], count })
+      return RateLimit.of({ perMinute: (tier) => perMinute[tier], count, isAlone: () => away })
     }),
   )
 }

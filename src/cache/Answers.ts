@@ -5,12 +5,13 @@
 import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
+import { gauge } from "../observability/Gauges.ts"
 import { Exchange } from "../policy/Exchange.ts"
 import { announce, type Content } from "../policy/Paging.ts"
 import * as Revalidation from "./Revalidation.ts"
 import { Versions } from "./Versions.ts"
 
-/** What memory holds: a half by what was asked, a half by what was sent (`Shortcut.ts`). 0: nothing. */
+/** What memory holds: a half by what was asked, a half by what was sent (`Sent.ts`). 0: nothing. */
 export const CacheBytes = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
   "CACHE_MEGABYTES",
@@ -65,6 +66,12 @@ export class Answers extends Context.Service<Answers, {
     Effect.gen(function* () {
       const versions = yield* Versions
       const kept = new LRUCache<string, Answer>({ maxSize: yield* CacheBytes, sizeCalculation: sizeOf })
+      yield* gauge({
+        name: "tickerline_cache_bytes",
+        description: "What memory holds of answers: as they were asked for, and as they were sent.",
+        attributes: { part: "asked" },
+        read: () => kept.calculatedSize,
+      })
       const wasSeen = memory()
       let makers = 0
 

@@ -7,7 +7,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Metric, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlSchema } from "effect/sql"
-import { counter, gauge } from "../observability/Gauges.ts"
+import { atZero, counter, gauge } from "../observability/Gauges.ts"
 
 /** D17 allows a second from the commit to the first request that must see it. */
 const believed = Duration.toMillis(Duration.millis(900))
@@ -61,6 +61,7 @@ export class Versions extends Context.Service<Versions, {
     Versions,
     Effect.gen(function* () {
       const read = yield* reader
+      yield* atZero(unknown)
       const scope = yield* Effect.scope
       let known: ReadonlyMap<string, typeof Version.Type> = new Map()
       // Of the clock that nobody sets back.
@@ -101,7 +102,8 @@ export class Versions extends Context.Service<Versions, {
 
       const tryToLook = Effect.catch(Effect.timeout(look, patience), failed)
       yield* tryToLook
-      yield* Effect.forkScoped(Effect.forever(Effect.delay(tryToLook, every)))
+      // Of no request, and four times a second: of no use among traces.
+      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(tryToLook, every)), false))
 
       const isKnown = () => performance.now() - asOf <= believed
 

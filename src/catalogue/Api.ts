@@ -1,10 +1,10 @@
 /** What the service says of itself: open to everybody (D2), but for what a request would cost (D28). */
-import { Schema } from "effect"
+import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Admission } from "../account/Admission.ts"
 import { Authentication } from "../account/Authentication.ts"
 import { described } from "../policy/Access.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
+import { DatabasePoolTimeout, DataRefreshing, fieldsWith } from "../policy/Errors.ts"
 import { NoParameters } from "../policy/Filters.ts"
 
 export const EndpointRow = Schema.Struct({
@@ -42,6 +42,30 @@ export const EstimateQuery = Schema.StructWithRest(
 
 const Health = Schema.Struct({ status: Schema.Literal("ok") })
 
+const Parts = Schema.Struct({
+  database: Schema.Literals(["ok", "away"]).annotate({ description: "away: it does not answer in time." }),
+  usage: Schema.Literals(["ok", "full"]).annotate({
+    description: "full: so many requests wait to be recorded that others are refused.",
+  }),
+  limits: Schema.Literals(["ok", "alone"]).annotate({
+    description: "alone: Redis does not answer, so this instance counts requests for itself. It answers all the same.",
+  }),
+  cache: Schema.Literals(["ok", "idle"]).annotate({
+    description: "idle: what changed is not known just now, so all answers come from the database.",
+  }),
+}).annotate({ identifier: "Parts", description: "What the service is made of." })
+
+const Readiness = Schema.Struct({ ...Health.fields, parts: Parts })
+
+/** 503, `Retry-After: 5`: requests for data would be refused as well, and with the same code. */
+export class NotReady extends Schema.Error<NotReady>("NotReady")(
+  fieldsWith("database_pool_timeout", Schema.Struct({ parts: Parts })),
+  { httpApiStatus: 503, description: "A part without which no data can be served is not ready; `details` name it." },
+) {
+  readonly _tag = "NotReady"
+  override readonly [ErrorReporter.ignore] = true
+}
+
 export class Catalogue extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
     query: NoParameters,
@@ -68,7 +92,7 @@ export class Catalogue extends HttpApiGroup.make("catalogue").add(
   ),
   HttpApiEndpoint.get("ready", "/health/ready", {
     query: NoParameters,
-    success: Health,
-    error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described("Readiness", "The database answers too.")),
+    success: Readiness,
+    error: NotReady,
+  }).annotateMerge(described("Readiness", "Data can be served: the database answers, and usage can be recorded.")),
 ).annotate(OpenApi.Title, "Catalogue") {}

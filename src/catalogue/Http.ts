@@ -1,20 +1,18 @@
 import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
-import { SqlClient } from "effect/sql"
 import { Api } from "../Api.ts"
-import { Database } from "../db/Database.ts"
 import { documentation } from "../policy/Lifecycle.ts"
 import { endpoints } from "./Endpoints.ts"
 import { estimator } from "./Estimate.ts"
 import { document, DocumentedApi } from "./OpenApi.ts"
+import { readiness } from "./Readiness.ts"
 
 const group = HttpApiBuilder.group(
   Api,
   "catalogue",
   Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { read } = yield* Database
+    const ready = yield* readiness
     const results = endpoints.map(({ row }) => row)
     const estimate = yield* estimator
     const openapi = HttpServerResponse.jsonUnsafe(document)
@@ -24,7 +22,7 @@ const group = HttpApiBuilder.group(
       openapi: () => Effect.succeed(openapi),
       estimate: ({ query, request }) => estimate(query.endpoint, request),
       live: () => Effect.succeed({ status: "ok" } as const),
-      ready: () => Effect.as(read(sql`select 1`), { status: "ok" } as const),
+      ready: () => ready,
     })
   }),
 )

@@ -1,7 +1,8 @@
 /** §7.2, §8: how the service reads PostgreSQL. One pool, one clock on a statement, one retry on a locked table. */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
+import { Config, Context, Duration, Effect, Layer, Metric, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
+import { atZero, counter, gauge } from "../observability/Gauges.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 import { types } from "./Decimals.ts"
 import { turnstile } from "./Turnstile.ts"
@@ -49,24 +50,33 @@ const isLost = (error: unknown) => {
     (Predicate.hasProperty(why?.cause, "code") && overCodes.test(String(why.cause.code)))
 }
 
+const retried = (why: "locked" | "lost") =>
+  Metric.counter("tickerline_database_retries_total", {
+    description: "Reads that were tried again, because a table was locked or a connection was lost.",
+    attributes: { why },
+    incremental: true,
+  })
+
 interface Again {
+  readonly counted: ReturnType<typeof retried>
   readonly when: (error: unknown) => boolean
   readonly after: Duration.Duration
   readonly times: number
 }
 
 /** §7.2: after one automatic retry following a 2-second wait. */
-const whenLocked: Again = { when: isLocked, after: Duration.seconds(2), times: 1 }
+const whenLocked: Again = { counted: retried("locked"), when: isLocked, after: Duration.seconds(2), times: 1 }
 
 /** Time for the pool to notice which of its connections the server has closed; a reader does not notice it. */
-const whenLost: Again = { when: isLost, after: Duration.millis(50), times: 3 }
+const whenLost: Again = { counted: retried("lost"), when: isLost, after: Duration.millis(50), times: 3 }
 
 /** Only a try that failed needs a schedule. */
-const again = ({ after, times, when }: Again) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
+const again = ({ after, counted, times, when }: Again) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
   Effect.catchIf(query, when, () =>
     query.pipe(
       Effect.retry({ while: when, schedule: Schedule.spaced(after), times: times - 1 }),
       Effect.delay(after),
+      (retry) => Effect.andThen(Metric.update(counted, 1), retry),
     ))
 
 const refreshing = () => new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
@@ -105,7 +115,33 @@ export class Database extends Context.Service<Database, {
     Database,
     Effect.gen(function* () {
       // The pool has no limit on the wait for a connection; as many places as connections give it one.
-      const connected = turnstile(yield* PoolSize, yield* PoolWait, saturated)
+      const places = yield* PoolSize
+      yield* atZero(whenLocked.counted, whenLost.counted)
+      let refused = 0
+      const { inside, through: connected, waiting } = turnstile(places, yield* PoolWait, () => {
+        refused += 1
+        return saturated()
+      })
+      yield* gauge({
+        name: "tickerline_database_pool_connections",
+        description: "Connections that readers may use at once.",
+        read: () => places,
+      })
+      yield* gauge({
+        name: "tickerline_database_pool_connections_used",
+        description: "Connections that readers use.",
+        read: inside,
+      })
+      yield* gauge({
+        name: "tickerline_database_pool_waiting",
+        description: "Readers that wait for a connection.",
+        read: waiting,
+      })
+      yield* counter({
+        name: "tickerline_database_pool_timeouts_total",
+        description: "Readers that waited for a connection in vain.",
+        read: () => refused,
+      })
 
       const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
         connected(query).pipe(

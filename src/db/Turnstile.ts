@@ -2,8 +2,8 @@
 import { Duration, Effect } from "effect"
 
 /**
- * A function that lets effects in, `places` at once and in the order in which they came; one that waits for longer
- * than `patience` fails with `refusal`. Who leaves lets the next one in before going on, so that a connection does not
+ * `through` lets effects in, `places` at once and in the order in which they came; one that waits for longer than
+ * `patience` fails with `refusal`. Who leaves lets the next one in before going on, so that a connection does not
  * stand still while what came over it is printed. Effect's `Semaphore` would let newcomers overtake those in line.
  */
 export const turnstile = <Refusal>(places: number, patience: Duration.Duration, refusal: () => Refusal) => {
@@ -36,8 +36,9 @@ export const turnstile = <Refusal>(places: number, patience: Duration.Duration, 
     else next()
   })
 
-  return <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refusal, R> =>
+  const through = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refusal, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(restore(enter), () => Effect.onExit(restore(effect), () => leave))
     )
+  return { through, inside: () => places - free, waiting: () => line.size }
 }

@@ -1,6 +1,12 @@
-/** A key that a client put into the URL stays out of traces; those in headers are redacted by Effect itself. */
-import { Context, Effect, Layer, Tracer } from "effect"
-import { withoutKeys } from "./policy/Errors.ts"
+/**
+ * A trace of each request with its SQL, sent to the collector of `OTEL_EXPORTER_OTLP_ENDPOINT`; none without it. A key
+ * that a client put into the URL stays out of traces; those in headers are redacted by Effect itself.
+ */
+import { Config, ConfigProvider, Context, Effect, Layer, References, Tracer } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { OtlpSerialization, OtlpTracer } from "effect/observability"
+import packageJson from "../../package.json" with { type: "json" }
+import { withoutKeys } from "../policy/Errors.ts"
 
 const discreet = (span: Tracer.Span): Tracer.Span => {
   const attribute = span.attribute.bind(span)
@@ -10,10 +16,10 @@ const discreet = (span: Tracer.Span): Tracer.Span => {
   })
 }
 
-/** Without a tracer there is nothing to hide, and requests take the fast path. */
+/** Without a tracer of somebody's no spans are made: Effect would make them of each request, for nobody. */
 export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (context) => {
   const tracer = context.mapUnsafe.has(Tracer.Tracer.key) ? Context.get(context, Tracer.Tracer) : undefined
-  return tracer === undefined ? Context.empty() : Context.make(
+  return tracer === undefined ? Context.make(References.TracerEnabled, false) : Context.make(
     Tracer.Tracer,
     Tracer.make({
       span: (options) => discreet(tracer.span(options)),
@@ -21,3 +27,19 @@ export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (co
     }),
   )
 }))
+
+/** OpenTelemetry's own default, which Effect leaves out: so one variable is enough to turn it on. */
+const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ OTEL_TRACES_EXPORTER: "otlp" }))
+
+/** The tracer that sends them; the variables are OpenTelemetry's own. */
+export const exporter = Layer.unwrap(Effect.as(
+  // Looked at here as well, where a wrong one is an error of configuration like any other.
+  Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT")),
+  OtlpTracer.layerFromConfig({
+    resource: { serviceName: packageJson.name, serviceVersion: packageJson.version },
+  }),
+)).pipe(
+  Layer.provide(defaults),
+  Layer.provide(OtlpSerialization.layerJson),
+  Layer.provide(FetchHttpClient.layer),
+)

@@ -25,6 +25,10 @@ export interface Exchange {
   cached: boolean
   /** Whether what was answered would be answered again; none where that is not known of an answer (D17). */
   holds: (() => boolean) | undefined
+  /** The path of the endpoint, as declared; none where there is none, or it is not reached yet. */
+  route: string | undefined
+  /** Whose request it is, once that is known. */
+  account_id: number | undefined
   /** What had to be met to be answered. */
   endpoint: { readonly path: string; readonly required_tier: Tier } | undefined
   /** Microdollars a gigabyte (D27); 0 until it is known that the answer has a price. */
@@ -44,6 +48,8 @@ export const make = (
   bytes: undefined,
   cached: false,
   holds: undefined,
+  route: undefined,
+  account_id: undefined,
   endpoint: undefined,
   price: 0,
 })

@@ -6,7 +6,7 @@ import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effe
 import { HttpApiMiddleware, OpenApi } from "effect/http-api"
 import { Day, todayInNewYork } from "./Dates.ts"
 import { EndpointRemoved } from "./Errors.ts"
-import { addLink, setHeaders } from "./Exchange.ts"
+import { addLink, Exchange, setHeaders } from "./Exchange.ts"
 
 export interface Deprecation {
   /** The day it was announced, `YYYY-MM-DD`. */
@@ -82,12 +82,15 @@ export class Lifecycle extends HttpApiMiddleware.Service<Lifecycle>()("tickerlin
   error: EndpointRemoved,
 }) {
   static readonly layer = Layer.succeed(this, (served, { endpoint }) =>
-    Option.match(of(endpoint.annotations), {
-      onNone: () => served,
-      onSome: (life) =>
-        announce(life).pipe(
-          Effect.andThen(refuseWhenRemoved(life, endpoint.path)),
-          Effect.andThen(served),
-        ),
+    Effect.flatMap(Exchange, (exchange) => {
+      exchange.route = endpoint.path
+      return Option.match(of(endpoint.annotations), {
+        onNone: () => served,
+        onSome: (life) =>
+          announce(life).pipe(
+            Effect.andThen(refuseWhenRemoved(life, endpoint.path)),
+            Effect.andThen(served),
+          ),
+      })
     }))
 }

@@ -17,11 +17,12 @@ import { Metering } from "../../src/account/Metering.ts"
 import { RateLimit } from "../../src/account/RateLimit.ts"
 import { RecentKeys } from "../../src/account/RecentKeys.ts"
 import { client, Database } from "../../src/db/Database.ts"
+import { Sent } from "../../src/cache/Sent.ts"
 import * as Edge from "../../src/Edge.ts"
+import { Requests } from "../../src/observability/Requests.ts"
 import { includes, RequiredTier, type Tier, tiers } from "../../src/policy/Access.ts"
 import { Unexpected, Validation } from "../../src/policy/Failures.ts"
 import { Lifecycle } from "../../src/policy/Lifecycle.ts"
-import { Shortcut } from "../../src/Shortcut.ts"
 import * as Service from "../support/Service.ts"
 
 const { ask, at, TestKeys } = Service
@@ -480,7 +481,7 @@ const tiered = HttpRouter.serve(
     ),
     Layer.provide(Layer.mergeAll(KeyCheck.layer, Gate.admission, Validation.layer, Unexpected.layer, Lifecycle.layer)),
     Layer.merge(Edge.layer),
-    Layer.provide(Shortcut.layer),
+    Layer.provide(Layer.merge(Requests.layer, Sent.layer)),
     Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
     Layer.provide(Database.layer),
   ),

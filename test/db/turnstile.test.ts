@@ -21,7 +21,7 @@ const visits = Effect.fnUntraced(function* (count: number) {
 describe("Turnstile", () => {
   it.effect("§8 as many at once as there are places, the others in the order in which they came", () =>
     Effect.gen(function* () {
-      const through = turnstile(2, Duration.seconds(5), () => refusal)
+      const { through } = turnstile(2, Duration.seconds(5), () => refusal)
       const { began, end, visit } = yield* visits(5)
       const fibers = yield* Effect.all(
         [0, 1, 2, 3].map((number) => Effect.forkChild(through(visit(number)), { startImmediately: true })),
@@ -42,7 +42,7 @@ describe("Turnstile", () => {
 
   it.effect("§8 places come back from those who fail, are interrupted inside or go away while they wait", () =>
     Effect.gen(function* () {
-      const through = turnstile(1, Duration.seconds(5), () => refusal)
+      const { through } = turnstile(1, Duration.seconds(5), () => refusal)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(through(Effect.fail("no")))))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(through(Effect.die("no")))))
       const inside = yield* Effect.forkChild(through(Effect.never), { startImmediately: true })
@@ -54,7 +54,7 @@ describe("Turnstile", () => {
 
   it.live("§7.2 who waits for too long is refused, and those behind go on", () =>
     Effect.gen(function* () {
-      const through = turnstile(1, Duration.millis(50), () => refusal)
+      const { through } = turnstile(1, Duration.millis(50), () => refusal)
       const inside = yield* Effect.forkChild(through(Effect.never), { startImmediately: true })
       assert.strictEqual(yield* Effect.flip(through(Effect.void)), refusal)
       yield* Fiber.interrupt(inside)

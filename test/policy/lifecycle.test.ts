@@ -11,11 +11,12 @@ import { Metering } from "../../src/account/Metering.ts"
 import { RateLimit } from "../../src/account/RateLimit.ts"
 import { RecentKeys } from "../../src/account/RecentKeys.ts"
 import { client, Database } from "../../src/db/Database.ts"
+import { Sent } from "../../src/cache/Sent.ts"
 import * as Edge from "../../src/Edge.ts"
+import { Requests } from "../../src/observability/Requests.ts"
 import { NotFound } from "../../src/policy/Errors.ts"
 import { Unexpected, Validation } from "../../src/policy/Failures.ts"
 import { deprecated, type Deprecation, Lifecycle, VersionLifecycle } from "../../src/policy/Lifecycle.ts"
-import { Shortcut } from "../../src/Shortcut.ts"
 import * as Service from "../support/Service.ts"
 
 const { ask, at, insert } = Service
@@ -113,7 +114,7 @@ const routes = HttpApiBuilder.layer(Small).pipe(
   Layer.provide(handlers),
   Layer.provide(Layer.mergeAll(KeyCheck.layer, Validation.layer, Unexpected.layer, Lifecycle.layer)),
   Layer.merge(Edge.layer),
-  Layer.provide(Shortcut.layer),
+  Layer.provide(Layer.merge(Requests.layer, Sent.layer)),
   Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
   Layer.provide(Database.layer),
 )

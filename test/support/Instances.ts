@@ -67,10 +67,11 @@ const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGA
 export const instance = Effect.fnUntraced(function* (
   values: Readonly<Record<string, string>> = {},
   at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
+  watched: Layer.Layer<never> = Logger.layer([]),
 ) {
   const services = yield* Serve.start({ host: "127.0.0.1", ...at }).pipe(
     Effect.provide(Layer.mergeAll(
-      Logger.layer([]),
+      watched,
       ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true }).pipe(
         Layer.provideMerge(settings),
         Layer.provideMerge(Service.generous),

@@ -1,0 +1,134 @@
+/** README, "Watching it": what Prometheus reads, and that dashboard and alerts speak of nothing else. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Metric, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { readFileSync } from "node:fs"
+import { createServer } from "node:net"
+import * as Instances from "../support/Instances.ts"
+import * as Service from "../support/Service.ts"
+
+const { instance, wire } = Instances
+
+/** A port that nobody uses. */
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+/** An instance that is measured by itself, and what it says of itself: each line's value by its name and labels. */
+const measured = Effect.gen(function* () {
+  const metrics = yield* freePort
+  const port = yield* instance({ METRICS_PORT: String(metrics) }).pipe(
+    Effect.provideService(Metric.MetricRegistry, new Map()),
+  )
+  const scrape = Effect.map(wire(metrics, "/metrics", ""), ({ headers, status, text }) => {
+    assert.strictEqual(status, 200)
+    assert.match(headers["content-type"] ?? "", /^text\/plain; version=0\.0\.4/)
+    const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"))
+    return new Map(lines.map((line) => {
+      const at = line.lastIndexOf(" ")
+      return [line.slice(0, at), Number(line.slice(at + 1))]
+    }))
+  })
+  return { port, metrics, scrape }
+})
+
+/** What is measured of the endpoint's answers with this status. */
+const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
+  found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
+
+layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
+  it.effect("README, Watching it: each answer counts once, by endpoint, status and whether it was in memory", () =>
+    Effect.gen(function* () {
+      const { port, scrape } = yield* measured
+      const { basic } = yield* Service.TestKeys
+      const get = (path: string, key = basic) => wire(port, path, key)
+      for (let round = 0; round < 5; round++) yield* get("/v1/news?limit=1")
+      yield* get("/v1/news?limit=0")
+      yield* get("/v1/news", "wrong")
+      yield* get("/v1/nothing/at/all")
+      yield* get(`/v1/${"x".repeat(50)}`)
+      const found = yield* scrape
+      assert.strictEqual(counted(found, "/v1/news", 200, true) + counted(found, "/v1/news", 200, false), 5)
+      assert.isAbove(counted(found, "/v1/news", 200, true), 0)
+      assert.strictEqual(counted(found, "/v1/news", 422, false), 1)
+      assert.strictEqual(counted(found, "/v1/news", 401, false), 1)
+      assert.strictEqual(counted(found, "other", 404, false), 2)
+      assert.strictEqual(found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`), 7)
+      assert.strictEqual(
+        found.get(`tickerline_http_request_duration_seconds_bucket{endpoint="/v1/news",le="+Inf"}`),
+        7,
+      )
+    }))
+
+  it.effect("README, Watching it: an estimate counts as itself, and not as the request that it is about", () =>
+    Effect.gen(function* () {
+      const { port, scrape } = yield* measured
+      const { basic } = yield* Service.TestKeys
+      yield* wire(port, "/estimate?endpoint=/v1/news", basic)
+      const found = yield* scrape
+      assert.strictEqual(counted(found, "/estimate", 200, false), 1)
+      assert.isUndefined(found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`))
+    }))
+
+  it.effect("README, Watching it: a committed change of a dataset shows within a second, with its time", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { scrape } = yield* measured
+      const changes = Effect.map(scrape, (found) => found.get(`tickerline_dataset_changes_total{dataset="screener"}`))
+      const before = (yield* changes) ?? 0
+      yield* sql`delete from screener`
+      yield* Effect.repeat(changes, { until: (now) => now === before + 1, schedule: Schedule.spaced("50 millis") })
+        .pipe(Effect.timeout("5 seconds"))
+      const at = (yield* scrape).get(`tickerline_dataset_changed_timestamp_seconds{dataset="screener"}`) ?? 0
+      assert.approximately(at, Date.now() / 1000, 60)
+    }))
+
+  it.effect("README, Watching it: readers who wait for a connection are seen, and those who waited in vain", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const metrics = yield* freePort
+      const settings = { METRICS_PORT: String(metrics), DATABASE_POOL_SIZE: "1", DATABASE_POOL_TIMEOUT: "300 millis" }
+      const port = yield* instance(settings).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+      const { basic } = yield* Service.TestKeys
+      yield* wire(port, "/v1/news?limit=2", basic)
+      const statuses = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`lock table screener`
+          const asked = [1, 2].map((limit) => wire(port, `/v1/screener?limit=${limit}`, basic))
+          return yield* Effect.forEach(asked, (answer) => Effect.map(answer, ({ status }) => status), {
+            concurrency: 2,
+          })
+        }).pipe(Effect.timeout("20 seconds")),
+      )
+      assert.deepStrictEqual(statuses, [503, 503])
+      const { text } = yield* wire(metrics, "/metrics", "")
+      assert.match(text, /^tickerline_database_pool_connections 1$/m)
+      assert.match(text, /^tickerline_database_pool_timeouts_total [1-9]/m)
+      assert.match(text, /^tickerline_database_pool_connections_used 0$/m)
+    }))
+
+  it.effect("README, Watching it: clients cannot reach them, and nobody can unless a port is named", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* Service.TestKeys
+      const { metrics, port } = yield* measured
+      assert.strictEqual((yield* wire(port, "/metrics", basic)).status, 404)
+      assert.strictEqual((yield* wire(metrics, "/v1/news", basic)).status, 404)
+    }))
+
+  const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "README.md"]
+  it.effect.each(files)("README, Watching it: %s names measures that there are", (file) =>
+    Effect.gen(function* () {
+      const { basic } = yield* Service.TestKeys
+      const { port, scrape } = yield* measured
+      yield* wire(port, "/v1/news", basic)
+      const text = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8")
+      const named = new Set(text.match(/\b(?:tickerline|process|nodejs)_(?!service\b)[a-z0-9_]+\b/g))
+      const lines = Array.from((yield* scrape).keys(), (line) => line.replace(/\{.*/, ""))
+      const known = new Set(lines.flatMap((name) => [name, name.replace(/_(bucket|sum|count)$/, "")]))
+      assert.isAbove(named.size, 3)
+      assert.deepStrictEqual(Array.from(named).filter((name) => !known.has(name)), [])
+    }))
+})
