@@ -1,0 +1,90 @@
+/** RELIABILITY.md: the network between the service and PostgreSQL stalls and breaks, while clients ask all the time. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
+import { client } from "../../src/db/Database.ts"
+import * as FirstStart from "../../src/FirstStart.ts"
+import { instance } from "../support/Instances.ts"
+import * as Ledger from "../support/Ledger.ts"
+import { proxy } from "../support/Proxy.ts"
+import * as Service from "../support/Service.ts"
+import * as Steady from "../support/Steady.ts"
+import { told } from "../support/Told.ts"
+
+/** The way to a database that is filled. */
+class Way extends Context.Service<Way, Effect.Success<ReturnType<typeof proxy>> & { readonly url: string }>()(
+  "test/faults/Way",
+) {
+  static readonly layer = Layer.effect(
+    Way,
+    Effect.gen(function* () {
+      const url = new URL(Redacted.value(yield* Service.ownDatabase))
+      const way = yield* proxy(Number(url.port))
+      url.port = String(way.port)
+      return Way.of({ ...way, url: url.href })
+    }),
+  )
+}
+
+const samples = Effect.flatMap(
+  FileSystem.FileSystem,
+  (fs) => Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSamples),
+)
+
+const database = Layer.effectDiscard(samples).pipe(
+  Layer.provide(Logger.layer([])),
+  Layer.provideMerge(Service.TestKeys.layer),
+  Layer.provideMerge(
+    Layer.unwrap(Effect.map(Way, ({ url }) => client({ url: Redacted.make(url), applicationName: "tickerline-test" }))),
+  ),
+  Layer.provideMerge(Way.layer),
+  Layer.provideMerge(NodeCrypto.layer),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+const atWork = Effect.gen(function* () {
+  const { key } = yield* Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const port = yield* instance({ CACHE_MEGABYTES: "16" })
+  return yield* Steady.clients({ port, key })
+})
+
+const more = (good: () => number, by: number) => {
+  const before = good()
+  return Effect.repeat(Effect.sync(good), {
+    until: (now) => now >= before + by,
+    schedule: Schedule.spaced("20 millis"),
+  })
+    .pipe(Effect.timeout("20 seconds"))
+}
+
+layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The network", (it) => {
+  it.effect("RELIABILITY stalled for three seconds: requests wait, none is lost, none is answered from old memory", () =>
+    Effect.gen(function* () {
+      const way = yield* Way
+      const { good, seen, stop } = yield* atWork
+      yield* more(good, 100)
+      yield* way.stall
+      // What is kept is believed for less than a second; then all wait.
+      yield* Effect.sleep("1500 millis")
+      const waiting = seen().requests
+      yield* Effect.sleep("1500 millis")
+      assert.isAtMost(seen().requests - waiting, 8)
+      yield* way.resume
+      yield* more(good, 100)
+      const all = yield* stop
+      assert.isAbove(all.slowest, 1_500)
+      yield* told("Network to PostgreSQL stalled for 3 s", all)
+    }))
+
+  it.effect("RELIABILITY every connection reset at once, again and again: clients notice by 503s at most", () =>
+    Effect.gen(function* () {
+      const way = yield* Way
+      const { good, stop } = yield* atWork
+      for (let round = 0; round < 5; round++) {
+        yield* more(good, 50)
+        yield* way.cut
+      }
+      yield* more(good, 50)
+      yield* told("All connections to PostgreSQL reset, five times", yield* stop)
+    }))
+})

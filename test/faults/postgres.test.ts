@@ -1,0 +1,102 @@
+/** RELIABILITY.md: PostgreSQL dies, is restarted, and loses its connections, while clients ask all the time. */
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { instance } from "../support/Instances.ts"
+import * as Ledger from "../support/Ledger.ts"
+import { filled, OwnServer } from "../support/OwnServer.ts"
+import * as Service from "../support/Service.ts"
+import * as Steady from "../support/Steady.ts"
+import { told } from "../support/Told.ts"
+
+const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+
+/** A service with clients at work; without memory every answer comes from the database. */
+const atWork = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
+  const { key, ...ids } = yield* Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const port = yield* instance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
+  const steady = yield* Steady.clients({ port, key })
+  return { ...ids, ...steady, port }
+})
+
+/** Waits until clients are answered again: as many more as there are clients, so that none is left behind. */
+const answeredAgain = (good: () => number) => {
+  const before = good()
+  return Effect.repeat(Effect.sync(good), {
+    until: (now) => now >= before + 50,
+    schedule: Schedule.spaced("20 millis"),
+  }).pipe(Effect.timeout("15 seconds"))
+}
+
+/** What clients were answered with 200, 404 and 409 is recorded, each once, and nothing else with these. */
+const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: Steady.Seen) {
+  const sql = yield* SqlClient.SqlClient
+  const good = Object.entries(seen.answers).filter(([name]) => !name.startsWith("503"))
+  const expected = good.reduce((sum, [, count]) => sum + count, 0) + Steady.paths.length
+  const counted = Effect.map(
+    sql<{ readonly rows: number }>`
+      select count(*)::int as rows from usage where account_id = ${account_id} and status_code <> 503
+    `,
+    ([row]) => row?.rows ?? 0,
+  )
+  yield* Ledger.until(counted, (rows) => rows >= expected)
+  assert.strictEqual(yield* counted, expected)
+})
+
+layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreSQL", (it) => {
+  it.effect("RELIABILITY killed with kill -9 and started again: 503s meanwhile, nothing wrong, nothing unrecorded", () =>
+    Effect.gen(function* () {
+      const server = yield* OwnServer
+      const { account_id, good, stop } = yield* atWork("with memory")
+      yield* answeredAgain(good)
+      yield* server.end("SIGKILL")
+      yield* Effect.sleep("1500 millis")
+      yield* server.start
+      yield* answeredAgain(good)
+      const seen = yield* stop
+      assert.isAbove(seen.answers["503 database_pool_timeout"] ?? 0, 0)
+      yield* recordedExactly(account_id, seen)
+      yield* told("PostgreSQL killed with kill -9, started again after 1.5 s", seen)
+    }))
+
+  it.effect("RELIABILITY restarted again and again: clients notice by 503s at most, and none is charged twice", () =>
+    Effect.gen(function* () {
+      const server = yield* OwnServer
+      const { account_id, good, stop } = yield* atWork("without memory")
+      for (let round = 0; round < 4; round++) {
+        yield* answeredAgain(good)
+        yield* server.end("SIGINT")
+        yield* server.start
+      }
+      yield* answeredAgain(good)
+      const seen = yield* stop
+      yield* recordedExactly(account_id, seen)
+      yield* told("PostgreSQL restarted four times in a row", seen)
+    }))
+
+  it.effect("RELIABILITY connections cut one by one: no client notices", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, good, stop } = yield* atWork("without memory")
+      yield* answeredAgain(good)
+      yield* Effect.repeat(
+        Effect.andThen(
+          Effect.retry(
+            sql`
+              select pg_terminate_backend(pid) from pg_stat_activity
+              where application_name = 'tickerline-test' and pid <> pg_backend_pid() order by random() limit 1
+            `,
+            { times: 5 },
+          ),
+          Effect.sleep("50 millis"),
+        ),
+        { times: 40 },
+      )
+      yield* answeredAgain(good)
+      const seen = yield* stop
+      assert.deepStrictEqual(Object.keys(seen.answers).filter((name) => name.startsWith("5")), [])
+      yield* recordedExactly(account_id, seen)
+      yield* told("40 connections cut, one every 50 ms", seen)
+    }))
+})

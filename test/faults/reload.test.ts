@@ -1,0 +1,117 @@
+/** RELIABILITY.md: another program replaces a table the hard way, and `load` the soft one, while clients ask. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Ref, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { load } from "../../src/load/Load.ts"
+import * as Instances from "../support/Instances.ts"
+import * as Ledger from "../support/Ledger.ts"
+import * as Steady from "../support/Steady.ts"
+import { told } from "../support/Told.ts"
+
+/** Rows of ticker_changes in which every lineage is one step, from a generation that its symbols tell. */
+const generation = Effect.fnUntraced(function* (of: string, count: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into ticker_changes (old_ticker, new_ticker, effective_date, status)
+    select 'T' || n, ${of} || n, '2025-01-02', 'confirmed' from generate_series(1, ${count}::int) as n
+  `
+})
+
+const asked = Array.from({ length: 50 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
+
+const atWork = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, CACHE_MEGABYTES = "16") {
+  const { key } = yield* Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const port = yield* Instances.instance({ CACHE_MEGABYTES })
+  const told: Array<string> = []
+  const isRight = ({ status, text }: { readonly status: number; readonly text: string }) => {
+    const found = status === 200 ? generations.find((of) => text.includes(`"new_ticker":"${of}`)) : undefined
+    if (found !== undefined) told.push(found)
+    return found !== undefined
+  }
+  const steady = yield* Steady.clients({ port, key, paths: asked, isRight, clients: 4 })
+  return { ...steady, generations: told }
+})
+
+/** Waits for so many further answers of a generation. */
+const answersOf = Effect.fnUntraced(function* (told: ReadonlyArray<string>, of: string, by: number) {
+  const from = told.length
+  const further = Effect.sync(() => told.slice(from).filter((name) => name === of).length)
+  yield* Effect.repeat(further, { until: (count) => count >= by, schedule: Schedule.spaced("20 millis") }).pipe(
+    Effect.timeout("20 seconds"),
+  )
+})
+
+layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })("A table replaced", (it) => {
+  it.effect("RELIABILITY §7.2 D17 truncated and filled behind a lock of six seconds: old answers, or 503, then new ones", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`truncate ticker_changes`
+      yield* generation("A", 100)
+      const kept = yield* atWork(["A", "B"])
+      const fresh = yield* atWork(["A", "B"], "0")
+      yield* answersOf(kept.generations, "A", 500)
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`truncate ticker_changes`
+        yield* generation("B", 100)
+        yield* Effect.sleep("5 seconds")
+        yield* answersOf(kept.generations, "A", 100)
+        yield* Effect.sleep("1 second")
+        assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")
+      }))
+      yield* Effect.sleep("1 second")
+      const settled = kept.generations.length
+      yield* answersOf(kept.generations, "B", 200)
+      yield* answersOf(fresh.generations, "B", 50)
+      assert.notInclude(kept.generations.slice(settled), "A", "a second after the commit nothing is old")
+      const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
+      assert.deepStrictEqual(Object.keys(fromMemory.answers), ["200"])
+      assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
+      // Two seconds for the lock, two of patience, two for the lock again.
+      assert.isBelow(Math.max(fromMemory.slowest, fromDatabase.slowest), 8_000)
+      yield* told("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
+      yield* told("The same, answers not in memory", fromDatabase)
+    }))
+
+  it.effect("RELIABILITY §8 locks of a second, one after the other: clients notice by the time it takes, nothing else", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`truncate ticker_changes`
+      yield* generation("A", 100)
+      const { generations, stop } = yield* atWork(["A"], "0")
+      for (let round = 0; round < 3; round++) {
+        yield* sql.withTransaction(Effect.gen(function* () {
+          yield* sql`lock table ticker_changes`
+          yield* Effect.sleep("1 second")
+        }))
+        yield* answersOf(generations, "A", 50)
+      }
+      const all = yield* stop
+      assert.deepStrictEqual(Object.keys(all.answers), ["200"])
+      yield* told("A table locked for 1 s, three times", all)
+    }))
+
+  it.effect("RELIABILITY D31 replaced by load, again and again: no error, no old row after the new ones", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
+      yield* sql`truncate ticker_changes`
+      yield* generation("A", 100)
+      const { generations, stop } = yield* atWork(["A", "B", "C"])
+      for (const  of of["B", "C"]) {
+        const lines = Array.from({ length: 20_000 }, (_, at) => `T${at + 1},${of}${at + 1},2025-01-02,confirmed`)
+        yield* fs.writeFileString(
+          `${folder}/${of}.csv`,
+          `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`,
+        )
+        yield* load({ dataset: "ticker_changes", file: `${folder}/${of}.csv`, append: false }, yield* Ref.make(0))
+        yield* Effect.sleep("1 second")
+        const settled = generations.length
+        yield* answersOf(generations, of, 100)
+        assert.deepStrictEqual(new Set(generations.slice(settled)), new Set([of]))
+      }
+      const all = yield* stop
+      assert.deepStrictEqual(Object.keys(all.answers), ["200"])
+      yield* told("A table replaced by load, twice, 20,000 rows", all)
+    }))
+})
