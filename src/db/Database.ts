@@ -4,6 +4,7 @@ import { Config, Context, Duration, Effect, Layer, Metric, Predicate, Redacted, 
 import { SqlError } from "effect/sql"
 import { atZero, counter, gauge } from "../observability/Gauges.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
+import { Exchange } from "../policy/Exchange.ts"
 import { types } from "./Decimals.ts"
 import { turnstile } from "./Turnstile.ts"
 
@@ -144,7 +145,7 @@ export class Database extends Context.Service<Database, {
       })
 
       const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
-        connected(query).pipe(
+        Effect.flatMap(Exchange, ({ route = "" }) => connected(route)(query)).pipe(
           again(whenLost),
           Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
           again(whenLocked),

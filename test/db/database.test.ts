@@ -214,7 +214,7 @@ layer(
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "DataRefreshing")
     }))
 
-  it.effect("§7.2 ten connections, then a wait of at most five seconds", () =>
+  it.effect("§7.2 ten connections, eight of them for one endpoint, then a wait of at most five seconds", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       const end = yield* Deferred.make<void>()

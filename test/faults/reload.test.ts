@@ -90,6 +90,27 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
       yield* told("A table locked for 1 s, three times", all)
     }))
 
+  it.effect("RELIABILITY many clients of a locked table leave connections to those of others", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`truncate ticker_changes`
+      yield* generation("A", 100)
+      const { key } = yield* Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" })
+      const port = yield* Instances.instance({ CACHE_MEGABYTES: "0" })
+      const others = Array.from({ length: 20 }, (_, at) => `/v1/news?limit=${at + 1}`)
+      const stuck = yield* Steady.clients({ port, key, paths: asked, clients: 40 })
+      const free = yield* Steady.clients({ port, key, paths: others, clients: 4 })
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`lock table ticker_changes`
+        yield* Effect.sleep("7 seconds")
+      }))
+      const [waited, went] = [yield* stuck.stop, yield* free.stop]
+      assert.deepStrictEqual(Object.keys(went.answers), ["200"])
+      assert.isBelow(went.slowest, 2_000)
+      yield* told("A table locked for 7 s under 40 clients of it", waited)
+      yield* told("Meanwhile 4 clients of another table", went)
+    }))
+
   it.effect("RELIABILITY D31 replaced by load, again and again: no error, no old row after the new ones", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
