@@ -37,11 +37,14 @@ const inOneLine = (error: unknown) => {
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
+/** A transaction whose server went away cannot be rolled back either, which Effect takes for a defect. */
+const isLost = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "ConnectionError"
+
 export const explain = (cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
   // The command line says itself what is wrong with its arguments.
   if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return Effect.void
-  const line = Cause.hasDies(cause) ? undefined : inOneLine(error)
+  const line = Cause.hasDies(cause) && !isLost(error) ? undefined : inOneLine(error)
   return Console.error(line === undefined ? Cause.pretty(cause) : `tickerline: ${line}`)
 }
 

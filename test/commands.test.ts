@@ -4,69 +4,13 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Context, Data, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { type ChildProcess, spawn } from "node:child_process"
 import { createHash } from "node:crypto"
-import { createServer } from "node:net"
-import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
 import { client } from "../src/db/Database.ts"
+import { end, type Ended, type Environment, freePort, run, type Running, start } from "./support/Processes.ts"
 import * as Service from "./support/Service.ts"
 
 const { ask, at } = Service
-const root = fileURLToPath(new URL("..", import.meta.url))
-
-type Environment = Readonly<Record<string, string>>
-
-interface Ended {
-  /** `null`: it did not end by itself. */
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
-
-interface Running {
-  readonly child: ChildProcess
-  readonly said: { out: string; err: string }
-  readonly ended: Promise<Ended>
-}
-
-/** What Node compiled for one start is there for the next; it starts in two thirds of the time. */
-const compiled = fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url))
-
-const launch = (args: ReadonlyArray<string>, environment: Environment): Running => {
-  const child = spawn(process.execPath, ["src/main.ts", ...args], {
-    cwd: root,
-    // Nothing of the environment of the tests decides what the command does.
-    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], NODE_COMPILE_CACHE: compiled, ...environment },
-    stdio: ["ignore", "pipe", "pipe"],
-  })
-  const said = { out: "", err: "" }
-  child.stdout.on("data", (chunk) => said.out += String(chunk))
-  child.stderr.on("data", (chunk) => said.err += String(chunk))
-  const { promise, resolve } = Promise.withResolvers<Ended>()
-  child.once("close", (code) => resolve({ code, ...said }))
-  return { child, said, ended: promise }
-}
-
-/** The real command, as a process of its own; it never outlives the test. */
-const start = (args: ReadonlyArray<string>, environment: Environment) =>
-  Effect.acquireRelease(
-    Effect.sync(() => launch(args, environment)),
-    ({ child, ended }) => Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => ended)),
-  )
-
-/** To its end; one that does not end within ninety seconds is killed and has no code. */
-const run = (args: ReadonlyArray<string>, environment: Environment) =>
-  Effect.scoped(
-    Effect.flatMap(start(args, environment), ({ ended, said }) =>
-      Effect.timeoutOrElse(Effect.promise(() => ended), {
-        duration: "90 seconds",
-        orElse: () => Effect.succeed<Ended>({ code: null, ...said }),
-      })),
-  )
-
-const end = ({ child, ended }: Running, signal: NodeJS.Signals) =>
-  Effect.andThen(Effect.sync(() => child.kill(signal)), Effect.promise(() => ended))
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
@@ -217,15 +161,6 @@ const written = Effect.fnUntraced(function* (name: string, content: string) {
   const path = `${yield* folder}/${name}`
   yield* fs.writeFileString(path, content)
   return path
-})
-
-/** Nothing listens there, and nothing is told so by accident. */
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
 })
 
 const changesFile = "old_ticker,new_ticker,effective_date,status\nAAA,BBB,2025-01-02,confirmed\n"

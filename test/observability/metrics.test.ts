@@ -3,19 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import { createServer } from "node:net"
 import * as Instances from "../support/Instances.ts"
+import { freePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const { instance, wire } = Instances
-
-/** A port that nobody uses. */
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
 
 /** An instance that is measured by itself, and what it says of itself: each line's value by its name and labels. */
 const measured = Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Clients that ask all the time, while a test lets things go wrong; and what they saw. */
 import { assert } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Data, Effect, Fiber } from "effect"
 import { Agent, request } from "node:http"
 
 interface Answer {
@@ -23,22 +23,25 @@ type Truth = ReadonlyMap<string, { readonly status: number; readonly text: strin
 /** Longer than that no request takes, whatever happens: a lock, a retry, another lock; a silent server (§7.2, §8). */
 const longest = 45_000
 
+/** Whether a part of an answer had come. */
+class Failed extends Data.TaggedError("Failed")<{ readonly answered: boolean; readonly message: string }> {}
+
 const idOf = /"request_id":"[^"]*"/
 
 const get = (agent: Agent, port: number, path: string, key: string) =>
-  Effect.callback<Answer, Error>((resume) => {
+  Effect.callback<Answer, Failed>((resume) => {
     const options = { agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key }, timeout: longest }
     const outgoing = request(options, (response) => {
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk))
-      response.on("error", (error) => resume(Effect.fail(error)))
+      response.on("error", (error) => resume(Effect.fail(new Failed({ answered: true, message: error.message }))))
       response.on("end", () => {
         const text = Buffer.concat(chunks).toString("utf8").replace(idOf, "")
         resume(Effect.succeed({ status: response.statusCode ?? 0, headers: response.headers, text }))
       })
     })
     outgoing.on("timeout", () => outgoing.destroy(new Error("no answer in time")))
-    outgoing.on("error", (error) => resume(Effect.fail(error)))
+    outgoing.on("error", (error) => resume(Effect.fail(new Failed({ answered: false, message: error.message }))))
     outgoing.end()
     return Effect.sync(() => outgoing.destroy())
   })
@@ -71,13 +74,15 @@ export interface Wanted {
   readonly key: string
   readonly clients?: number
   readonly paths?: ReadonlyArray<string>
+  /** Whether the service is on its way out, so that connections may be refused, or closed before an answer began. */
+  readonly mayRefuse?: () => boolean
   /** Whether an answer that is no 503 is right; left out: it is what it was before. */
   readonly isRight?: (answer: Answer) => boolean
 }
 
 /** Clients at work; `stop` ends them after their last request, and says what they saw. Fails where any saw wrong. */
 export const clients = Effect.fnUntraced(function* (
-  { clients: count = 8, isRight, key, paths: asked = paths, port }: Wanted,
+  { clients: count = 8, isRight, key, mayRefuse = () => false, paths: asked = paths, port }: Wanted,
 ) {
   const agent = new Agent({ keepAlive: true, maxSockets: count })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
@@ -106,7 +111,11 @@ export const clients = Effect.fnUntraced(function* (
     const answer = yield* Effect.result(get(agent, port, path, key))
     requests += 1
     slowest = Math.max(slowest, performance.now() - began)
-    if (answer._tag === "Failure") return void wrong.push(`${path}: ${answer.failure.message}`)
+    if (answer._tag === "Failure") {
+      const { answered, message } = answer.failure
+      if (answered || !mayRefuse()) return void wrong.push(`${path}: ${message}`)
+      return void answers.set("no answer", (answers.get("no answer") ?? 0) + 1)
+    }
     const name = nameOf(answer.success)
     answers.set(name, (answers.get(name) ?? 0) + 1)
     if (!isGood(path, answer.success)) wrong.push(`${path}: ${name} ${answer.success.text.slice(0, 300)}`)

@@ -1,0 +1,177 @@
+/** RELIABILITY.md: the service's own process is told to stop, killed, or set up in an odd place, while clients ask. */
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { wire } from "../support/Instances.ts"
+import * as Ledger from "../support/Ledger.ts"
+import { filled, OwnServer } from "../support/OwnServer.ts"
+import { end, type Environment, freePort, start } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+import * as Steady from "../support/Steady.ts"
+import { told } from "../support/Told.ts"
+
+const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+
+/** The service as a process, ready to serve. */
+const serving = Effect.fnUntraced(function* (more: Environment = {}) {
+  const { url } = yield* OwnServer
+  const port = yield* freePort
+  const running = yield* start(["serve"], {
+    DATABASE_URL: url,
+    PORT: String(port),
+    RATE_LIMIT_ULTIMATE: "1000000",
+    ...more,
+  })
+  yield* Effect.retry(
+    Effect.flatMap(
+      wire(port, "/health/ready", ""),
+      ({ status }) => status === 200 ? Effect.void : Effect.fail("not yet"),
+    ),
+    { schedule: Schedule.spaced("50 millis"), times: 400 },
+  )
+  return { ...running, running, port }
+})
+
+const customer = Effect.suspend(() => Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" }))
+
+const charged = Effect.fnUntraced(function* (account_id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<
+    { readonly rows: number; readonly summed: number; readonly cost: number; readonly sums: number }
+  >`
+    select count(*)::int as rows, coalesce(sum(cost_microdollars), 0)::float8 as cost,
+      (select coalesce(sum(requests), 0)::int from usage_daily where account_id = ${account_id}) as summed,
+      (select coalesce(sum(cost_microdollars), 0)::float8 from usage_daily where account_id = ${account_id}) as sums
+    from usage where account_id = ${account_id}
+  `
+  assert.strictEqual(row?.rows, row?.summed)
+  assert.strictEqual(row?.cost, row?.sums)
+  return row?.rows ?? 0
+})
+
+const more = (good: () => number, by: number) => {
+  const before = good()
+  return Effect.repeat(Effect.sync(good), {
+    until: (now) => now >= before + by,
+    schedule: Schedule.spaced("20 millis"),
+  })
+    .pipe(Effect.timeout("20 seconds"))
+}
+
+layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The process", (it) => {
+  it.effect("RELIABILITY SIGTERM under load: what was begun is answered whole, all of it is recorded, and it exits with 0", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer
+      const { port, running } = yield* serving()
+      let stopping = false
+      const { good, stop } = yield* Steady.clients({ port, key, mayRefuse: () => stopping })
+      yield* more(good, 300)
+      stopping = true
+      const ended = yield* Effect.timeout(end(running, "SIGTERM"), "30 seconds")
+      assert.strictEqual(ended.code, 0, ended.err)
+      const seen = yield* stop
+      const { "no answer": refused = 0, ...answered } = seen.answers
+      assert.isAbove(refused, 0)
+      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) + Steady.paths.length
+      assert.strictEqual(yield* charged(account_id), expected)
+      assert.notMatch(ended.err, /ERROR|could not be recorded/)
+      const { "no answer": _, ...answers } = seen.answers
+      yield* told("SIGTERM under load", { ...seen, answers })
+    }))
+
+  it.effect("RELIABILITY SIGKILL under load: the next start needs no hand, and no request is recorded twice", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer
+      const first = yield* serving()
+      let gone = false
+      const { good, stop } = yield* Steady.clients({ port: first.port, key, mayRefuse: () => gone })
+      yield* more(good, 300)
+      gone = true
+      yield* end(first.running, "SIGKILL")
+      // A request that was under way may have been cut in the middle; nothing else may have gone wrong.
+      const seen = yield* Effect.exit(stop)
+      const { port } = yield* serving()
+      const { status } = yield* wire(port, "/v1/news?limit=1", key)
+      assert.strictEqual(status, 200)
+      const rows = yield* charged(account_id)
+      assert.isAbove(rows, 0)
+      if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + Steady.paths.length + 1)
+    }))
+
+  it.effect("RELIABILITY §2 D19 the zone of the machine is nothing to any answer", () =>
+    Effect.gen(function* () {
+      const { key } = yield* customer
+      const zones = ["UTC", "Asia/Tokyo", "America/Los_Angeles"]
+      const answers = yield* Effect.forEach(zones, (TZ) =>
+        Effect.scoped(Effect.gen(function* () {
+          const { port } = yield* serving({ TZ })
+          const asked = [...Steady.paths, "/v1/premarket-stats?limit=5", "/v1/pump-and-dump-tracker?limit=5"]
+          return yield* Effect.forEach(
+            asked,
+            (path) => Effect.map(wire(port, path, key), ({ text }) => text.replace(/"request_id":"[^"]*"/, "")),
+          )
+        })))
+      assert.deepStrictEqual(answers[1], answers[0])
+      assert.deepStrictEqual(answers[2], answers[0])
+    }))
+
+  it.effect("RELIABILITY a database that takes no writes: reads go on, usage waits and is recorded afterwards", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key } = yield* customer
+      const { port } = yield* serving()
+      yield* wire(port, "/v1/news?limit=1", key)
+      yield* Ledger.written(account_id, 1)
+      yield* sql`alter database postgres set default_transaction_read_only = on`
+      const cut = sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'tickerline' and pid <> pg_backend_pid()
+      `
+      yield* cut
+      for (let limit = 2; limit <= 11; limit++) {
+        assert.strictEqual((yield* wire(port, `/v1/news?limit=${limit}`, key)).status, 200)
+      }
+      assert.strictEqual((yield* wire(port, "/health/ready", "")).status, 200)
+      assert.strictEqual(yield* charged(account_id), 1)
+      yield* sql`alter database postgres reset default_transaction_read_only`
+      yield* cut
+      yield* Ledger.written(account_id, 11)
+      assert.strictEqual(yield* charged(account_id), 11)
+    }))
+
+  it.effect("RELIABILITY D31 the database killed under a load: it says so and exits with 1, and the old rows are there", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const server = yield* OwnServer
+      const sql = yield* SqlClient.SqlClient
+      const rows = Effect.map(
+        sql<{ readonly rows: number }>`select count(*)::int as rows from ticker_changes`,
+        ([row]) => row?.rows,
+      )
+      const before = yield* rows
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
+      const lines = Array.from({ length: 400_000 }, (_, at) => `T${at + 1},U${at + 1},2025-01-02,confirmed`)
+      const file = `${folder}/changes.csv`
+      yield* fs.writeFileString(file, `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`)
+      const loading = yield* start(["load", "ticker_changes", file], { DATABASE_URL: server.url })
+      const isFilling = Effect.map(
+        sql`select 1 from pg_stat_activity where query like '%unnest%' and pid <> pg_backend_pid()`,
+        (found) => found.length > 0,
+      )
+      yield* Effect.repeat(isFilling, { until: (is) => is, schedule: Schedule.spaced("10 millis") }).pipe(
+        Effect.timeout("20 seconds"),
+      )
+      yield* server.end("SIGKILL")
+      const ended = yield* Effect.timeoutOption(Effect.promise(() => loading.ended), "20 seconds")
+      yield* server.start
+      assert.strictEqual(ended._tag, "Some", "the command hangs")
+      if (ended._tag === "None") return
+      assert.strictEqual(ended.value.code, 1, ended.value.err)
+      assert.match(ended.value.err, /^tickerline: PostgreSQL: [^\n]+$/m)
+      assert.notMatch(ended.value.err, /\n\s+at /)
+      assert.strictEqual(yield* Effect.retry(rows, { times: 5, schedule: Schedule.spaced("100 millis") }), before)
+      const [litter] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
+      assert.isUndefined(litter)
+    }))
+})
