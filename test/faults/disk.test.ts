@@ -1,0 +1,85 @@
+/** RELIABILITY.md: the disk of PostgreSQL's tables is full. It needs a small disk, which only root can make. */
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmdirSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { instance, wire } from "../support/Instances.ts"
+import * as Ledger from "../support/Ledger.ts"
+import { filled, OwnServer } from "../support/OwnServer.ts"
+import * as Service from "../support/Service.ts"
+
+const mount = (folder: string, uid = 0) => {
+  const options = `size=16m,mode=0700,uid=${uid},gid=${uid}`
+  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder]).status === 0
+}
+const unmount = (folder: string) => spawnSync("umount", [folder])
+
+const mayMount = (() => {
+  const folder = mkdtempSync(`${tmpdir()}/tickerline-mount-`)
+  const may = mount(folder)
+  if (may) unmount(folder)
+  rmdirSync(folder)
+  return may
+})()
+
+const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+
+layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full disk", (it) => {
+  it.effect.skipIf(!mayMount)(
+    "RELIABILITY D29 reads go on, usage waits, and is recorded when there is room again",
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const sql = yield* SqlClient.SqlClient
+        const { account_id, key } = yield* Ledger.customer("disk", { tier: "ultimate" })
+        const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-disk-" })
+        yield* fs.chmod(folder, 0o755)
+        const disk = `${folder}/disk`
+        yield* fs.makeDirectory(disk)
+        const { pid } = yield* OwnServer
+        const uid = Option.getOrElse((yield* fs.stat(`/proc/${yield* pid}`)).uid, () => 0)
+        yield* Effect.acquireRelease(
+          Effect.sync(() => assert.isTrue(mount(disk, uid))),
+          () =>
+            Effect.forEach(["usage", "usage_moments"], moveTo("pg_default")).pipe(
+              Effect.andThen(sql.unsafe("drop tablespace small")),
+              Effect.orDie,
+              Effect.ensuring(Effect.sync(() => unmount(disk))),
+            ),
+        )
+        yield* sql.unsafe(`create tablespace small location '${disk}'`)
+
+        const port = yield* instance({ CACHE_MEGABYTES: "0" })
+        assert.strictEqual((yield* wire(port, "/v1/news?limit=1", key)).status, 200)
+        yield* Ledger.written(account_id, 1)
+        yield* Effect.forEach(["usage", "usage_moments"], moveTo("small"))
+        yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(16 << 20)))
+        // As many as need another page of the disk.
+        const asked = 3_000
+        const limits = Array.from({ length: asked }, (_, at) => (at % 100) + 1)
+        const answers = yield* Effect.forEach(limits, (limit) => wire(port, `/v1/news?limit=${limit}`, key), {
+          concurrency: 8,
+        })
+        assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+        yield* Effect.sleep("1 second")
+        assert.isBelow(yield* Ledger.recorded(account_id), asked + 1, "the disk was not full")
+        assert.strictEqual((yield* wire(port, "/health/ready", "")).status, 200)
+        yield* fs.remove(`${disk}/filler`)
+        yield* Ledger.written(account_id, asked + 1)
+        assert.strictEqual(yield* Ledger.recorded(account_id), asked + 1)
+      }),
+  )
+})
+
+/** The partitions of a table, to another disk. */
+const moveTo = (tablespace: string) => (table: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const partitions = yield* sql<{ readonly name: string }>`
+      select inhrelid::regclass::text as name from pg_inherits where inhparent = ${table}::text::regclass
+    `
+    for (const { name } of partitions) yield* sql.unsafe(`alter table ${name} set tablespace ${tablespace}`)
+  })
