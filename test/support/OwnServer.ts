@@ -10,6 +10,8 @@ import * as FirstStart from "../../src/FirstStart.ts"
 export class OwnServer extends Context.Service<OwnServer, {
   readonly url: string
   readonly port: number
+  /** The file that it logs to. */
+  readonly log: string
   /** The process that has all others as its children. */
   readonly pid: Effect.Effect<number>
   /** Ends it by the signal and waits until it is gone; `SIGINT` is PostgreSQL's own fast stop. */
@@ -42,7 +44,7 @@ export class OwnServer extends Context.Service<OwnServer, {
 
       const url = `postgres://${user}:${cluster.password}@127.0.0.1:${port}/postgres`
       const start = ensure(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
-      return OwnServer.of({ url, port, pid, end, start })
+      return OwnServer.of({ url, port, log: cluster.log, pid, end, start })
     }),
   )
 }

@@ -1,0 +1,150 @@
+/** RELIABILITY.md: faults that take their time, while clients ask. */
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { readFileSync } from "node:fs"
+import { client } from "../../src/db/Database.ts"
+import { instance } from "../support/Instances.ts"
+import * as Ledger from "../support/Ledger.ts"
+import { filled, OwnServer } from "../support/OwnServer.ts"
+import { end, start } from "../support/Processes.ts"
+import { proxy } from "../support/Proxy.ts"
+import * as Service from "../support/Service.ts"
+import * as Steady from "../support/Steady.ts"
+import { told } from "../support/Told.ts"
+
+const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+
+const more = (good: () => number, by: number) => {
+  const before = good()
+  return Effect.repeat(Effect.sync(good), {
+    until: (now) => now >= before + by,
+    schedule: Schedule.spaced("20 millis"),
+  })
+    .pipe(Effect.timeout("20 seconds"))
+}
+
+const atWork = Effect.gen(function* () {
+  const { key } = yield* Ledger.customer(`soak ${performance.now()}`, { tier: "ultimate" })
+  return yield* Steady.clients({ port: yield* instance({ CACHE_MEGABYTES: "16" }), key })
+})
+
+/** Changes of symbols, as many as asked for, all of one generation. */
+const fileOf = Effect.fnUntraced(function* (generation: string, rows: number) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-soak-" })
+  const lines = Array.from({ length: rows }, (_, at) => `T${at + 1},${generation}${at + 1},2025-01-02,confirmed`)
+  yield* fs.writeFileString(
+    `${folder}/changes.csv`,
+    `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`,
+  )
+  return `${folder}/changes.csv`
+})
+
+layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faults", (it) => {
+  it.effect("RELIABILITY restarted ten times in a minute", () =>
+    Effect.gen(function* () {
+      const server = yield* OwnServer
+      const { good, stop } = yield* atWork
+      for (let round = 0; round < 10; round++) {
+        yield* Effect.sleep("5 seconds")
+        yield* server.end("SIGINT")
+        yield* server.start
+      }
+      yield* more(good, 100)
+      yield* told("PostgreSQL restarted ten times in a minute", yield* stop)
+    }))
+
+  it.effect("RELIABILITY away for thirty seconds", () =>
+    Effect.gen(function* () {
+      const server = yield* OwnServer
+      const { good, stop } = yield* atWork
+      yield* more(good, 100)
+      yield* server.end("SIGINT")
+      yield* Effect.sleep("30 seconds")
+      yield* server.start
+      yield* more(good, 100)
+      yield* told("PostgreSQL away for 30 s", yield* stop)
+    }))
+
+  it.effect("§8 RELIABILITY the network stalls for a minute: no request hangs past its cap", () =>
+    Effect.gen(function* () {
+      const server = yield* OwnServer
+      const { key } = yield* Ledger.customer("stalled", { tier: "ultimate" })
+      const way = yield* proxy(server.port)
+      const url = new URL(server.url)
+      url.port = String(way.port)
+      const through = yield* Layer.build(client({ url: Redacted.make(url.href), applicationName: "stalled" }))
+      const port = yield* Effect.provide(instance({ CACHE_MEGABYTES: "0" }), through)
+      const { good, stop } = yield* Steady.clients({ port, key })
+      yield* more(good, 100)
+      yield* way.stall
+      yield* Effect.sleep("60 seconds")
+      yield* way.resume
+      yield* more(good, 100)
+      const seen = yield* stop
+      assert.isBelow(seen.slowest, 42_000)
+      yield* told("Network to PostgreSQL stalled for 60 s", seen)
+    }))
+
+  it.effect("D31 RELIABILITY 1,000,000 rows loaded under load: no 5xx, and nobody waits 100 ms for the swap", () =>
+    Effect.gen(function* () {
+      const server = yield* OwnServer
+      const sql = yield* SqlClient.SqlClient
+      // The server itself says who waits for a lock longer than that.
+      yield* sql`alter system set deadlock_timeout = '100ms'`
+      yield* sql`alter system set log_lock_waits = on`
+      yield* sql`select pg_reload_conf()`
+      const first = yield* fileOf("A", 100)
+      const ended = yield* start(["load", "ticker_changes", first], { DATABASE_URL: server.url })
+      assert.strictEqual((yield* Effect.promise(() => ended.ended)).code, 0)
+      const { key } = yield* Ledger.customer("loading", { tier: "ultimate" })
+      const port = yield* instance({ CACHE_MEGABYTES: "0" })
+      const paths = Array.from({ length: 100 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
+      const isRight = ({ status, text }: { readonly status: number; readonly text: string }) =>
+        status === 200 && /"new_ticker":"[AB]/.test(text)
+      const { good, stop } = yield* Steady.clients({ port, key, paths, isRight })
+      yield* more(good, 100)
+      const loading = yield* start(["load", "ticker_changes", yield* fileOf("B", 1_000_000)], {
+        DATABASE_URL: server.url,
+      })
+      const memory: Array<number> = []
+      const watched = Effect.sync(() => {
+        const status = readFileSync(`/proc/${loading.child.pid}/status`, "utf8")
+        memory.push(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024)
+      })
+      const watching = yield* Effect.forkScoped(Effect.ignore(Effect.repeat(watched, Schedule.spaced("200 millis"))))
+      const loaded = yield* Effect.promise(() => loading.ended)
+      assert.strictEqual(loaded.code, 0, loaded.err)
+      watching.interruptUnsafe()
+      yield* more(good, 100)
+      const seen = yield* stop
+      assert.deepStrictEqual(Object.keys(seen.answers), ["200"])
+      const log = readFileSync(server.log, "utf8")
+      assert.notMatch(log, /still waiting for AccessShareLock/)
+      yield* told(`1,000,000 rows loaded under load; the command held ${Math.round(Math.max(...memory))} MiB`, seen)
+    }))
+
+  it.effect("D31 RELIABILITY load killed at random points leaves the old rows and no litter", () =>
+    Effect.gen(function* () {
+      const server = yield* OwnServer
+      const sql = yield* SqlClient.SqlClient
+      const state = sql`
+        select (select count(*)::int from ticker_changes) as rows, (select min(new_ticker) from ticker_changes) as least,
+          (select count(*)::int from pg_class where relnamespace = 'loading'::regnamespace) as litter
+      `
+      let before = yield* state
+      const file = yield* fileOf("C", 300_000)
+      for (let round = 0; round < 20; round++) {
+        const loading = yield* start(["load", "ticker_changes", file], { DATABASE_URL: server.url })
+        yield* Effect.sleep(500 + Math.random() * 2_500)
+        const { code } = yield* end(loading, "SIGKILL")
+        if (code === 0) before = yield* state
+        yield* Effect.repeat(state, {
+          until: (now) => JSON.stringify(now) === JSON.stringify(before),
+          schedule: Schedule.spaced("100 millis"),
+        }).pipe(Effect.timeout("20 seconds"))
+      }
+    }))
+})

@@ -1,0 +1,172 @@
+/** RELIABILITY.md: half an hour of mixed load at 70 % of what the service can do here. `SOAK_MINUTES` makes it shorter. */
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import { writeFileSync } from "node:fs"
+import { Agent, request } from "node:http"
+import { wire } from "../support/Instances.ts"
+import * as Ledger from "../support/Ledger.ts"
+import { filled, OwnServer } from "../support/OwnServer.ts"
+import { freePort, start } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+import * as Steady from "../support/Steady.ts"
+
+const minutes = Number(process.env["SOAK_MINUTES"] ?? "30")
+const connections = 32
+
+const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+
+/** Half is asked for again and again, half nearly never: with these pages there are some 60,000 different ones. */
+const pathAt = (at: number) => {
+  const again = Steady.paths[at % Steady.paths.length] ?? ""
+  const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
+  const table = ["gap-stats", "screener", "news"][at % 3] ?? ""
+  return at % 2 === 0 ? again : `/v1/${table}?page=${page}&limit=${limit}`
+}
+
+interface Minute {
+  readonly requests: number
+  readonly p50: number
+  readonly p99: number
+  /** MiB, as the service says. */
+  readonly memory: number
+  readonly waiting: number
+}
+
+const expected = new Set([200, 404, 409, 422])
+
+/** Requests over a bounded number of connections: as fast as they are answered, or so many a second. */
+const makeClient = (port: number, key: string) => {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  const unexpected = new Map<string, number>()
+  let [at, answered] = [0, 0]
+  let times: Array<number> = []
+  const ask = (then: () => void) => {
+    const began = performance.now()
+    const done = (name: string) => {
+      if (name !== "") unexpected.set(name, (unexpected.get(name) ?? 0) + 1)
+      answered += 1
+      times.push(performance.now() - began)
+      then()
+    }
+    const options = { agent, port, host: "127.0.0.1", path: pathAt(at++), headers: { "X-API-Key": key } }
+    const outgoing = request(options, (response) => {
+      const { statusCode: status = 0 } = response
+      response.resume().on("end", () => done(expected.has(status) ? "" : String(status)))
+    })
+    outgoing.on("error", (error) => done(error.message)).end()
+  }
+  const taken = () => {
+    const sorted = times.toSorted((left, right) => left - right)
+    times = []
+    const quantile = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0
+    return { requests: sorted.length, p50: quantile(0.5), p99: quantile(0.99) }
+  }
+  return { agent, ask, answered: () => answered, taken, unexpected }
+}
+
+type Client = ReturnType<typeof makeClient>
+
+/** How many a second are answered where each connection asks as soon as it was answered. */
+const peakOf = ({ answered, ask }: Client, seconds: number) =>
+  Effect.callback<number>((resume) => {
+    const before = answered()
+    const until = performance.now() + seconds * 1000
+    let running = connections
+    const next = () => {
+      if (performance.now() < until) return ask(next)
+      running -= 1
+      if (running === 0) resume(Effect.succeed((answered() - before) / seconds))
+    }
+    for (let connection = 0; connection < connections; connection++) next()
+  })
+
+/** So many a second, whatever the answers take; returns what ends it. */
+const pace = ({ ask }: Client, rate: number) => {
+  const began = performance.now()
+  let asked = 0
+  const timer = setInterval(() => {
+    const due = ((performance.now() - began) / 1000) * rate
+    while (asked < due) {
+      asked += 1
+      ask(() => {})
+    }
+  }, 5)
+  return () => clearInterval(timer)
+}
+
+/** What a line through the points rises by from one to the next. */
+const slopeOf = (points: ReadonlyArray<number>) => {
+  const middle = (points.length - 1) / 2
+  const mean = points.reduce((sum, point) => sum + point, 0) / points.length
+  const above = points.reduce((sum, point, at) => sum + (at - middle) * (point - mean), 0)
+  return above / points.reduce((sum, _, at) => sum + (at - middle) ** 2, 0)
+}
+
+const worst = (minutes: ReadonlyArray<Minute>) =>
+  minutes.map(({ p99 }) => p99).toSorted((left, right) => left - right)[Math.floor(minutes.length / 2)] ?? 0
+
+const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) => [
+  `# Mixed load for ${seen.length} minutes at 70 % of the peak`,
+  "",
+  `Peak over ${connections} connections of one Node client: ${Math.round(peak)} requests/s. Sent: ${
+    seen.reduce((sum, { requests }) => sum + requests, 0)
+  } requests, ${Math.round(peak * 0.7)} a second. Unexpected answers: ${unexpected}.`,
+  "",
+  "| Minute | requests | p50 ms | p99 ms | memory MiB | usage rows waiting |",
+  "| --: | --: | --: | --: | --: | --: |",
+  ...seen.map(({ memory, p50, p99, requests, waiting }, at) =>
+    `| ${at + 1} | ${requests} | ${p50.toFixed(2)} | ${p99.toFixed(2)} | ${memory.toFixed(0)} | ${waiting} |`
+  ),
+  "",
+]
+
+layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) => {
+  it.effect("RELIABILITY half an hour at 70 % of the peak: no unexpected answer, flat memory, flat p99", () =>
+    Effect.gen(function* () {
+      const { url } = yield* OwnServer
+      const { account_id, key } = yield* Ledger.customer("soak", { tier: "ultimate" })
+      const [port, metrics] = [yield* freePort, yield* freePort]
+      yield* start(["serve"], {
+        DATABASE_URL: url,
+        PORT: String(port),
+        METRICS_PORT: String(metrics),
+        RATE_LIMIT_ULTIMATE: "1000000000",
+        NODE_OPTIONS: "--max-semi-space-size=16",
+      })
+      yield* Effect.retry(wire(port, "/health/ready", ""), { schedule: Schedule.spaced("100 millis"), times: 200 })
+      const measure = (text: string, name: string) => Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1] ?? NaN)
+
+      const client = makeClient(port, key)
+      yield* Effect.addFinalizer(() => Effect.sync(() => client.agent.destroy()))
+      yield* peakOf(client, 10)
+      const peak = yield* peakOf(client, 20)
+      client.taken()
+
+      const stop = yield* Effect.acquireRelease(
+        Effect.sync(() => pace(client, peak * 0.7)),
+        (stop) => Effect.sync(stop),
+      )
+      const seen: Array<Minute> = []
+      for (let minute = 0; minute < minutes; minute++) {
+        yield* Effect.sleep("1 minute")
+        const { text } = yield* wire(metrics, "/metrics", "")
+        const memory = measure(text, "process_resident_memory_bytes") / (1 << 20)
+        seen.push({ ...client.taken(), memory, waiting: measure(text, "tickerline_usage_rows_waiting") })
+      }
+      stop()
+      const unexpected = Array.from(client.unexpected.values()).reduce((sum, count) => sum + count, 0)
+      const file = process.env["FAULTS_SEEN"]?.replace(/\.jsonl$/, ".md")
+      if (file !== undefined) writeFileSync(file, report(peak, seen, unexpected).join("\n"))
+
+      assert.deepStrictEqual(Object.fromEntries(client.unexpected), {})
+      const settled = seen.slice(Math.floor(seen.length / 3))
+      assert.isBelow(slopeOf(settled.map(({ memory }) => memory)), 1, "MiB a minute")
+      assert.isBelow(worst(settled), Math.max(20, 2 * worst(seen.slice(0, Math.ceil(seen.length / 3)))))
+      yield* Ledger.until(
+        Ledger.recorded(account_id),
+        (rows) => rows >= client.answered(),
+      )
+      assert.strictEqual(yield* Ledger.recorded(account_id), client.answered())
+    }))
+})
