@@ -3,7 +3,7 @@
  * exchange; and the answers that no endpoint gives: 301, 400, 404, 405, preflight.
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect"
-import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Endpoints from "./catalogue/Endpoints.ts"
 import { compression, withStrongTag } from "./Compression.ts"
 import * as Cors from "./Cors.ts"
@@ -28,10 +28,20 @@ const ofStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   503: { "Retry-After": "5" },
 }
 
+const longText = 65_536
+
+/** A long text becomes bytes once; Node would make them for each client, and hold them until it has taken them. */
+const asBytes = (response: HttpServerResponse.HttpServerResponse) => {
+  const { body } = response
+  return body._tag === "Uint8Array" && body.text !== undefined && body.contentLength > longText
+    ? HttpServerResponse.setBody(response, HttpBody.uint8Array(body.body, body.contentType))
+    : response
+}
+
 const gathered = (exchange: Exchange.Exchange, base: string, response: HttpServerResponse.HttpServerResponse) => {
   exchange.bytes ??= bytesOf(response)
   const links = exchange.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
-  return HttpServerResponse.setHeaders(response, {
+  return HttpServerResponse.setHeaders(asBytes(response), {
     ...ofStatus[response.status],
     ...exchange.headers,
     ...(links.length === 0 ? {} : { Link: links.join(", ") }),
@@ -97,6 +107,8 @@ const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
 const early = (request: HttpServerRequest.HttpServerRequest, path: string): Option.Option<Answer> => {
   const { method, url } = request
   if (lacksHost(request)) return unreadable("The request names no Host.")
+  // The router would look past the scheme for a path.
+  if (/^https?:/i.test(url)) return unreadable("The URL cannot be read.")
   if (!isDecodable(url)) return unreadable("The URL cannot be decoded: a % must be followed by two digits of UTF-8.")
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflight))
   // The router would take what follows for the query.
