@@ -136,7 +136,7 @@ export const make = ({ answer, headers, request: whole }: Patience) => {
     const next = () => {
       line.shift()
       if (line.length < mostWaiting && socket.isPaused()) socket.resume()
-      line[0]?.begin()
+      if (socket.writable) line[0]?.begin()
     }
     /** Whoever comes after it on the connection is not answered either. */
     const end = (status: number) => {
@@ -152,6 +152,8 @@ export const make = ({ answer, headers, request: whole }: Patience) => {
       begin: () => {
         timer.refresh()
         if (isAmbiguous(request)) return end(400)
+        // There is no other protocol here, but Node drops what was sent along as if it belonged to one.
+        if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", next)
         return afterBody(request, response, proceed, () => end(413))
       },
