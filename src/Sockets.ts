@@ -25,10 +25,16 @@ export const patience: Patience = {
 }
 
 /** The longest request line and headers together, and the longest body, in bytes. */
-const [mostHeaders, mostBody] = [16_384, 65_536]
+const [mostHead, mostBody] = [16_384, 65_536]
+
+/** Of headers without a value more would fit than anybody has. */
+const mostHeaders = 1000
 
 /** So many requests may wait on a connection before no more is read from it. */
 const mostWaiting = 32
+
+/** So long a connection stays open between requests, in milliseconds. */
+const idle = 5000
 
 /** Who is refused has so long to read why, in milliseconds. A socket that closed at once could take the words along. */
 const farewell = 1000
@@ -40,7 +46,8 @@ const reasons: Readonly<Record<number, string>> = {
   400: "This is not an HTTP request that can be read.",
   408: "The request did not arrive in time. Send all of it at once.",
   413: `No endpoint reads a body, and this one is longer than ${kibibytes(mostBody)}. Send the request without it.`,
-  431: `The address and the headers are longer than ${kibibytes(mostHeaders)} together. Ask for less at once.`,
+  431: `The address and the headers are longer than ${kibibytes(mostHead)} together, or more than ${mostHeaders}. ` +
+    "Ask for less at once.",
 }
 
 const statusOf = ({ code }: NodeJS.ErrnoException) =>
@@ -151,6 +158,7 @@ export const make = ({ answer, headers, request: whole }: Patience) => {
       request,
       begin: () => {
         timer.refresh()
+        if (request.rawHeaders.length > 2 * mostHeaders) return end(431)
         if (isAmbiguous(request)) return end(400)
         // There is no other protocol here, but Node drops what was sent along as if it belonged to one.
         if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
@@ -166,11 +174,14 @@ export const make = ({ answer, headers, request: whole }: Patience) => {
     // What Node would answer by itself goes the way of every request.
     requireHostHeader: false,
     shouldUpgradeCallback: () => false,
-    maxHeaderSize: mostHeaders,
+    maxHeaderSize: mostHead,
     headersTimeout: Duration.toMillis(headers),
     requestTimeout: Duration.toMillis(whole),
+    keepAliveTimeout: idle,
     connectionsCheckingInterval: Duration.toMillis(headers) / 10,
   })
+  // Whoever sends too many is told so; Deno would leave some of them out.
+  server.maxHeadersCount = 0
   server.on("checkExpectation", (request, response) => server.emit("request", request, response))
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
