@@ -3,7 +3,7 @@
  * exchange; and the answers that no endpoint gives: 301, 400, 404, 405, preflight.
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect"
-import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Sent } from "./cache/Sent.ts"
 import * as Endpoints from "./catalogue/Endpoints.ts"
 import { compression, withStrongTag } from "./Compression.ts"
@@ -14,6 +14,7 @@ import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "./polic
 import * as Exchange from "./policy/Exchange.ts"
 import { requestId } from "./policy/Ids.ts"
 import * as Lifecycle from "./policy/Lifecycle.ts"
+import { isDecodable, pathOf } from "./Target.ts"
 
 type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
@@ -29,10 +30,20 @@ const ofStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   503: { "Retry-After": "5" },
 }
 
+const longText = 65_536
+
+/** A long text becomes bytes once; Node would make them for each client, and hold them until it has taken them. */
+const asBytes = (response: HttpServerResponse.HttpServerResponse) => {
+  const { body } = response
+  return body._tag === "Uint8Array" && body.text !== undefined && body.contentLength > longText
+    ? HttpServerResponse.setBody(response, HttpBody.uint8Array(body.body, body.contentType))
+    : response
+}
+
 const gathered = (exchange: Exchange.Exchange, base: string, response: HttpServerResponse.HttpServerResponse) => {
   exchange.bytes ??= bytesOf(response)
   const links = exchange.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
-  return HttpServerResponse.setHeaders(response, {
+  return HttpServerResponse.setHeaders(asBytes(response), {
     ...ofStatus[response.status],
     ...exchange.headers,
     ...(links.length === 0 ? {} : { Link: links.join(", ") }),
@@ -51,26 +62,6 @@ const badRequest = answer(BadRequest)
 const notFound = answer(NotFound)
 const methodNotAllowed = answer(MethodNotAllowed)
 const removed = answer(EndpointRemoved)
-
-const isDecodable = (target: string) => {
-  if (!target.includes("%")) return true
-  try {
-    decodeURIComponent(target.replaceAll("+", " "))
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** The path as routes are written; what cannot be decoded stays as it is. */
-const pathOf = (target: string) => {
-  const path = target.split("?", 1)[0] ?? target
-  return isDecodable(path) ? decodeURI(path) : path
-}
-
-/** What a trace of the request is called: of all paths that lead nowhere the same. */
-export const nameOf = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
-  `${method} ${Option.match(Endpoints.at(pathOf(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`
 
 const nothingAt = (path: string) =>
   notFound(
@@ -102,6 +93,8 @@ const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
 const early = (request: HttpServerRequest.HttpServerRequest, path: string): Option.Option<Answer> => {
   const { method, url } = request
   if (lacksHost(request)) return unreadable("The request names no Host.")
+  // The router would look past the scheme for a path.
+  if (/^https?:/i.test(url)) return unreadable("The URL cannot be read.")
   if (!isDecodable(url)) return unreadable("The URL cannot be decoded: a % must be followed by two digits of UTF-8.")
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflight))
   // The router would take what follows for the query.

@@ -1,10 +1,8 @@
 /** `serve`: the database made ready, the socket opened, and a first request to try. */
 import { NodeHttpServer } from "@effect/platform-node"
 import { Config, Console, Context, Effect, Layer, Option, Schema } from "effect"
-import { SecureRandom } from "effect/crypto"
-import { createServer, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
+import { IncomingMessage, ServerResponse } from "node:http"
 import type { ListenOptions } from "node:net"
-import type { Duplex } from "node:stream"
 import { Home } from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
 import { BaseUrl } from "./Edge.ts"
@@ -13,6 +11,7 @@ import * as Prometheus from "./observability/Prometheus.ts"
 import { documentation } from "./policy/Lifecycle.ts"
 import * as Routes from "./Server.ts"
 import { Shortcut } from "./Shortcut.ts"
+import * as Sockets from "./Sockets.ts"
 
 const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
@@ -36,50 +35,28 @@ const Base = Effect.gen(function* () {
   return Option.match(configured, { onNone: () => local, onSome: (url) => url.href.replace(/\/$/, "") })
 })
 
-/** What never becomes a request still gets the headers and the body of an error (D14). */
-const refuseMalformed = (error: NodeJS.ErrnoException, socket: Duplex) => {
-  if (error.code === "ECONNRESET" || !socket.writable) return socket.destroy()
-  const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400
-  const request_id = SecureRandom.uuidV7Unsafe()
-  const message = "This is not an HTTP request that can be read."
-  const body = JSON.stringify({ error: { code: "bad_request", message }, request_id })
-  return socket.end([
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    "Connection: close",
-    "Content-Type: application/json",
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    "X-API-Version: v1",
-    `X-Request-Id: ${request_id}`,
-    "",
-    body,
-  ].join("\r\n"))
-}
-
-/** What Node would answer by itself goes the way of every request. */
-const makeServer = () => {
-  const server = createServer({ requireHostHeader: false }).on("clientError", refuseMalformed)
-  return server.on("checkExpectation", (request, response) => server.emit("request", request, response))
-}
-
 type Serve = (typeof Shortcut.Service)["serve"]
 
 /**
- * Who sees each request first: nobody while the layers are made, although the socket is open already; then the
- * shortcut. What comes too early waits, since Node would take it and never answer.
+ * Who sees each request first, when it is its turn: nobody while the layers are made, although the socket is open
+ * already; then the shortcut. What comes too early waits, since Node would take it and never answer.
  */
-const makeDoor = (server: Server) => {
+const makeDoor = ({ inTurn, server }: ReturnType<typeof Sockets.make>) => {
   const emit = server.emit.bind(server)
   const early: Array<() => void> = []
   let isOpen = false
   let serve: Serve = (_request, _response, others) => others()
   const first = (event: string, ...rest: ReadonlyArray<unknown>) => {
     const [request, response] = rest
-    if (event !== "request" || !(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) {
+    const isRequest = event === "request" || event === "checkContinue"
+    if (!isRequest || !(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) {
       return emit(event, ...rest)
     }
-    const enter = () => serve(request, response, () => emit(event, request, response))
-    if (isOpen) enter()
-    else early.push(enter)
+    const enter = () => serve(request, response, () => emit("request", request, response))
+    inTurn(request, response, () => {
+      if (isOpen) enter()
+      else early.push(enter)
+    })
     return true
   }
   Object.assign(server, { emit: first })
@@ -97,12 +74,12 @@ const makeDoor = (server: Server) => {
 }
 
 /** The service on a socket of its own, and what is measured of it on another. */
-export const start = Effect.fnUntraced(function* (options: ListenOptions) {
+export const start = Effect.fnUntraced(function* (options: ListenOptions, patience = Sockets.patience) {
   yield* Layer.build(Layer.fresh(Prometheus.layer))
-  const server = makeServer()
-  const open = makeDoor(server)
+  const sockets = Sockets.make(patience)
+  const open = makeDoor(sockets)
   const services = yield* Layer.build(
-    Layer.fresh(Routes.layer.pipe(Layer.provideMerge(NodeHttpServer.layer(() => server, options)))),
+    Layer.fresh(Routes.layer.pipe(Layer.provideMerge(NodeHttpServer.layer(() => sockets.server, options)))),
   )
   yield* open(Context.get(services, Shortcut).serve)
   return services

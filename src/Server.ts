@@ -21,6 +21,7 @@ import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
 import * as Proxies from "./Proxies.ts"
 import { Shortcut } from "./Shortcut.ts"
+import { nameOf } from "./Target.ts"
 import * as Account from "./v1/account/Http.ts"
 import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
 import * as DilutionData from "./v1/dilution-data/Http.ts"
@@ -103,6 +104,6 @@ export const layer = HttpRouter.serve(Routes, { disableLogger: true, disableList
       ignoreDuplicateSlashes: false,
     }),
   ),
-  Layer.provide(Layer.succeed(HttpMiddleware.SpanNameGenerator, Edge.nameOf)),
+  Layer.provide(Layer.succeed(HttpMiddleware.SpanNameGenerator, nameOf)),
   Layer.provide(Traces.layer),
 )

@@ -19,7 +19,7 @@ layer(Instances.database, { excludeTestServices: true })("The log", (it) => {
   it.effect("README, Watching it: at the level debug each request is one line, from memory or not, without its key", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Debug")
-      const port = yield* instance({}, { port: 0 }, watched)
+      const port = yield* instance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
       const ids: Array<string> = []
       for (let round = 0; round < 6; round++) {
@@ -48,7 +48,7 @@ layer(Instances.database, { excludeTestServices: true })("The log", (it) => {
   it.effect("README, Watching it: at the level info there is none", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Info")
-      const port = yield* instance({}, { port: 0 }, watched)
+      const port = yield* instance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
       assert.strictEqual((yield* wire(port, "/v1/news", basic)).status, 200)
       assert.deepStrictEqual(answered(), [])

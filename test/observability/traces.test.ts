@@ -60,7 +60,8 @@ const traced = Effect.fnUntraced(function* (url: string) {
   const exporter = yield* Layer.build(
     Layer.provide(Traces.exporter, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
   )
-  return yield* instance({}, { port: 0 }, Layer.merge(Logger.layer([]), Layer.succeedContext(exporter)))
+  const watched = Layer.merge(Logger.layer([]), Layer.succeedContext(exporter))
+  return yield* instance({}, { port: 0 }, { watched })
 })
 
 layer(Instances.database, { excludeTestServices: true })("Traces", (it) => {

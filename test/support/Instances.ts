@@ -6,6 +6,7 @@ import { request } from "node:http"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { client } from "../../src/db/Database.ts"
 import * as Serve from "../../src/Serve.ts"
+import type { Patience } from "../../src/Sockets.ts"
 import { TestKeys } from "./Service.ts"
 import * as Service from "./Service.ts"
 
@@ -24,7 +25,8 @@ export interface Asked {
   readonly setHost?: boolean
 }
 
-const unpacked = (encoding: string | undefined, bytes: Buffer) =>
+/** A body as it was before it was compressed. */
+export const unpacked = (encoding: string | undefined, bytes: Buffer) =>
   bytes.length === 0
     ? bytes
     : encoding === "br"
@@ -67,9 +69,10 @@ const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGA
 export const instance = Effect.fnUntraced(function* (
   values: Readonly<Record<string, string>> = {},
   at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
-  watched: Layer.Layer<never> = Logger.layer([]),
+  { patience, watched = Logger.layer([]) }: { readonly patience?: Patience; readonly watched?: Layer.Layer<never> } =
+    {},
 ) {
-  const services = yield* Serve.start({ host: "127.0.0.1", ...at }).pipe(
+  const services = yield* Serve.start({ host: "127.0.0.1", ...at }, patience).pipe(
     Effect.provide(Layer.mergeAll(
       watched,
       ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true }).pipe(

@@ -1,0 +1,200 @@
+/**
+ * What a client may do with a connection: how long it may take and how much it may send before there is a request, and
+ * that its requests take turns, so that no connection holds more than one answer. What never becomes a request is
+ * refused here.
+ */
+import { Duration } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+
+/** For how long is waited for a client. */
+export interface Patience {
+  /** Until the headers of a request are there. */
+  readonly headers: Duration.Duration
+  /** Until all of it is there. */
+  readonly request: Duration.Duration
+  /** From the request on until its answer has been taken. The slowest query needs less than half of it. */
+  readonly answer: Duration.Duration
+}
+
+export const patience: Patience = {
+  headers: Duration.seconds(10),
+  request: Duration.seconds(30),
+  answer: Duration.minutes(3),
+}
+
+/** The longest request line and headers together, and the longest body, in bytes. */
+const [mostHead, mostBody] = [16_384, 65_536]
+
+/** Of headers without a value more would fit than anybody has. */
+const mostHeaders = 1000
+
+/** So many requests may wait on a connection before no more is read from it. */
+const mostWaiting = 32
+
+/** So long a connection stays open between requests, in milliseconds. */
+const idle = 5000
+
+/** Who is refused has so long to read why, in milliseconds. A socket that closed at once could take the words along. */
+const farewell = 1000
+
+const kibibytes = (bytes: number) => `${bytes / 1024} KiB`
+
+/** Why, and what to do about it. */
+const reasons: Readonly<Record<number, string>> = {
+  400: "This is not an HTTP request that can be read.",
+  408: "The request did not arrive in time. Send all of it at once.",
+  413: `No endpoint reads a body, and this one is longer than ${kibibytes(mostBody)}. Send the request without it.`,
+  431: `The address and the headers are longer than ${kibibytes(mostHead)} together, or more than ${mostHeaders}. ` +
+    "Ask for less at once.",
+}
+
+const statusOf = ({ code }: NodeJS.ErrnoException) =>
+  code === "HPE_HEADER_OVERFLOW" ? 431 : code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400
+
+/** What never becomes a request still gets the headers and the body of an error (D14). */
+const dismiss = (socket: Duplex, status: number) => {
+  if (!socket.writable) return socket.destroy()
+  const request_id = SecureRandom.uuidV7Unsafe()
+  const body = JSON.stringify({ error: { code: "bad_request", message: reasons[status] }, request_id })
+  setTimeout(() => socket.destroy(), farewell).unref()
+  return socket.end([
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    "Connection: close",
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "X-API-Version: v1",
+    `X-Request-Id: ${request_id}`,
+    "",
+    body,
+  ].join("\r\n"))
+}
+
+const hasBody = ({ headers }: IncomingMessage) =>
+  headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
+
+/** RFC 9112: what a proxy on the way could have read differently. Node reads it, in one of the ways. */
+const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts += 1
+  }
+  return hosts > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
+}
+
+/** Nobody reads a body, but the next request begins where it ends. */
+const afterBody = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  proceed: () => void,
+  tooLong: () => void,
+) => {
+  const { "content-length": announced = "0", expect } = request.headers
+  if (!hasBody(request)) return proceed()
+  if (Number(announced) > mostBody) return tooLong()
+  if (expect !== undefined) response.writeContinue()
+  let left = mostBody
+  request.on("data", ({ length }: Buffer) => {
+    left -= length
+    if (left < 0) tooLong()
+  })
+  return request.once("end", proceed)
+}
+
+interface Turn {
+  readonly begin: () => void
+  /** Undefined: a refusal. */
+  readonly request: IncomingMessage | undefined
+}
+
+/** Of one connection: whose turn it is comes first. */
+type Line = Array<Turn>
+
+const join = (line: Line, turn: Turn) => {
+  line.push(turn)
+  if (line.length === 1) turn.begin()
+}
+
+const refusal = (socket: Duplex, status: number): Turn => ({
+  request: undefined,
+  begin: () => dismiss(socket, status),
+})
+
+export const make = ({ answer, headers, request: whole }: Patience) => {
+  const connections = new WeakMap<Duplex, { readonly line: Line; readonly timer: NodeJS.Timeout }>()
+
+  /** When what came before was answered; a request that cannot be read to its end is refused in its own place. */
+  const refuse = (socket: Duplex, status: number) => {
+    const line = connections.get(socket)?.line ?? []
+    const last = line.at(-1)
+    if (last !== undefined && last.request === undefined) return
+    if (last?.request?.complete === false) line.pop()
+    join(line, refusal(socket, status))
+  }
+
+  /** Lets a request in when those before it on its connection have been answered, and their answers taken. */
+  const inTurn = (request: IncomingMessage, response: ServerResponse, enter: () => void) => {
+    const { socket } = request
+    const connection = connections.get(socket)
+    if (connection === undefined) return enter()
+    const { line, timer } = connection
+    const next = () => {
+      line.shift()
+      if (line.length < mostWaiting && socket.isPaused()) socket.resume()
+      if (socket.writable) line[0]?.begin()
+    }
+    /** Whoever comes after it on the connection is not answered either. */
+    const end = (status: number) => {
+      if (line[0] !== turn) return
+      line.length = 0
+      join(line, refusal(socket, status))
+    }
+    const proceed = () => {
+      if (line[0] === turn) enter()
+    }
+    const turn: Turn = {
+      request,
+      begin: () => {
+        timer.refresh()
+        if (request.rawHeaders.length > 2 * mostHeaders) return end(431)
+        if (isAmbiguous(request)) return end(400)
+        // There is no other protocol here, but Node drops what was sent along as if it belonged to one.
+        if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+        response.once("close", next)
+        return afterBody(request, response, proceed, () => end(413))
+      },
+    }
+    join(line, turn)
+    if (line.length > mostWaiting) socket.pause()
+  }
+
+  const server = createServer({
+    // What Node would answer by itself goes the way of every request.
+    requireHostHeader: false,
+    shouldUpgradeCallback: () => false,
+    maxHeaderSize: mostHead,
+    headersTimeout: Duration.toMillis(headers),
+    requestTimeout: Duration.toMillis(whole),
+    keepAliveTimeout: idle,
+    connectionsCheckingInterval: Duration.toMillis(headers) / 10,
+  })
+  // Whoever sends too many is told so; Deno would leave some of them out.
+  server.maxHeadersCount = 0
+  server.on("checkExpectation", (request, response) => server.emit("request", request, response))
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === "ECONNRESET") socket.destroy()
+    else refuse(socket, statusOf(error))
+  })
+  server.on("connection", (socket) => {
+    const line: Line = []
+    const timer = setTimeout(() => socket.destroy(), Duration.toMillis(answer))
+    connections.set(socket, { line, timer })
+    socket.once("close", () => {
+      clearTimeout(timer)
+      line.length = 0
+    })
+  })
+  return { server, inTurn }
+}

@@ -1,0 +1,243 @@
+/** What one connection may carry: where a request ends, in which order answers come, and when the connection closes. */
+import { assert, layer } from "@effect/vitest"
+import { Array, Effect } from "effect"
+import * as Instances from "../support/Instances.ts"
+import * as Raw from "../support/Raw.ts"
+import { TestKeys } from "../support/Service.ts"
+
+const { assertAlive, get, live, Port } = Raw
+
+/** A request that tells in its answer which one it was. */
+const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
+  `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
+
+const last = `${live}Connection: close\r\nX-Request-Id: last\r\n\r\n`
+
+/** What each answer is to: its status, and the id that its request had. */
+const told = (answers: ReadonlyArray<Raw.Answer>) => {
+  answers.forEach(Raw.assertProper)
+  return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
+}
+
+layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // Where a request ends
+  // -------------------------------------------------------------------------------------------------------------------
+
+  const length = (value: string) => `${live}Content-Length: ${value}\r\n\r\nhello`
+  const coding = (value: string) => `${live}Transfer-Encoding: ${value}\r\n\r\n0\r\n\r\n`
+  const chunks = (body: string) => `${live}Transfer-Encoding: chunked\r\n\r\n${body}`
+
+  it.effect.each(
+    [
+      ["a length and chunks", `${live}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX`],
+      ["chunks and a length", `${live}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nX`],
+      ["two lengths", `${live}Content-Length: 0\r\nContent-Length: 5\r\n\r\n`],
+      ["one length twice", `${live}Content-Length: 0\r\nContent-Length: 0\r\n\r\n`],
+      ["two lengths in one line", length("5, 5")],
+      ["a length with a sign", length("+5")],
+      ["a negative length", length("-1")],
+      ["a hexadecimal length", length("0x5")],
+      ["no length where one is announced", length("")],
+      ["a length beyond 64 bits", length("18446744073709551621")],
+      ["a coding that nobody knows", coding("xchunked")],
+      ["a coding that is none", coding("identity")],
+      ["chunks, but not at the end", coding("chunked, identity")],
+      ["two codings in two lines", `${live}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n`],
+      ["a coding behind a control character", coding("\x0bchunked")],
+      ["a coding in HTTP/1.0", "GET /health/live HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+      ["a space before the colon", `${live}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
+      ["a folded header", `${live}A: b\r\n c\r\n\r\n`],
+      ["a folded coding", `${live}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
+      ["a first header that is folded", "GET /health/live HTTP/1.1\r\n Host: x\r\n\r\n"],
+      ["lines that end with LF", live.replaceAll("\r\n", "\n")],
+      ["one line that ends with LF", `${live}A: b\nContent-Length: 0\r\n\r\n`],
+      ["headers that end with LF", `${live}\n`],
+      ["a lone CR in a header", `${live}A: b\rContent-Length: 5\r\n\r\n`],
+      ["two hosts", `${live}Host: y\r\n\r\n`],
+      ["no host", "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n"],
+      ["no size of a chunk", chunks("\r\n\r\n")],
+      ["a size that is no number", chunks("zz\r\n")],
+      ["a negative size", chunks("-1\r\n")],
+      ["a size with 0x", chunks("0x5\r\nhello\r\n0\r\n\r\n")],
+      ["a size beyond 64 bits", chunks("fffffffffffffffff\r\n")],
+      ["a chunk longer than its size", chunks("2\r\nabcd\r\n0\r\n\r\n")],
+      ["sizes that end with LF", chunks("1\na\n0\n\n")],
+      ["an extension of 20 KB", chunks(`1;${"a".repeat(20_000)}\r\na\r\n0\r\n\r\n`)],
+    ] as const,
+  )("README, Bad input: where it is doubtful where a request ends, it is 400 and nothing after it is read: %s", ([
+    ,
+    bytes,
+  ]) =>
+    Effect.gen(function* () {
+      Raw.assertRefused(yield* Raw.talk(yield* Port, `${bytes}${last}`), 400)
+      yield* assertAlive
+    }))
+
+  it.effect.each(
+    [
+      ["of a length", "Content-Length: 5\r\n\r\nhello"],
+      ["of no length", "Content-Length: 0\r\n\r\n"],
+      ["that looks like a request", `Content-Length: ${last.length}\r\n\r\n${last}`],
+      ["in chunks", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"],
+      ["in chunks with trailers", "Transfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nX-API-Key: x\r\n\r\n"],
+      ["in chunks of another coding", "Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"],
+      ["of 64 KiB", `Content-Length: 65536\r\n\r\n${"a".repeat(65_536)}`],
+      ["that waits to be asked for", "Expect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"],
+    ] as const,
+  )(
+    "D10, README, Bad input: a body means nothing, and the next request is what follows it: %s",
+    ([, rest]) =>
+      Effect.gen(function* () {
+        const { pro } = yield* TestKeys
+        const first = numbered("/v1/screener", pro, "first", rest)
+        assert.deepStrictEqual(told(yield* Raw.talk(yield* Port, `${first}${last}`)), [[200, "first"], [200, "last"]])
+        const post = `POST /v1/screener HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\n${rest}`
+        assert.deepStrictEqual(told(yield* Raw.talk(yield* Port, `${post}${last}`)), [[405, "first"], [200, "last"]])
+      }),
+  )
+
+  it.effect.each(
+    [
+      ["to HTTP/2, with chunks", "GET", "Upgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200],
+      ["to HTTP/2, with a body", "POST", "Upgrade: h2c\r\nContent-Length: 5\r\n\r\nhello", 405],
+      ["to nothing that is known", "GET", "Upgrade: \r\n\r\n", 200],
+      ["to a WebSocket", "GET", "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n", 200],
+    ] as const,
+  )(
+    "D14, README, Bad input: whoever asks for another protocol is answered in this one, and connects anew: %s",
+    ([, method, rest, status]) =>
+      Effect.gen(function* () {
+        const start = `${method} /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\nConnection: upgrade\r\n`
+        const answers = yield* Raw.talk(yield* Port, `${start}${rest}${last}`)
+        assert.deepStrictEqual(told(answers), [[status, "first"]])
+        assert.strictEqual(answers[0]?.headers["connection"], "close")
+        yield* assertAlive
+      }),
+  )
+
+  it.effect("README, Bad input: whoever takes the service for a proxy is not answered", () =>
+    Effect.gen(function* () {
+      const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${last}`
+      assert.deepStrictEqual(yield* Raw.talk(yield* Port, bytes), [])
+      yield* assertAlive
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Order
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("README, Bad input: requests that are sent at once are answered in their order, however many they are", () =>
+    Effect.gen(function* () {
+      const { pro } = yield* TestKeys
+      // More than may wait before the service stops reading; slow ones before fast ones, some with a body.
+      const targets = ["/v1/screener", "/health/live", "/nowhere", "/v1/news?limit=0", "/enterprise/v1/news"]
+      const statuses = [200, 200, 404, 422, 301]
+      const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
+      const requests = Array.makeBy(300, (at) => numbered(targets[at % 5] ?? "/", pro, `r${at}`, body(at)))
+      const answers = told(yield* Raw.talk(yield* Port, `${requests.join("")}${last}`))
+      const expected = requests.map((_, at) => [statuses[at % 5], `r${at}`])
+      assert.deepStrictEqual(answers, [...expected, [200, "last"]])
+    }))
+
+  it.effect.each(
+    [
+      ["no request", "BREW\r\n\r\n", 400],
+      ["a flood of headers", `${live}${"a: b\r\n".repeat(10_000)}\r\n`, 431],
+      ["a bad chunk", `${live}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
+      ["a body that is too long", `${live}Content-Length: 70000\r\n\r\n`, 413],
+      ["two hosts", `${live}Host: y\r\n\r\n`, 400],
+    ] as const,
+  )(
+    "D14, README, Bad input: what is refused waits for the answers to what came before it: %s",
+    ([, bytes, status]) =>
+      Effect.gen(function* () {
+        const { pro } = yield* TestKeys
+        const before = ["a", "b", "c"].map((id) => numbered("/v1/screener", pro, id)).join("")
+        const answers = yield* Raw.talk(yield* Port, `${before}${bytes}${last}`)
+        assert.deepStrictEqual(told(answers).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
+        Raw.assertRefused(answers.slice(3), status)
+      }),
+  )
+
+  it.effect("D14, README, Bad input: what is refused does not stand within an answer", () =>
+    Effect.gen(function* () {
+      // The page is compressed while it is sent.
+      const page = numbered("/v1/docs", "", "page", "Accept-Encoding: gzip\r\n\r\n")
+      const answers = yield* Raw.talk(yield* Port, `${page}BREW\r\n\r\n`)
+      assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Its end
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect.each(
+    [
+      ["a request", `${live}\r\n`, [200]],
+      ["nothing", "", []],
+      ["half of a request", live, [400]],
+      ["half of a body", `${live}Content-Length: 5\r\n\r\nhe`, [400]],
+      ["a request that the database answers", "", undefined],
+    ] as const,
+  )(
+    "README, Bad input: a client that ends its own side after %s is answered or left in order",
+    ([, bytes, statuses]) =>
+      Effect.gen(function* () {
+        const { pro } = yield* TestKeys
+        const { ended, received, socket } = yield* Raw.open(yield* Port)
+        socket.end(statuses === undefined ? get(pro, "/v1/screener") : bytes)
+        yield* ended
+        assert.isNull(socket.errored)
+        const answers = Raw.answersIn(received())
+        answers.forEach(Raw.assertProper)
+        if (statuses !== undefined) assert.deepStrictEqual(answers.map(({ status }) => status), [...statuses])
+        const port = yield* Port
+        yield* Raw.until(() => !Raw.isHeld(port, socket))
+        yield* assertAlive
+      }),
+  )
+
+  it.effect.each(
+    [
+      ["no request", "BREW\r\n\r\n"],
+      ["a flood", `${live}a: ${"b".repeat(100_000)}`],
+      ["a body that is too long", `${live}Content-Length: 70000\r\n\r\n`],
+      ["two hosts", `${live}Host: y\r\n\r\n`],
+    ] as const,
+  )("README, Bad input: the service closes what it refused, though the client keeps its own side open: %s", ([
+    ,
+    bytes,
+  ]) =>
+    Effect.gen(function* () {
+      const port = yield* Port
+      const { received, socket } = yield* Raw.open(port)
+      socket.write(bytes)
+      yield* Raw.until(() => Raw.answersIn(received()).length === 1)
+      yield* Raw.until(() => !Raw.isHeld(port, socket))
+      assert.isTrue(socket.writable)
+    }))
+
+  it.effect("README, Bad input: a hundred clients that leave in the middle of a request or an answer take nothing along", () =>
+    Effect.gen(function* () {
+      const { pro } = yield* TestKeys
+      const port = yield* Port
+      const leave = (bytes: string) =>
+        Effect.gen(function* () {
+          const { socket } = yield* Raw.open(port)
+          yield* Effect.callback<void>((resume) => {
+            socket.write(bytes, () => resume(Effect.void))
+          })
+          socket.resetAndDestroy()
+        }).pipe(Effect.scoped)
+      const bytes = [
+        live,
+        get(pro, "/v1/news?limit=100"),
+        `${live}Content-Length: 5\r\n\r\nhe`,
+        `${live}\r\n`.repeat(50),
+      ]
+      yield* Effect.forEach(Array.makeBy(100, (at) => bytes[at % 4] ?? ""), leave, { concurrency: 20 })
+      yield* Effect.all(Array.makeBy(20, () => Instances.wire(port, "/v1/screener", pro)), { concurrency: 20 })
+      yield* assertAlive
+    }))
+})

@@ -1,0 +1,225 @@
+/** Bad input that nobody thought of: whatever bytes arrive, they are answered in the service's own words or dropped. */
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, Duration, Effect, Layer, Schema } from "effect"
+import { endpoints as all } from "../../src/catalogue/Endpoints.ts"
+import { endpoints as documented } from "../support/Contract.ts"
+import * as Plenty from "../support/Plenty.ts"
+import * as Raw from "../support/Raw.ts"
+import { TestKeys } from "../support/Service.ts"
+
+const { assertAlive, Port } = Raw
+
+/** Bytes that never become a request are given up soon, for there are many of them. */
+const short = { headers: Duration.millis(200), request: Duration.millis(400), answer: Duration.seconds(20) }
+
+const running = Layer.effectDiscard(Plenty.fillAll(100)).pipe(Layer.provideMerge(Raw.running(short)))
+
+/** What the service answers in its own words; 500 is not among it, nor is 503 while the database is well. */
+const statuses = new Set([200, 301, 304, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 429, 431])
+
+const values = [
+  "",
+  "%00",
+  "a%00b",
+  "%FF",
+  "%C0%AF",
+  "%ED%A0%80",
+  "%F4%90%80%80",
+  "%EF%BF%BF",
+  "%F0%9F%98%80",
+  "%E2%80%AE",
+  "%D0%9CETA",
+  "%",
+  "%u0041",
+  "%25",
+  "+",
+  "';%20drop%20table%20news;--",
+  "%27%20or%201=1--",
+  "%22%5C",
+  "100%25_",
+  "$1",
+  "{{7*7}}",
+  "$%7Bjndi:ldap://x%7D",
+  "%3Cscript%3E",
+  "%0d%0aSet-Cookie:%20a=b",
+  "..%2f..%2fetc%2fpasswd",
+  "__proto__",
+  "constructor",
+  "null",
+  "undefined",
+  "NaN",
+  "-Infinity",
+  "1e400",
+  "1e-400",
+  "0e999",
+  "-0",
+  "+1",
+  "-1",
+  "0",
+  "1",
+  "2147483647",
+  "2147483648",
+  "9223372036854775808",
+  "99999999999999999999999999999999",
+  "0.1e-99",
+  ".5",
+  "0x10",
+  "true",
+  "2024-02-30",
+  "2020-02-29",
+  "0000-01-01",
+  "9999-12-31",
+  "2025-01-01T00:00:00Z",
+  "-2025-01-01",
+  "A,B,,@@",
+  "META",
+  "T7",
+  ",",
+  "A".repeat(4000),
+  "9".repeat(400),
+  "a,".repeat(500),
+  "[".repeat(200),
+  "news",
+  "ticker",
+  "-price",
+  "/v1/news",
+  "/v1/estimate",
+]
+
+const strangeNames = [
+  "",
+  "__proto__",
+  "constructor",
+  "toString",
+  "a[b][c][d]",
+  "ticker[]",
+  "%00",
+  "%5B%5D",
+  "&&",
+  "limit",
+]
+
+/** Choices, one after the other; where they end it is always the first. */
+const chooser = (tape: ReadonlyArray<number>) => {
+  let position = 0
+  const number = (below: number) => (tape[position++] ?? 0) % below
+  const of = <A>(options: readonly [A, ...ReadonlyArray<A>] | ReadonlyArray<A>, fallback: A): A =>
+    options[number(options.length)] ?? fallback
+  return { number, of }
+}
+
+type Chooser = ReturnType<typeof chooser>
+
+const paths = all.map(({ row }) => row.path)
+
+/** A target: an endpoint, its parameters and others, with hostile values, some of them twice. */
+const target = ({ number, of }: Chooser) => {
+  const path = of(paths, "/")
+  const known = documented.find((endpoint) => endpoint.path === path)?.parameters.map(({ name }) => name) ?? []
+  const pairs = Array.from({ length: number(4) }, () => {
+    const name = number(5) === 0 ? of(strangeNames, "") : of(known, "ticker")
+    const pair = `${name}=${of(values, "")}`
+    return number(8) === 0 ? `${pair}&${name}=${of(values, "")}` : pair
+  })
+  // The reference page is long, and always the same.
+  const where = path === "/v1/docs" ? "/v1/docs/" : path
+  return pairs.length === 0 ? where : `${where}?${pairs.join("&")}`
+}
+
+const headers = [
+  "Accept-Encoding: gzip",
+  "Accept-Encoding: ,;q=,zstd;q=9,br;q=-1",
+  'If-None-Match: "a", W/"b", *',
+  'If-None-Match: "',
+  "Content-Length: 3\r\nX: y",
+  "Transfer-Encoding: chunked",
+  "Expect: 100-continue",
+  "Upgrade: h2c",
+  "Authorization: Bearer x",
+  "Authorization: Basic :::",
+  "X-Forwarded-For: %00, ::1, 1.2.3.4.5",
+  "X-Request-Id: ../../x",
+  "traceparent: 00-zz-zz-zz",
+  "Origin: null",
+  "Range: bytes=0-0,-1",
+  "Cookie: =;;a=\x80",
+  "Host: y",
+]
+
+/** A request that could be one. */
+const request = (choose: Chooser, key: string) => {
+  const more = Array.from({ length: choose.number(3) }, () => `${choose.of(headers, "A: b")}\r\n`).join("")
+  return `GET ${target(choose)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
+}
+
+/** Some bytes of it others, some more, some fewer, some twice. */
+const mutated = ({ number }: Chooser, whole: Buffer) => {
+  let bytes = whole
+  for (let left = 1 + number(4); left > 0; left--) {
+    const [at, to] = [number(bytes.length + 1), number(256)]
+    const [before, after] = [bytes.subarray(0, at), bytes.subarray(at)]
+    const cut = after.subarray(1 + number(4))
+    const edits = [
+      () => [before, Buffer.from([to]), after.subarray(1)],
+      () => [before, Buffer.from([to]), after],
+      () => [before, cut],
+      () => [before, after.subarray(0, to), after],
+      () => [before, Buffer.from("\r\n"), after],
+    ]
+    bytes = Buffer.concat(edits[number(edits.length)]?.() ?? [bytes])
+  }
+  return bytes
+}
+
+/** Nonsense, a request with a few faults, or a request that is whole and means harm. */
+const attack = (tape: ReadonlyArray<number>, key: string) => {
+  const choose = chooser(tape)
+  const kind = choose.number(5)
+  if (kind === 0) return Buffer.from(tape.map((number) => number % 256))
+  const whole = Buffer.from(request(choose, key), "latin1")
+  return kind < 3 ? whole : mutated(choose, whole)
+}
+
+const tape = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 24 }))), {
+  minLength: 1,
+  maxLength: 40,
+})
+
+/** Everything that is answered; a client that has an answer and is not told to go ends its side. */
+const sent = Effect.fnUntraced(function* (bytes: Buffer) {
+  const { ended, received, socket } = yield* Raw.open(yield* Port)
+  socket.on("data", () => {
+    if (Raw.answersIn(received()).length > 0) socket.end()
+  })
+  socket.write(bytes)
+  yield* ended
+  return Raw.answersIn(received())
+})
+
+/** How often each status was answered. */
+const seen = new Map<number, number>()
+
+layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Fuzz", (it) => {
+  it.effect.prop(
+    "§7.2, README, Bad input: whatever bytes come, each answer is one that is documented, or the connection is closed",
+    [tape],
+    ([choices]) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* TestKeys
+        const bytes = attack(choices, ultimate)
+        const told = bytes.toString("latin1").slice(0, 2000)
+        for (const answer of yield* sent(bytes)) {
+          seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1)
+          assert.isTrue(statuses.has(answer.status), `${answer.status} ${answer.text.slice(0, 500)} to ${told}`)
+          Raw.assertProper(answer)
+        }
+      }).pipe(Effect.scoped),
+    { arbitrary: { runs: 1200, size: 40, concurrency: 24 } },
+  )
+
+  it.effect("README, Bad input: among what was sent were requests of every kind, and afterwards the service is there", () =>
+    Effect.gen(function* () {
+      for (const status of [200, 400, 408, 422]) assert.isAbove(seen.get(status) ?? 0, 10, `${status}`)
+      yield* assertAlive
+    }))
+})

@@ -1,0 +1,163 @@
+/** Bad input, as bytes on a socket: each shape is refused in words, or its connection is closed, and the service goes on. */
+import { assert, layer } from "@effect/vitest"
+import { Array, Effect } from "effect"
+import * as Raw from "../support/Raw.ts"
+import { TestKeys } from "../support/Service.ts"
+
+const { assertAlive, get, live, Port } = Raw
+
+/** One answer and no other, which is this error; then the service answers others. */
+const refuses = (bytes: string, status: number, code?: string) =>
+  Effect.gen(function* () {
+    Raw.assertRefused(yield* Raw.talk(yield* Port, bytes), status, code)
+    yield* assertAlive
+  })
+
+const asked = (target: string, status: number, code?: string) =>
+  Effect.gen(function* () {
+    const { pro } = yield* TestKeys
+    yield* refuses(get(pro, target), status, code)
+  })
+
+const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
+
+layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad input", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // Too much
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect.each(
+    [
+      ["a URL of 100 KB", `/v1/screener?ticker=${"A".repeat(100_000)}`, 431, "bad_request"],
+      ["a path of 100 KB", `/${"a/".repeat(50_000)}`, 431, "bad_request"],
+      ["10,000 parameters", `/v1/screener?${names(10_000).map((name) => `${name}=1`).join("&")}`, 431, "bad_request"],
+      ["100,000 symbols", `/v1/screener?ticker=${names(100_000).join(",")}`, 431, "bad_request"],
+      ["as many parameters as fit", `/v1/screener?${names(3000).join("&")}`, 422, "validation_error"],
+      ["one parameter thousands of times", `/v1/screener?${"ticker=A&".repeat(1600)}`, 422, "validation_error"],
+      ["as many symbols as fit", `/v1/screener?ticker=${names(3500).join(",")}`, 422, "validation_error"],
+      ["as many as fit of what is no symbol", `/v1/screener?ticker=${"@,".repeat(7500)}`, 422, "validation_error"],
+      ["a name as long as fits", `/v1/screener?${"n".repeat(15_000)}=1`, 422, "validation_error"],
+      ["brackets as deep as fit", `/v1/screener?a${"[b]".repeat(5000)}=1`, 422, "validation_error"],
+      ["a number as long as fits", `/v1/screener?min_price=${"9".repeat(15_000)}`, 422, "validation_error"],
+      ["a path as long as fits", `/${"a/".repeat(7500)}`, 404, "not_found"],
+    ] as const,
+  )("README, Bad input: %s", ([, target, status, code]) => asked(target, status, code))
+
+  it.effect.each(
+    [
+      ["10,000 headers", "a: b\r\n".repeat(10_000)],
+      ["a header of 1 MB", `a: ${"b".repeat(1_000_000)}\r\n`],
+      ["1,001 headers of nothing", "a:\r\n".repeat(1000)],
+      ["a thousand hosts", "Host: x\r\n".repeat(10_000)],
+    ] as const,
+  )("README, Bad input: a flood of headers: %s", ([, headers]) => refuses(`${live}${headers}\r\n`, 431))
+
+  it.effect.each(
+    [
+      ["that is announced", "Content-Length: 65537\r\n\r\n"],
+      ["that is announced and expects to be asked for", "Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n"],
+      ["of terabytes", "Content-Length: 9999999999999\r\n\r\nhello"],
+      ["in chunks", `Transfer-Encoding: chunked\r\n\r\n${`1000\r\n${"a".repeat(4096)}\r\n`.repeat(20)}`],
+    ] as const,
+  )("README, Bad input: a body longer than 64 KiB %s", ([, rest]) => refuses(`${live}${rest}`, 413))
+
+  it.effect("README, Bad input: what is repeated a thousand times but means nothing more is answered", () =>
+    Effect.gen(function* () {
+      const { pro } = yield* TestKeys
+      // 1000 headers, of which the key is the last.
+      const many = `${live.replace("/health/live", "/v1/screener")}Connection: close\r\n${
+        "a:\r\n".repeat(997)
+      }X-API-Key: ${pro}`
+      assert.deepStrictEqual((yield* Raw.talk(yield* Port, `${many}\r\n\r\n`)).map(({ status }) => status), [200])
+      for (const query of [`limit=1${"&".repeat(15_000)}`, `ticker=${"A,".repeat(7500)}`]) {
+        const answers = yield* Raw.talk(yield* Port, get(pro, `/v1/screener?${query}`))
+        assert.deepStrictEqual(answers.map(({ status }) => status), [200])
+        answers.forEach(Raw.assertProper)
+      }
+      yield* assertAlive
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Letters
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect.each(
+    [
+      ["a NUL in the target", "/v1/news?query=a\0b"],
+      ["a NUL in a header", "/v1/news", "A: b\0c\r\n"],
+      ["a tab in the target", "/v1/news?query=a\tb"],
+      ["UTF-8 that is not encoded", "/v1/news?query=\xc3\xa9"],
+      ["a byte that is no UTF-8", "/v1/news?query=\xff"],
+      ["an encoded byte that is no UTF-8", "/v1/news?query=%FF"],
+      ["UTF-8 cut short", "/v1/news?query=%E2%82"],
+      ["overlong UTF-8", "/v1/news?query=%C0%AF"],
+      ["half of a surrogate pair", "/v1/news?query=%ED%A0%80"],
+      ["a letter beyond Unicode", "/v1/news?query=%F4%90%80%80"],
+      ["a percent alone", "/v1/news?query=%"],
+      ["a percent before letters", "/v1/news?query=%u0041"],
+      ["a host that is none", "http://[::1/v1/news"],
+    ] as const,
+  )("D13, README, Bad input: what cannot be read is 400: %s", ([, target, more]) =>
+    Effect.gen(function* () {
+      const { pro } = yield* TestKeys
+      yield* refuses(get(pro, target, more), 400)
+    }))
+
+  it.effect.each(
+    [
+      ["/v1/%00", 404, "not_found"],
+      ["/v1/news%00", 404, "not_found"],
+      ["/v1/news?query=%00", 422, "validation_error"],
+      ["/v1/news?tag=a%00b", 422, "validation_error"],
+      ["/v1/news?%00=1", 422, "validation_error"],
+      ["/v1/screener?ticker=A%00", 422, "validation_error"],
+      ["/v1/screener?exchange=%00", 422, "validation_error"],
+      ["/v1/usage?endpoint=%00", 422, "validation_error"],
+    ] as const,
+  )(
+    "D11, README, Bad input: an encoded NUL reaches no table: %s",
+    ([target, status, code]) => asked(target, status, code),
+  )
+
+  const lookAlikes = [
+    ["Cyrillic М", "%D0%9CETA"],
+    ["Greek Ε", "M%CE%95TA"],
+    ["full-width letters", "%EF%BC%AD%EF%BC%A5%EF%BC%B4%EF%BC%A1"],
+    ["mathematical letters", "%F0%9D%90%8CETA"],
+    ["Kelvin, whose small letter is k", "%E2%84%AA"],
+    ["a long s, whose capital is S", "%C5%BF"],
+    ["a dotless i, whose capital is I", "%C4%B1"],
+    ["a letter with a mark of its own", "MET%41%CC%81"],
+    ["a zero-width joiner", "ME%E2%80%8DTA"],
+    ["a word from right to left", "%E2%80%AEMETA"],
+    ["full-width digits", "A%EF%BC%91"],
+  ] as const
+
+  it.effect.each(lookAlikes)(
+    "D5, D6, README, Bad input: a look-alike is no symbol: %s",
+    ([, symbol]) =>
+      Effect.gen(function* () {
+        yield* asked(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
+        yield* asked(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
+        const { pro } = yield* TestKeys
+        const [answer] = yield* Raw.talk(yield* Port, get(pro, `/v1/screener?ticker=ZZ9,${symbol}`))
+        assert.strictEqual(answer?.status, 200)
+        assert.match(String(answer?.headers["x-dropped-tickers"]), /^[%0-9A-Za-z]+$/)
+      }),
+  )
+
+  it.effect.each([
+    "/v1/../../../etc/passwd",
+    "/../v1/news",
+    "/v1/..",
+    "/v1/./news",
+    "/v1/%2e%2e/%2e%2e/etc/passwd",
+    "/v1/..%2f..%2fetc%2fpasswd",
+    "/v1/..%5c..%5cwindows",
+    "/v1\\..\\..\\etc",
+    "/v1/....//....//etc/passwd",
+    "/v1/%252e%252e/endpoints",
+    "http://x/v1/../../etc/passwd",
+    "/v1/docs/../../package.json",
+  ])("D10, README, Bad input: `..` leads nowhere: %s", (target) => asked(target, 404, "not_found"))
+})

@@ -1,0 +1,145 @@
+/** Clients that take their time: each is dropped in time, and holds neither the database nor more than one answer. */
+import { assert, layer } from "@effect/vitest"
+import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { patience } from "../../src/Sockets.ts"
+import { at } from "../support/Contract.ts"
+import * as Instances from "../support/Instances.ts"
+import * as Raw from "../support/Raw.ts"
+import { keyFor, TestKeys } from "../support/Service.ts"
+
+const { assertAlive, live, Port } = Raw
+
+const little = {
+  headers: Duration.millis(300),
+  request: Duration.millis(600),
+  // Enough for 50 MB to be read and printed on a busy machine.
+  answer: Duration.seconds(4),
+}
+
+/** One connection to the database, for everybody. */
+const single = { DATABASE_POOL_SIZE: "1" }
+
+/** A page of news that no buffer between the service and a client takes up whole. */
+const longNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  sql`
+    insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
+    select 'long ' || g, 'LONG', 'news', 'Long', repeat('long ', 100000), '2026-01-02', '2026-01-02', '2026-01-02'
+    from generate_series(1, 100) as g
+  `)
+
+const running = Layer.effectDiscard(longNews).pipe(
+  Layer.provideMerge(Raw.running(little, single)),
+  Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(single), { asPrimary: true })),
+)
+
+/** Sends the beginning, and what follows byte by byte until the service has had enough; what it said. */
+const drip = (beginning: string, bytes: string) =>
+  Effect.scoped(Effect.gen(function* () {
+    const { ended, received, socket } = yield* Raw.open(yield* Port)
+    socket.write(beginning)
+    const rest = [...bytes]
+    yield* Effect.acquireRelease(
+      Effect.sync(() => setInterval(() => socket.writable && socket.write(rest.shift() ?? "x"), 30)),
+      (timer) => Effect.sync(() => clearInterval(timer)),
+    )
+    yield* ended
+    return Raw.answersIn(received())
+  }))
+
+const news = (key: string, id: string) =>
+  `GET /v1/news?ticker=LONG&limit=100 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
+
+/** A client that has got the beginning of its first answer, and from then on reads so many bytes now and then. */
+const reluctant = (bytes: string, more: number) =>
+  Effect.gen(function* () {
+    const { socket } = yield* Raw.open(yield* Port)
+    yield* Effect.callback<void>((resume) => {
+      socket.removeAllListeners("data").once("data", () => {
+        socket.pause()
+        resume(Effect.void)
+      })
+      socket.write(bytes)
+    }).pipe(Effect.timeout("30 seconds"))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => setInterval(() => more > 0 && socket.read(more), 30)),
+      (timer) => Effect.sync(() => clearInterval(timer)),
+    )
+    return socket
+  })
+
+/** Of an account's usage so far, the requests that were answered, by their ids. */
+const answered = Effect.fnUntraced(function* (key: string) {
+  const { text } = yield* Instances.wire(yield* Port, "/v1/usage?endpoint=/v1/news,/v1/screener", key)
+  const rows = at(JSON.parse(text), "results")
+  return Array.isArray(rows)
+    ? rows.filter(Predicate.isObject).map((row) => String(at(row, "request_id"))).toSorted()
+    : []
+})
+
+layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clients", (it) => {
+  it.effect("README, Bad input: what is waited for is bounded by default, and headers by less than the rest", () =>
+    Effect.sync(() => {
+      const { answer, headers, request } = patience
+      assert.deepStrictEqual([headers, request, answer].map(Duration.toSeconds), [10, 30, 180])
+    }))
+
+  it.effect.each(
+    [
+      ["a request line", "", `GET /${"x".repeat(1000)}`],
+      ["headers", live, `X-Long: ${"x".repeat(1000)}`],
+      ["a body", `${live}Content-Length: 1000\r\n\r\n`, "x".repeat(1000)],
+      ["chunks", `${live}Transfer-Encoding: chunked\r\n\r\n`, "1\r\nx\r\n".repeat(300)],
+    ] as const,
+  )(
+    "README, Bad input: whoever sends %s byte by byte is told so and dropped",
+    ([, beginning, bytes]) =>
+      Effect.gen(function* () {
+        Raw.assertRefused(yield* drip(beginning, bytes), 408)
+        yield* assertAlive
+      }),
+  )
+
+  it.effect("README, Bad input: whoever connects and says nothing is dropped, two hundred of them as one", () =>
+    Effect.gen(function* () {
+      const port = yield* Port
+      const silent = Effect.scoped(
+        Effect.flatMap(Raw.open(port), ({ ended, received }) => Effect.map(ended, () => Raw.answersIn(received()))),
+      )
+      const all = yield* Effect.all(Array.from({ length: 200 }, () => silent), { concurrency: 200 })
+      all.forEach((answers) => Raw.assertRefused(answers, 408))
+      yield* assertAlive
+    }))
+
+  it.effect.each(
+    [["reads nothing", 0], ["reads a little now and then", 100]] as const,
+  )(
+    "README, Bad input: whoever %s of a long answer keeps nobody from the database, and is dropped",
+    ([, more]) =>
+      Effect.gen(function* () {
+        const port = yield* Port
+        const { pro } = yield* TestKeys
+        const socket = yield* reluctant(news(pro, "slow"), more)
+        const other = yield* Instances.wire(port, "/v1/news?ticker=LONG&limit=1", pro)
+        assert.strictEqual(other.status, 200)
+        assert.isTrue(Raw.isHeld(port, socket), "the slow client was still being answered")
+        yield* Raw.until(() => !Raw.isHeld(port, socket))
+        yield* assertAlive
+      }),
+  )
+
+  it.effect("README, Bad input: of requests sent at once whose answers nobody takes, one is answered and the rest wait", () =>
+    Effect.gen(function* () {
+      const port = yield* Port
+      const key = yield* keyFor("takes nothing", "pro")
+      const socket = yield* reluctant(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
+      yield* Raw.until(() => !Raw.isHeld(port, socket))
+      yield* Instances.wire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
+      // Usage is written in the order in which requests were answered.
+      const ids = yield* answered(key).pipe(
+        Effect.repeat({ until: (ids) => ids.includes("later"), schedule: Schedule.spaced("100 millis") }),
+        Effect.timeout("20 seconds"),
+      )
+      assert.deepStrictEqual(ids, ["later", "one"])
+    }))
+})
