@@ -1,0 +1,35 @@
+/** That RELIABILITY.md is true: each promise names the test that tries it, and that test is there. */
+import { assert, describe, it } from "@effect/vitest"
+import { existsSync, globSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+
+const text = readFileSync(`${root}/RELIABILITY.md`, "utf8")
+
+/** The rows of the tables, without their heads. */
+const rows = text.split("\n").filter((line) => /^\| (?!Promise|-)/.test(line))
+
+const named = (line: string) =>
+  Array.from(
+    line.matchAll(/`((?:test|faults|soak)\/[\w/-]+)`/g),
+    ([, name = ""]) => `${name.startsWith("test/") ? "" : "test/"}${name}.test.ts`,
+  )
+
+describe("RELIABILITY.md", () => {
+  it("RELIABILITY each promise names its test, which is there", () => {
+    assert.isAbove(rows.length, 25)
+    for (const row of rows) {
+      const files = named(row)
+      assert.isAbove(files.length, 0, row)
+      for (const file of files) assert.isTrue(existsSync(`${root}/${file}`), `${file}: ${row}`)
+    }
+  })
+
+  it("RELIABILITY each test of faults stands behind a promise", () => {
+    const files = globSync("test/{faults,soak}/*.test.ts", { cwd: root })
+    assert.isAbove(files.length, 8)
+    const behind = new Set(rows.flatMap(named))
+    assert.deepStrictEqual(files.filter((file) => !behind.has(file)), [])
+  })
+})
