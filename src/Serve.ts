@@ -47,6 +47,7 @@ const refuseMalformed = (error: NodeJS.ErrnoException, socket: Duplex) => {
     "Connection: close",
     "Content-Type: application/json",
     `Content-Length: ${Buffer.byteLength(body)}`,
+    "X-Content-Type-Options: nosniff",
     "X-API-Version: v1",
     `X-Request-Id: ${request_id}`,
     "",
