@@ -76,14 +76,9 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
-  yield* Effect.forEach(
-    links,
-    ({ source, target }) =>
-      fs.symlink(path.relative(path.dirname(target), source), path.join(to, path.relative("native", target))),
-    {
-      discard: true,
-    },
-  )
+  // Hard links: where Node or Deno confine a process to folders, they let it make no others.
+  const copied = (file: string) => path.join(to, path.relative("native", file))
+  yield* Effect.forEach(links, ({ source, target }) => fs.link(copied(source), copied(target)), { discard: true })
 })
 
 /** A folder for unfinished work; `openCluster` sweeps what a killed process left. */
