@@ -330,10 +330,10 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       const { password } = new URL(inject("databaseUrl"))
       assert.isAbove(password.length, 10)
       seen.length = 0
-      yield* sql`alter table news rename to gone`
-      assert.strictEqual((yield* ask("/v1/news")).status, 500)
-      yield* sql`alter table gone rename to news`
-      assert.strictEqual((yield* ask("/v1/news")).status, 200)
+      yield* sql`alter table registrations rename to gone`
+      assert.strictEqual((yield* ask("/v1/registrations")).status, 500)
+      yield* sql`alter table gone rename to registrations`
+      assert.strictEqual((yield* ask("/v1/registrations")).status, 200)
       yield* settled
       assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("db.")), "spans of the database")
       assert.deepStrictEqual(seen.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
