@@ -47,6 +47,8 @@ const gathered = (exchange: Exchange.Exchange, base: string, response: HttpServe
     ...ofStatus[response.status],
     ...exchange.headers,
     ...(links.length === 0 ? {} : { Link: links.join(", ") }),
+    // A browser shall not take an answer for a page or a script (OWASP API8).
+    "X-Content-Type-Options": "nosniff",
     "X-API-Version": "v1",
     "X-Request-Id": exchange.id,
   })

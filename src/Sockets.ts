@@ -1,12 +1,11 @@
 /**
  * What a client may do with a connection: how long it may take and how much it may send before there is a request, and
- * that its requests take turns, so that no connection holds more than one answer. What never becomes a request is
- * refused here.
+ * that its requests take turns, so that no connection holds more than one answer.
  */
 import { Duration } from "effect"
-import { SecureRandom } from "effect/crypto"
-import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
+import { dismiss, mostBody, mostHead, mostHeaders, statusOf } from "./Refusal.ts"
 
 /** For how long is waited for a client. */
 export interface Patience {
@@ -24,52 +23,11 @@ export const patience: Patience = {
   answer: Duration.minutes(3),
 }
 
-/** The longest request line and headers together, and the longest body, in bytes. */
-const [mostHead, mostBody] = [16_384, 65_536]
-
-/** Of headers without a value more would fit than anybody has. */
-const mostHeaders = 1000
-
 /** So many requests may wait on a connection before no more is read from it. */
 const mostWaiting = 32
 
 /** So long a connection stays open between requests, in milliseconds. */
 const idle = 5000
-
-/** Who is refused has so long to read why, in milliseconds. A socket that closed at once could take the words along. */
-const farewell = 1000
-
-const kibibytes = (bytes: number) => `${bytes / 1024} KiB`
-
-/** Why, and what to do about it. */
-const reasons: Readonly<Record<number, string>> = {
-  400: "This is not an HTTP request that can be read.",
-  408: "The request did not arrive in time. Send all of it at once.",
-  413: `No endpoint reads a body, and this one is longer than ${kibibytes(mostBody)}. Send the request without it.`,
-  431: `The address and the headers are longer than ${kibibytes(mostHead)} together, or more than ${mostHeaders}. ` +
-    "Ask for less at once.",
-}
-
-const statusOf = ({ code }: NodeJS.ErrnoException) =>
-  code === "HPE_HEADER_OVERFLOW" ? 431 : code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400
-
-/** What never becomes a request still gets the headers and the body of an error (D14). */
-const dismiss = (socket: Duplex, status: number) => {
-  if (!socket.writable) return socket.destroy()
-  const request_id = SecureRandom.uuidV7Unsafe()
-  const body = JSON.stringify({ error: { code: "bad_request", message: reasons[status] }, request_id })
-  setTimeout(() => socket.destroy(), farewell).unref()
-  return socket.end([
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    "Connection: close",
-    "Content-Type: application/json",
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    "X-API-Version: v1",
-    `X-Request-Id: ${request_id}`,
-    "",
-    body,
-  ].join("\r\n"))
-}
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined

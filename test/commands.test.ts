@@ -1,13 +1,13 @@
 import { NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Context, Data, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { Clock, Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import { inject } from "vitest"
 import { client } from "../src/db/Database.ts"
-import { end, type Ended, type Environment, freePort, run, type Running, start } from "./support/Processes.ts"
+import { end, type Ended, type Environment, freePort, run, saying, start } from "./support/Processes.ts"
 import * as Service from "./support/Service.ts"
 
 const { ask, at } = Service
@@ -842,17 +842,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     }))
 })
 
-class NotSaid extends Data.TaggedError("NotSaid")<{ readonly message: string }> {}
-
 /** Until standard output says it; a process that ended before fails with what it said. */
-const saying = ({ child, said }: Running, words: RegExp) =>
-  Effect.suspend(() => {
-    if (words.test(said.out)) return Effect.succeed(said.out)
-    return Effect.fail(new NotSaid({ message: `${words} was not said, but:\n${said.out}${said.err}` }))
-  }).pipe(
-    Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 4500, while: () => child.exitCode === null }),
-  )
-
 const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.promise(async () => {
     const response = await fetch(url, { headers })

@@ -90,6 +90,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{1
 
 const assertSurrounded = ({ body, headers }: Wire) => {
   assert.strictEqual(headers["x-api-version"], "v1")
+  assert.strictEqual(headers["x-content-type-options"], "nosniff")
   assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
   if (at(body, "error") !== undefined) assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
 }
@@ -146,7 +147,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   // Every response
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§9.1.2 D14 every response carries X-API-Version and X-Request-Id, whatever its status", () =>
+  it.effect("§9.1.2 D14 every response carries X-API-Version, X-Request-Id and nosniff, whatever its status", () =>
     Effect.gen(function* () {
       yield* insert("ticker_changes", ...competing)
       yield* Accounts.create({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })

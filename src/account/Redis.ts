@@ -3,11 +3,20 @@ import { NodeRedis } from "@effect/platform-node"
 import { Config, Context, Data, Effect, Fiber, Layer, Option, Predicate, Redacted, Schema, Scope } from "effect"
 import { RateLimiter } from "effect/persistence"
 
+/** What the client can read, to the number of the database; over anything else it throws, with the address in hand. */
+const isAddress = (text: string) => {
+  try {
+    const { password, pathname, username } = new URL(text)
+    decodeURIComponent(`${username}:${password}`)
+    return /^rediss?:\/\/./.test(text) && /^(\/\d*)?$/.test(pathname)
+  } catch {
+    return false
+  }
+}
+
 const RedisUrl = Config.schema(
   Schema.String.check(
-    Schema.makeFilter((text: string) => /^rediss?:\/\/./.test(text) && URL.canParse(text), {
-      message: "must be an address of Redis, redis://user:password@host:port",
-    }),
+    Schema.makeFilter(isAddress, { message: "must be an address of Redis, redis://user:password@host:port" }),
   ),
   "REDIS_URL",
 ).pipe(Config.map((text) => Redacted.make(text)))

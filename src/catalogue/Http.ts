@@ -1,11 +1,11 @@
 import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { documentation } from "../policy/Lifecycle.ts"
+import * as Docs from "./Docs.ts"
 import { endpoints } from "./Endpoints.ts"
 import { estimator } from "./Estimate.ts"
-import { document, DocumentedApi } from "./OpenApi.ts"
+import { document } from "./OpenApi.ts"
 import { readiness } from "./Readiness.ts"
 
 const group = HttpApiBuilder.group(
@@ -27,15 +27,4 @@ const group = HttpApiBuilder.group(
   }),
 )
 
-/** Three bars, inside the page as everything else: it works without the internet. */
-const favicon = "data:image/svg+xml," + encodeURIComponent(
-  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path stroke="#07c" stroke-width="3" ` +
-    `d="M3 15V9M8 15V2M13 15V6"/></svg>`,
-)
-
-const docs = HttpApiScalar.layer(DocumentedApi, {
-  path: documentation,
-  scalar: { favicon, withDefaultFonts: false, authentication: { preferredSecurityScheme: "apiKey" } },
-})
-
-export const layer = Layer.merge(group, docs)
+export const layer = Layer.merge(group, Docs.layer)

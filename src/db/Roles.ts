@@ -26,6 +26,31 @@ const grants = (role: string) => [
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
 ]
 
+/**
+ * What PostgreSQL lets everybody do: make temporary tables, which stand before the tables that they are named like, and
+ * before version 15 other tables too.
+ */
+const openTo = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql<{ readonly revoke: string }>`
+    select format('revoke temporary on database %I from public', current_database()) as revoke
+    where has_database_privilege(${role}, current_database(), 'temporary')
+    union all
+    select 'revoke create on schema public from public'
+    where has_schema_privilege(${role}, 'public', 'create')
+  `
+  return found.map(({ revoke }) => revoke)
+})
+
+/** PostgreSQL itself only warns of a revoke that revokes nothing, as where somebody else owns the database. */
+const close = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* Effect.forEach(yield* openTo(role), (revoke) => sql.unsafe(revoke), { discard: true })
+  const left = yield* openTo(role)
+  if (left.length === 0) return
+  yield* Effect.logWarning(`${role} may still make tables. Let the owner of the database say: ${left.join("; ")}`)
+})
+
 const quoted = (role: string) => `"${role.replaceAll(`"`, `""`)}"`
 
 /** Lets a role serve, and nothing more. */
@@ -51,6 +76,7 @@ export const grantServing = Effect.fnUntraced(function* (role: string) {
     const reads = yield* sql.unsafe<{ readonly statement: string }>(readable, [role])
     const statements = [...grants(quoted(role)), ...reads.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+    yield* close(role)
   }))
 })
 

@@ -312,6 +312,8 @@ it.live("D18 a REDIS_URL that leads nowhere, or is none, stops the start with a 
         ["redis://nowhere.invalid:6379", "ENOTFOUND"],
         ["nonsense", "redis://"],
         [`http://user:hidden-word@127.0.0.1:${nowhere}`, "redis://"],
+        [`redis://user:hidden-word@127.0.0.1:${nowhere}/none`, "redis://"],
+        [`redis://user:hidden-word%ZZ@127.0.0.1:${nowhere}`, "redis://"],
       ] as const
     ) {
       const exit = yield* Effect.exit(built({ REDIS_URL: url }))

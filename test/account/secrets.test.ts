@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
+import { inject } from "vitest"
 import { generate } from "../../src/account/Key.ts"
 import * as Keys from "../../src/account/Keys.ts"
 import { client } from "../../src/db/Database.ts"
@@ -321,6 +322,21 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       yield* Ledger.written(account_id, 1)
       found.push(...tellTales(key, seen))
       assert.deepStrictEqual(found, [])
+    }))
+
+  it.effect("README, deploy: beside the keys, no log and no trace tells the password of the database", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { password } = new URL(inject("databaseUrl"))
+      assert.isAbove(password.length, 10)
+      seen.length = 0
+      yield* sql`alter table registrations rename to gone`
+      assert.strictEqual((yield* ask("/v1/registrations")).status, 500)
+      yield* sql`alter table gone rename to registrations`
+      assert.strictEqual((yield* ask("/v1/registrations")).status, 200)
+      yield* settled
+      assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("db.")), "spans of the database")
+      assert.deepStrictEqual(seen.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
     }))
 
   it.effect("D12 sent as a request id it is replaced, so that it is not stored with the usage", () =>

@@ -22,7 +22,8 @@ const roleIn = Effect.fnUntraced(function* (database: Redacted.Redacted) {
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
   yield* Effect.acquireRelease(
     sql.unsafe(`create role "${name}" login password 'serving'`),
-    () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by "${name}"`), sql.unsafe(`drop role "${name}"`))),
+    () =>
+      Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by "${name}" cascade`), sql.unsafe(`drop role "${name}"`))),
   )
   const own = new URL(Redacted.value(database))
   own.username = encodeURIComponent(name)
@@ -121,8 +122,64 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         "delete from usage_daily",
         "insert into tickerline_migrations (migration_id, name) values (99999, 'x')",
         "create table loading.mine (x text)",
+        "create temporary table accounts (x text)",
+        "create schema mine",
+        "create extension dblink",
+        "create role mine",
+        "alter role current_user createdb",
+        "copy screener to '/tmp/screener'",
+        "copy screener from program 'true'",
+        "select pg_read_file('/etc/passwd')",
+        "select note_usage()",
       ]
       yield* Effect.forEach(statements, refused, { discard: true })
+    }))
+
+  it.effect("README, roles: what it may do, to the last column, and nothing more", () =>
+    Effect.gen(function* () {
+      const serving = yield* Serving
+      const may = yield* serving<{ readonly what: string }>`
+        with relations as (
+          select oid, relname, relispartition from pg_class
+          where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and relkind in ('r', 'p', 'v', 'm', 'S')
+        )
+        select relname || ' ' || privilege as what
+        from relations, unnest(array['insert', 'update', 'delete', 'truncate', 'references', 'trigger']) as privilege
+        where has_table_privilege(oid, privilege)
+        union all
+        select 'no select on ' || relname from relations where not relispartition and not has_table_privilege(oid, 'select')
+        union all
+        select relname || '.' || attname || ' update' from relations join pg_attribute on attrelid = oid
+        where attnum > 0 and not attisdropped and has_column_privilege(oid, attnum, 'update')
+          and not has_table_privilege(oid, 'update')
+        union all
+        select proname || ' as its owner' from pg_proc
+        where pronamespace = 'public'::regnamespace and prosecdef and has_function_privilege(oid, 'execute')
+        union all
+        select nspname || ' create' from pg_namespace where has_schema_privilege(oid, 'create')
+        union all
+        select privilege from unnest(array['temporary', 'create']) as privilege
+        where has_database_privilege(current_database(), privilege)
+        union all
+        select 'is ' || role from pg_roles, unnest(array[
+          case when rolsuper then 'superuser' end, case when rolcreaterole then 'creator of roles' end,
+          case when rolcreatedb then 'creator of databases' end, case when rolbypassrls then 'unbound' end]) as role
+        where rolname = current_user and role is not null
+      `
+      assert.sameMembers(may.map(({ what }) => what), [
+        "usage insert",
+        "usage_daily insert",
+        "usage_daily update",
+        "accounts.balance_microdollars update",
+        "accounts.last_charged_at update",
+        "api_keys.last_used_at update",
+        "create_usage_partition as its owner",
+        "drop_usage_partitions as its owner",
+        "no select on credits",
+        "no select on credits_credit_id_seq",
+        "no select on accounts_account_id_seq",
+        "no select on api_keys_key_id_seq",
+      ])
     }))
 
   it.effect("README, roles: raw usage of the last 31 days is not dropped, whoever asks", () =>
@@ -173,6 +230,35 @@ layer(bare, { excludeTestServices: true })("grants", (it) => {
           assert.deepStrictEqual(yield* may, [{ may: true }])
         }),
         context,
+      )
+    }))
+
+  it.effect("README, roles: who does not own the database is told what its owner has to revoke", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.ownDatabase
+      const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
+      const said: Array<unknown> = []
+      const listening = Logger.layer([Logger.make(({ message }) => said.push(message))])
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const [owner, role] = [yield* roleIn(url), yield* roleIn(url)]
+          const tables = yield* sql<{ readonly name: string }>`
+            select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+          `
+          for (const { name } of tables) yield* sql.unsafe(`alter table ${name} owner to "${owner.name}"`)
+          for (const name of ["create_usage_partition", "drop_usage_partitions"]) {
+            yield* sql.unsafe(`alter function ${name} owner to "${owner.name}"`)
+          }
+          yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
+          const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
+          yield* Effect.provide(Roles.grantServing(role.name), granter)
+          assert.match(String(said), /may still make tables.*: revoke temporary on database test_\w+ from public$/)
+          assert.lengthOf(said, 1)
+          yield* Roles.grantServing(role.name)
+          assert.lengthOf(said, 1)
+        }),
+        Layer.provideMerge(Layer.succeedContext(context), listening),
       )
     }))
 

@@ -4,7 +4,7 @@ import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import * as Instances from "../support/Instances.ts"
-import { freePort } from "../support/Processes.ts"
+import { freePort, talk } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const { instance, wire } = Instances
@@ -100,6 +100,17 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
       assert.match(text, /^tickerline_database_pool_connections 1$/m)
       assert.match(text, /^tickerline_database_pool_timeouts_total [1-9]/m)
       assert.match(text, /^tickerline_database_pool_connections_used 0$/m)
+    }))
+
+  it.effect("README, Watching it: what never became a request is counted by its status", () =>
+    Effect.gen(function* () {
+      const metrics = yield* freePort
+      const port = yield* instance({ METRICS_PORT: String(metrics) })
+      yield* talk(port, "GET nothing at all\r\n\r\n")
+      yield* talk(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(20_000)}\r\n\r\n`)
+      const { text } = yield* wire(metrics, "/metrics", "")
+      assert.match(text, /^tickerline_http_refused_total\{status="400"\} 1$/m)
+      assert.match(text, /^tickerline_http_refused_total\{status="431"\} 1$/m)
     }))
 
   it.effect("README, Watching it: clients cannot reach them, and nobody can unless a port is named", () =>

@@ -76,13 +76,13 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
+  // Hard links: where Node or Deno confine a process to folders, they let it make no others. Some disks have none.
+  const copied = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,
     ({ source, target }) =>
-      fs.symlink(path.relative(path.dirname(target), source), path.join(to, path.relative("native", target))),
-    {
-      discard: true,
-    },
+      Effect.catch(fs.link(copied(source), copied(target)), () => fs.copyFile(copied(source), copied(target))),
+    { discard: true },
   )
 })
 

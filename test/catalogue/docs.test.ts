@@ -1,0 +1,74 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { createHash } from "node:crypto"
+import * as Service from "../support/Service.ts"
+
+const page = Service.ask("/v1/docs", { key: null })
+
+/** `script-src 'x' 'y'` as `["script-src", ["'x'", "'y'"]]`. */
+const directives = (policy: string | undefined) =>
+  new Map(
+    (policy ?? "").split("; ").map((directive) => {
+      const [name = "", ...sources] = directive.split(" ")
+      return [name, sources] as const
+    }),
+  )
+
+/** As a browser reads: a script ends where the first end tag stands, whatever else is in it. */
+const scriptsIn = (html: string, from = 0): ReadonlyArray<string> => {
+  const start = html.indexOf("<script>", from)
+  if (start < 0) return []
+  const end = html.indexOf("</script>", start)
+  return [html.slice(start + "<script>".length, end), ...scriptsIn(html, end)]
+}
+
+layer(Service.layer, { excludeTestServices: true })("The documentation page", (it) => {
+  it.effect("SECURITY.md, the page: its own scripts run and no others, each known by its digest", () =>
+    Effect.gen(function* () {
+      const { headers, status, text } = yield* page
+      assert.strictEqual(status, 200)
+      const scripts = scriptsIn(text)
+      assert.lengthOf(scripts, 2)
+      assert.isAbove(scripts[0]?.length ?? 0, 1_000_000)
+      assert.include(scripts[1], "createApiReference")
+      // What a browser puts into another form before it takes the digest.
+      assert.notMatch(text, /[\r\0]/)
+      assert.deepStrictEqual(
+        directives(headers["content-security-policy"]).get("script-src"),
+        scripts.map((script) => `'sha256-${createHash("sha256").update(script).digest("base64")}'`),
+      )
+      const markup = scripts.reduce((rest, script) => rest.replace(script, () => ""), text)
+      assert.isBelow(markup.length, 5_000)
+      assert.lengthOf(markup.match(/<script/gi) ?? [], 2)
+      assert.notMatch(markup, /\son[a-z]+\s*=|javascript:/i)
+    }))
+
+  it.effect("SECURITY.md, the page: it talks to its own origin alone, and nobody frames it or learns where it was read", () =>
+    Effect.gen(function* () {
+      for (const method of ["GET", "HEAD"] as const) {
+        const { headers } = yield* Service.ask("/v1/docs", { key: null, method })
+        const { "script-src": scripts, ...others } = Object.fromEntries(directives(headers["content-security-policy"]))
+        assert.isDefined(scripts)
+        assert.deepStrictEqual(others, {
+          "default-src": ["'none'"],
+          "style-src": ["'unsafe-inline'"],
+          "img-src": ["data:"],
+          "connect-src": ["'self'"],
+          "base-uri": ["'none'"],
+          "form-action": ["'none'"],
+          "frame-ancestors": ["'none'"],
+        })
+        assert.strictEqual(headers["x-frame-options"], "DENY")
+        assert.strictEqual(headers["referrer-policy"], "no-referrer")
+        assert.strictEqual(headers["cross-origin-opener-policy"], "same-origin")
+        assert.strictEqual(headers["x-content-type-options"], "nosniff")
+      }
+    }))
+
+  it.effect("SECURITY.md, the page: what it tries is of its own origin, since the document names no other server", () =>
+    Effect.gen(function* () {
+      const { body } = yield* Service.ask("/v1/openapi.json", { key: null })
+      assert.isDefined(Service.at(body, "openapi"))
+      assert.include([undefined, 0], Service.at(body, "servers", "length"))
+    }))
+})
