@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    exclude: ["test/soak/**"],
     globalSetup: "test/support/postgres.ts",
     // Much of the time tests wait for locks, restarts and processes.
     maxWorkers: 3,

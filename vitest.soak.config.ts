@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     ...usual.test,
     include: ["test/faults/**/*.test.ts", "test/soak/**/*.test.ts"],
+    exclude: [],
     // Measured are waits, which other tests beside would lengthen.
     maxWorkers: 1,
     testTimeout: 3_600_000,
