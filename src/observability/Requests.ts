@@ -40,14 +40,18 @@ const countOf = (endpoint: string, status: number, cached: boolean) =>
     incremental: true,
   })
 
+type Count = ReturnType<typeof countOf>
+
 /** Made at the first request of a kind, and found again by what they count. */
 const seriesOf = (endpoint: string) => {
-  const counts = new Map<string, ReturnType<typeof countOf>>()
+  const [fromMemory, fromDatabase] = [new Map<number, Count>(), new Map<number, Count>()]
   const count = (status: number, cached: boolean) => {
-    const key = `${status} ${cached}`
-    const known = counts.get(key) ?? countOf(endpoint, status, cached)
-    counts.set(key, known)
-    return known
+    const counts = cached ? fromMemory : fromDatabase
+    const known = counts.get(status)
+    if (known !== undefined) return known
+    const made = countOf(endpoint, status, cached)
+    counts.set(status, made)
+    return made
   }
   return { count, duration: durationOf(endpoint) }
 }
@@ -64,6 +68,12 @@ export class Requests extends Context.Service<Requests, {
       const isLogged = yield* LogLevel.isEnabled("Debug")
       const series = new Map<string, ReturnType<typeof seriesOf>>()
 
+      const begun = (endpoint: string) => {
+        const made = seriesOf(endpoint)
+        series.set(endpoint, made)
+        return made
+      }
+
       const log = ({ target, ...answer }: Answered) =>
         Effect.runForkWith(context)(
           Effect.annotateLogs(Effect.logDebug("answered"), { ...answer, target: withoutKeys(target) }),
@@ -71,8 +81,7 @@ export class Requests extends Context.Service<Requests, {
 
       const answered = (answer: Answered) => {
         const { cached, endpoint = "other", milliseconds, status } = answer
-        const known = series.get(endpoint) ?? seriesOf(endpoint)
-        series.set(endpoint, known)
+        const known = series.get(endpoint) ?? begun(endpoint)
         known.count(status, cached).updateUnsafe(1, context)
         known.duration.updateUnsafe(milliseconds / 1000, context)
         if (isLogged) log(answer)
