@@ -41,7 +41,7 @@ type Serve = (typeof Shortcut.Service)["serve"]
  * Who sees each request first, when it is its turn: nobody while the layers are made, although the socket is open
  * already; then the shortcut. What comes too early waits, since Node would take it and never answer.
  */
-const makeDoor = ({ inTurn, server }: ReturnType<typeof Sockets.make>) => {
+const makeDoor = ({ cutOffInTime, inTurn, server }: ReturnType<typeof Sockets.make>) => {
   const emit = server.emit.bind(server)
   const early: Array<() => void> = []
   let isOpen = false
@@ -69,6 +69,7 @@ const makeDoor = ({ inTurn, server }: ReturnType<typeof Sockets.make>) => {
     })
   const leaveToOthers = Effect.sync(() => {
     serve = (_request, _response, others) => others()
+    cutOffInTime()
   })
   return (shortcut: Serve) => Effect.acquireRelease(open(shortcut), () => leaveToOthers)
 }

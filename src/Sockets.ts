@@ -15,12 +15,15 @@ export interface Patience {
   readonly request: Duration.Duration
   /** From the request on until its answer has been taken. The slowest query needs less than half of it. */
   readonly answer: Duration.Duration
+  /** Until its answer has been taken when the service is told to end; then it is cut off. */
+  readonly end: Duration.Duration
 }
 
 export const patience: Patience = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
   answer: Duration.minutes(3),
+  end: Duration.seconds(20),
 }
 
 /** So many requests may wait on a connection before no more is read from it. */
@@ -80,7 +83,7 @@ const refusal = (socket: Duplex, status: number): Turn => ({
   begin: () => dismiss(socket, status),
 })
 
-export const make = ({ answer, headers, request: whole }: Patience) => {
+export const make = ({ answer, end: farewell, headers, request: whole }: Patience) => {
   const connections = new WeakMap<Duplex, { readonly line: Line; readonly timer: NodeJS.Timeout }>()
 
   /** When what came before was answered; a request that cannot be read to its end is refused in its own place. */
@@ -154,5 +157,6 @@ export const make = ({ answer, headers, request: whole }: Patience) => {
       line.length = 0
     })
   })
-  return { server, inTurn }
+  const cutOffInTime = () => void setTimeout(() => server.closeAllConnections(), Duration.toMillis(farewell)).unref()
+  return { server, inTurn, cutOffInTime }
 }

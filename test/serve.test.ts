@@ -1,15 +1,10 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Schedule } from "effect"
-import { createServer } from "node:net"
+import { Duration, Effect, Exit, Fiber, Schedule, Scope } from "effect"
+import { patience } from "../src/Sockets.ts"
 import * as Instances from "./support/Instances.ts"
+import { freePort } from "./support/Processes.ts"
+import * as Raw from "./support/Raw.ts"
 import { TestKeys } from "./support/Service.ts"
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
 
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 
@@ -49,5 +44,25 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       }))
       const answers = yield* ask
       assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+    }).pipe(Effect.scoped))
+
+  it.effect("README, deploy: an orderly end does not wait for a client that does not take its answer", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const short = { ...patience, end: Duration.millis(300) }
+      const port = yield* Scope.provide(Instances.instance({}, { port: 0 }, { patience: short }), scope)
+      const { socket } = yield* Raw.open(port)
+      // Longer than what the buffers between them take up.
+      const beginning = Effect.callback<void>((resume) => {
+        socket.removeAllListeners("data").once("data", () => {
+          socket.pause()
+          resume(Effect.void)
+        })
+      })
+      const begun = yield* Effect.forkChild(beginning, { startImmediately: true })
+      for (let at = 0; at < 20; at++) socket.write("GET /v1/docs HTTP/1.1\r\nHost: x\r\n\r\n")
+      yield* Fiber.join(begun)
+      const ended = yield* Effect.timeoutOption(Scope.close(scope, Exit.void), "15 seconds")
+      assert.strictEqual(ended._tag, "Some", "it waits")
     }).pipe(Effect.scoped))
 })

@@ -17,7 +17,7 @@ import {
   Schedule,
   Schema,
 } from "effect"
-import { atZero, gauge } from "../observability/Gauges.ts"
+import { atZero, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout } from "../policy/Errors.ts"
 import { type Batch, batchOf, dropBefore, recorder, type Used } from "./Usage.ts"
 

@@ -1,7 +1,7 @@
 /** D18: how many requests a minute an account may send, by its tier. */
 import { type Cause, Config, Context, Duration, Effect, Layer, Metric, Option, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
-import { atZero } from "../observability/Gauges.ts"
+import { atZero } from "../observability/Measures.ts"
 import type { Tier } from "../policy/Access.ts"
 import type { Account } from "./Authentication.ts"
 import { RateLimitExceeded } from "./Errors.ts"
@@ -86,6 +86,8 @@ export class RateLimit extends Context.Service<RateLimit, {
                 return Effect.void
               }),
               Effect.catch((error) => Option.isSome(waitIn(error)) ? Effect.fail(error) : standIn(options, error)),
+              // An answer that makes no sense is none.
+              Effect.catchDefect((defect) => standIn(options, { message: String(defect) })),
             ),
         })
 

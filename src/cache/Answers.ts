@@ -5,7 +5,7 @@
 import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
-import { gauge } from "../observability/Gauges.ts"
+import { gauge } from "../observability/Measures.ts"
 import { Exchange } from "../policy/Exchange.ts"
 import { announce, type Content } from "../policy/Paging.ts"
 import * as Revalidation from "./Revalidation.ts"

@@ -7,7 +7,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Metric, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlSchema } from "effect/sql"
-import { atZero, counter, gauge } from "../observability/Gauges.ts"
+import { atZero, counter, gauge } from "../observability/Measures.ts"
 
 /** D17 allows a second from the commit to the first request that must see it. */
 const believed = Duration.toMillis(Duration.millis(900))

@@ -2,7 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, Metric, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
-import { atZero, counter, gauge } from "../observability/Gauges.ts"
+import { atZero, counter, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 import { Exchange } from "../policy/Exchange.ts"
 import { types } from "./Decimals.ts"

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
-import { counter, gauge } from "./Gauges.ts"
+import { counter, gauge } from "./Measures.ts"
 
 const nanoseconds = 1e9
 

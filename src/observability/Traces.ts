@@ -28,16 +28,18 @@ export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (co
   )
 }))
 
-/** OpenTelemetry's own default, which Effect leaves out: so one variable is enough to turn it on. */
-const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ OTEL_TRACES_EXPORTER: "otlp" }))
+/** What OpenTelemetry's variables say where nobody sets them: one is enough to turn it on. */
+const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
+  OTEL_TRACES_EXPORTER: "otlp",
+  OTEL_SERVICE_NAME: packageJson.name,
+  OTEL_SERVICE_VERSION: packageJson.version,
+}))
 
 /** The tracer that sends them; the variables are OpenTelemetry's own. */
 export const exporter = Layer.unwrap(Effect.as(
   // Looked at here as well, where a wrong one is an error of configuration like any other.
   Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT")),
-  OtlpTracer.layerFromConfig({
-    resource: { serviceName: packageJson.name, serviceVersion: packageJson.version },
-  }),
+  OtlpTracer.layerFromConfig(),
 )).pipe(
   Layer.provide(defaults),
   Layer.provide(OtlpSerialization.layerJson),

@@ -10,7 +10,12 @@ import { TestKeys } from "../support/Service.ts"
 const { assertAlive, Port } = Raw
 
 /** Bytes that never become a request are given up soon, for there are many of them. */
-const short = { headers: Duration.millis(200), request: Duration.millis(400), answer: Duration.seconds(20) }
+const short = {
+  headers: Duration.millis(200),
+  request: Duration.millis(400),
+  answer: Duration.seconds(20),
+  end: Duration.seconds(1),
+}
 
 const running = Layer.effectDiscard(Plenty.fillAll(100)).pipe(Layer.provideMerge(Raw.running(short)))
 

@@ -1,7 +1,7 @@
 /** RELIABILITY.md: the network between the service and PostgreSQL stalls and breaks, while clients ask all the time. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
+import { Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
 import { client } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/FirstStart.ts"
 import { instance } from "../support/Instances.ts"
@@ -48,21 +48,12 @@ const atWork = Effect.gen(function* () {
   return yield* Steady.clients({ port, key })
 })
 
-const more = (good: () => number, by: number) => {
-  const before = good()
-  return Effect.repeat(Effect.sync(good), {
-    until: (now) => now >= before + by,
-    schedule: Schedule.spaced("20 millis"),
-  })
-    .pipe(Effect.timeout("20 seconds"))
-}
-
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The network", (it) => {
   it.effect("RELIABILITY stalled for three seconds: requests wait, none is lost, none is answered from old memory", () =>
     Effect.gen(function* () {
       const way = yield* Way
-      const { good, seen, stop } = yield* atWork
-      yield* more(good, 100)
+      const { more, seen, stop } = yield* atWork
+      yield* more(100)
       yield* way.stall
       // What is kept is believed for less than a second; then all wait.
       yield* Effect.sleep("1500 millis")
@@ -70,7 +61,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       yield* Effect.sleep("1500 millis")
       assert.isAtMost(seen().requests - waiting, 8)
       yield* way.resume
-      yield* more(good, 100)
+      yield* more(100)
       const all = yield* stop
       assert.isAbove(all.slowest, 1_500)
       yield* told("Network to PostgreSQL stalled for 3 s", all)
@@ -79,12 +70,12 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
   it.effect("RELIABILITY every connection reset at once, again and again: clients notice by 503s at most", () =>
     Effect.gen(function* () {
       const way = yield* Way
-      const { good, stop } = yield* atWork
+      const { more, stop } = yield* atWork
       for (let round = 0; round < 5; round++) {
-        yield* more(good, 50)
+        yield* more(50)
         yield* way.cut
       }
-      yield* more(good, 50)
+      yield* more(50)
       yield* told("All connections to PostgreSQL reset, five times", yield* stop)
     }))
 })

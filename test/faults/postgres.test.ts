@@ -1,7 +1,7 @@
 /** RELIABILITY.md: PostgreSQL dies, is restarted, and loses its connections, while clients ask all the time. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Schedule } from "effect"
+import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { instance } from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
@@ -19,15 +19,6 @@ const atWork = Effect.fnUntraced(function* (memory: "with memory" | "without mem
   const steady = yield* Steady.clients({ port, key })
   return { ...ids, ...steady, port }
 })
-
-/** Waits until clients are answered again: as many more as there are clients, so that none is left behind. */
-const answeredAgain = (good: () => number) => {
-  const before = good()
-  return Effect.repeat(Effect.sync(good), {
-    until: (now) => now >= before + 50,
-    schedule: Schedule.spaced("20 millis"),
-  }).pipe(Effect.timeout("15 seconds"))
-}
 
 /** What clients were answered with 200, 404 and 409 is recorded, each once, and nothing else with these. */
 const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: Steady.Seen) {
@@ -48,12 +39,12 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
   it.effect("RELIABILITY killed with kill -9 and started again: 503s meanwhile, nothing wrong, nothing unrecorded", () =>
     Effect.gen(function* () {
       const server = yield* OwnServer
-      const { account_id, good, stop } = yield* atWork("with memory")
-      yield* answeredAgain(good)
+      const { account_id, more, stop } = yield* atWork("with memory")
+      yield* more()
       yield* server.end("SIGKILL")
       yield* Effect.sleep("1500 millis")
       yield* server.start
-      yield* answeredAgain(good)
+      yield* more()
       const seen = yield* stop
       assert.isAbove(seen.answers["503 database_pool_timeout"] ?? 0, 0)
       yield* recordedExactly(account_id, seen)
@@ -63,13 +54,13 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
   it.effect("RELIABILITY restarted again and again: clients notice by 503s at most, and none is charged twice", () =>
     Effect.gen(function* () {
       const server = yield* OwnServer
-      const { account_id, good, stop } = yield* atWork("without memory")
+      const { account_id, more, stop } = yield* atWork("without memory")
       for (let round = 0; round < 4; round++) {
-        yield* answeredAgain(good)
+        yield* more()
         yield* server.end("SIGINT")
         yield* server.start
       }
-      yield* answeredAgain(good)
+      yield* more()
       const seen = yield* stop
       yield* recordedExactly(account_id, seen)
       yield* told("PostgreSQL restarted four times in a row", seen)
@@ -78,8 +69,8 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
   it.effect("RELIABILITY connections cut one by one: no client notices", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, good, stop } = yield* atWork("without memory")
-      yield* answeredAgain(good)
+      const { account_id, more, stop } = yield* atWork("without memory")
+      yield* more()
       yield* Effect.repeat(
         Effect.andThen(
           Effect.retry(
@@ -93,7 +84,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
         ),
         { times: 40 },
       )
-      yield* answeredAgain(good)
+      yield* more()
       const seen = yield* stop
       assert.deepStrictEqual(Object.keys(seen.answers).filter((name) => name.startsWith("5")), [])
       yield* recordedExactly(account_id, seen)

@@ -50,23 +50,14 @@ const charged = Effect.fnUntraced(function* (account_id: number) {
   return row?.rows ?? 0
 })
 
-const more = (good: () => number, by: number) => {
-  const before = good()
-  return Effect.repeat(Effect.sync(good), {
-    until: (now) => now >= before + by,
-    schedule: Schedule.spaced("20 millis"),
-  })
-    .pipe(Effect.timeout("20 seconds"))
-}
-
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The process", (it) => {
   it.effect("RELIABILITY SIGTERM under load: what was begun is answered whole, all of it is recorded, and it exits with 0", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const { port, running } = yield* serving()
       let stopping = false
-      const { good, stop } = yield* Steady.clients({ port, key, mayRefuse: () => stopping })
-      yield* more(good, 300)
+      const { more, stop } = yield* Steady.clients({ port, key, mayRefuse: () => stopping })
+      yield* more(300)
       stopping = true
       const ended = yield* Effect.timeout(end(running, "SIGTERM"), "30 seconds")
       assert.strictEqual(ended.code, 0, ended.err)
@@ -85,8 +76,8 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const first = yield* serving()
       let gone = false
-      const { good, stop } = yield* Steady.clients({ port: first.port, key, mayRefuse: () => gone })
-      yield* more(good, 300)
+      const { more, stop } = yield* Steady.clients({ port: first.port, key, mayRefuse: () => gone })
+      yield* more(300)
       gone = true
       yield* end(first.running, "SIGKILL")
       // A request that was under way may have been cut in the middle; nothing else may have gone wrong.

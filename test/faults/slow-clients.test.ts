@@ -15,6 +15,7 @@ const little = {
   request: Duration.millis(600),
   // Enough for 50 MB to be read and printed on a busy machine.
   answer: Duration.seconds(4),
+  end: Duration.seconds(1),
 }
 
 /** One connection to the database, for everybody. */

@@ -93,7 +93,10 @@ layer(Instances.database, { excludeTestServices: true })("Traces", (it) => {
       const texted = ofIt.map(({ attributes }) => attributes.get("db.query.text") ?? "")
       assert.isTrue(texted.some((text) => text.includes("from news")), texted.join("\n"))
       assert.strictEqual(new Set(servers(found).map(({ traceId }) => traceId)).size, 2)
-      texts.forEach((text) => assert.notInclude(text, basic.slice(12)))
+      texts.forEach((text) => {
+        assert.notInclude(text, basic.slice(12))
+        assert.include(text, `{"key":"service.name","value":{"stringValue":"tickerline"}}`)
+      })
     }))
 
   it.effect("README, Watching it: a collector that is not there keeps no request from its answer", () =>

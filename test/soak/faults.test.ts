@@ -16,15 +16,6 @@ import { told } from "../support/Told.ts"
 
 const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
 
-const more = (good: () => number, by: number) => {
-  const before = good()
-  return Effect.repeat(Effect.sync(good), {
-    until: (now) => now >= before + by,
-    schedule: Schedule.spaced("20 millis"),
-  })
-    .pipe(Effect.timeout("20 seconds"))
-}
-
 const atWork = Effect.gen(function* () {
   const { key } = yield* Ledger.customer(`soak ${performance.now()}`, { tier: "ultimate" })
   return yield* Steady.clients({ port: yield* instance({ CACHE_MEGABYTES: "16" }), key })
@@ -46,25 +37,25 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
   it.effect("RELIABILITY restarted ten times in a minute", () =>
     Effect.gen(function* () {
       const server = yield* OwnServer
-      const { good, stop } = yield* atWork
+      const { more, stop } = yield* atWork
       for (let round = 0; round < 10; round++) {
         yield* Effect.sleep("5 seconds")
         yield* server.end("SIGINT")
         yield* server.start
       }
-      yield* more(good, 100)
+      yield* more(100)
       yield* told("PostgreSQL restarted ten times in a minute", yield* stop)
     }))
 
   it.effect("RELIABILITY away for thirty seconds", () =>
     Effect.gen(function* () {
       const server = yield* OwnServer
-      const { good, stop } = yield* atWork
-      yield* more(good, 100)
+      const { more, stop } = yield* atWork
+      yield* more(100)
       yield* server.end("SIGINT")
       yield* Effect.sleep("30 seconds")
       yield* server.start
-      yield* more(good, 100)
+      yield* more(100)
       yield* told("PostgreSQL away for 30 s", yield* stop)
     }))
 
@@ -77,12 +68,12 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       url.port = String(way.port)
       const through = yield* Layer.build(client({ url: Redacted.make(url.href), applicationName: "stalled" }))
       const port = yield* Effect.provide(instance({ CACHE_MEGABYTES: "0" }), through)
-      const { good, stop } = yield* Steady.clients({ port, key })
-      yield* more(good, 100)
+      const { more, stop } = yield* Steady.clients({ port, key })
+      yield* more(100)
       yield* way.stall
       yield* Effect.sleep("60 seconds")
       yield* way.resume
-      yield* more(good, 100)
+      yield* more(100)
       const seen = yield* stop
       assert.isBelow(seen.slowest, 42_000)
       yield* told("Network to PostgreSQL stalled for 60 s", seen)
@@ -104,8 +95,8 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       const paths = Array.from({ length: 100 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
       const isRight = ({ status, text }: { readonly status: number; readonly text: string }) =>
         status === 200 && /"new_ticker":"[AB]/.test(text)
-      const { good, stop } = yield* Steady.clients({ port, key, paths, isRight })
-      yield* more(good, 100)
+      const { more, stop } = yield* Steady.clients({ port, key, paths, isRight })
+      yield* more(100)
       const loading = yield* start(["load", "ticker_changes", yield* fileOf("B", 1_000_000)], {
         DATABASE_URL: server.url,
       })
@@ -118,7 +109,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       const loaded = yield* Effect.promise(() => loading.ended)
       assert.strictEqual(loaded.code, 0, loaded.err)
       watching.interruptUnsafe()
-      yield* more(good, 100)
+      yield* more(100)
       const seen = yield* stop
       assert.deepStrictEqual(Object.keys(seen.answers), ["200"])
       const log = readFileSync(server.log, "utf8")

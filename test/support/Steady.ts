@@ -1,6 +1,6 @@
 /** Clients that ask all the time, while a test lets things go wrong; and what they saw. */
 import { assert } from "@effect/vitest"
-import { Data, Effect, Fiber } from "effect"
+import { Data, Effect, Fiber, Schedule } from "effect"
 import { Agent, request } from "node:http"
 
 interface Answer {
@@ -128,8 +128,15 @@ export const clients = Effect.fnUntraced(function* (
     answers: Object.fromEntries(Array.from(answers).toSorted()),
     slowest: Math.round(slowest),
   })
-  /** How many of them were answered 200 so far. */
   const good = () => answers.get("200") ?? 0
+  /** Waits until so many further ones were answered 200; by default so many that no client is left behind. */
+  const more = Effect.fnUntraced(function* (by = 50) {
+    const before = good()
+    yield* Effect.repeat(Effect.sync(good), {
+      until: (now) => now >= before + by,
+      schedule: Schedule.spaced("20 millis"),
+    }).pipe(Effect.timeout("20 seconds"))
+  })
   const stop = Effect.gen(function* () {
     stopping = true
     yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded" })
@@ -137,5 +144,5 @@ export const clients = Effect.fnUntraced(function* (
     assert.isBelow(slowest, longest)
     return seen()
   })
-  return { good, seen, stop }
+  return { more, seen, stop }
 })
