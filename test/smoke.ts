@@ -86,7 +86,10 @@ try {
   const wrong = await ask("/v1/intraday-runners?tickr=NXH")
   expect("a misspelt filter", [wrong.status, at(wrong.body, "error", "details", "fields", 0, "field")], [422, "tickr"])
   expect("documentation", (await ask("/v1/docs")).headers.get("content-type"), "text/html")
-  expect("readiness", (await ask("/health/ready")).body, { status: "ok" })
+  expect("readiness", (await ask("/health/ready")).body, {
+    status: "ok",
+    parts: { database: "ok", usage: "ok", limits: "ok", cache: "ok" },
+  })
   service.kill("SIGTERM")
   expect("an orderly stop", await ended, 0)
 } finally {
