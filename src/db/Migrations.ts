@@ -1,7 +1,7 @@
 /** Applies `sql/migrations/<id>_<name>.sql` in order, once each; several processes may start at once. */
 import { PgMigrator } from "@effect/sql-pg"
-import { Data, Effect, FileSystem, Layer, Path } from "effect"
-import { SqlClient } from "effect/sql"
+import { Data, Effect, FileSystem, Layer, Path, Predicate } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
 import * as Roles from "./Roles.ts"
 
 const directory = new URL("../../sql/migrations/", import.meta.url)
@@ -64,6 +64,15 @@ const mayMigrate = Effect.gen(function* () {
 
 const turn = 7_101_884
 
+/**
+ * Effect's migrator takes a failure to make its table for a sign that another process made it, and asks for that in the
+ * same transaction, which has ended: PostgreSQL answers this code. Nothing is applied then, and the next try finds it.
+ */
+const isOvertaken = (error: unknown) => {
+  const cause = SqlError.isSqlError(error) ? error.reason.cause : undefined
+  return Predicate.hasProperty(cause, "code") && cause.code === "25P02"
+}
+
 /** The migrations it applied, oldest first. Of several processes one works and the others wait, however long. */
 export const run = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -76,7 +85,7 @@ export const run = Effect.gen(function* () {
     const applied = yield* PgMigrator.run({ loader, table: record })
     yield* Roles.renew
     return applied
-  }))
+  })).pipe(Effect.retry({ while: isOvertaken, times: 3 }))
 })
 
 export const layer = Layer.effectDiscard(run)
