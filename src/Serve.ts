@@ -1,8 +1,9 @@
 /** `serve`: the database made ready, the socket opened, and a first request to try. */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Config, Console, Context, Effect, Layer, Option, Schema } from "effect"
+import { Config, Console, Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import { IncomingMessage, ServerResponse } from "node:http"
 import type { ListenOptions } from "node:net"
+import { Ending } from "./catalogue/Readiness.ts"
 import { Home } from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
 import { BaseUrl } from "./Edge.ts"
@@ -18,6 +19,9 @@ const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
 
 /** Several processes may listen on one port, one a core; Linux shares the connections out among them. */
 const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
+
+/** Told to end, it serves on for so long, and says that it is not ready any more. */
+const ShutdownDelay = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
 const WebAddress = Schema.URLFromString.check(
   Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
@@ -109,10 +113,16 @@ const prepare = Effect.gen(function* () {
 /** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
 export const serve = Effect.gen(function* () {
   const base = yield* Base
+  const delay = yield* ShutdownDelay
+  const ending = { begun: false }
   const demoKey = yield* prepare
   yield* start({ host: yield* Host, port: yield* Port, reusePort: yield* ReusePort }).pipe(
     Effect.provideService(BaseUrl, base),
+    Effect.provideService(Ending, ending),
   )
   yield* Console.log(welcome(base, demoKey))
-  return yield* Effect.never
+  return yield* Effect.onInterrupt(Effect.never, () => {
+    ending.begun = true
+    return Effect.sleep(delay)
+  })
 }).pipe(Effect.scoped)

@@ -29,8 +29,11 @@ export const patience: Patience = {
 /** So many requests may wait on a connection before no more is read from it. */
 const mostWaiting = 32
 
-/** So long a connection stays open between requests, in milliseconds. */
-const idle = 5000
+/**
+ * So long a connection stays open between requests, in milliseconds: longer than balancers keep theirs, or they would
+ * send a request into a connection that is being closed.
+ */
+const idle = 75_000
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined

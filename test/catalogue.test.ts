@@ -327,7 +327,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       for (const path of ["/health/live", "/health/ready"]) {
         const { body, status } = yield* ask(path, open)
         assert.strictEqual(status, 200)
-        const parts = { database: "ok", usage: "ok", limits: "ok", cache: "ok" }
+        const parts = { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok" }
         assert.deepStrictEqual(body, path === "/health/live" ? { status: "ok" } : { status: "ok", parts })
       }
     }))

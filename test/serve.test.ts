@@ -46,6 +46,13 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
     }).pipe(Effect.scoped))
 
+  it.effect("ops/README, upgrades: between requests a connection outlives the 60 seconds that balancers keep theirs", () =>
+    Effect.gen(function* () {
+      const port = yield* Instances.instance({}, { port: 0 })
+      const { headers } = yield* Instances.wire(port, "/health/live", "", { headers: { Connection: "keep-alive" } })
+      assert.strictEqual(headers["keep-alive"], "timeout=75")
+    }).pipe(Effect.scoped))
+
   it.effect("README, deploy: an orderly end does not wait for a client that does not take its answer", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()

@@ -88,7 +88,7 @@ try {
   expect("documentation", (await ask("/v1/docs")).headers.get("content-type"), "text/html")
   expect("readiness", (await ask("/health/ready")).body, {
     status: "ok",
-    parts: { database: "ok", usage: "ok", limits: "ok", cache: "ok" },
+    parts: { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok" },
   })
   service.kill("SIGTERM")
   expect("an orderly stop", await ended, 0)

@@ -43,6 +43,9 @@ export const EstimateQuery = Schema.StructWithRest(
 const Health = Schema.Struct({ status: Schema.Literal("ok") })
 
 const Parts = Schema.Struct({
+  service: Schema.Literals(["ok", "ending"]).annotate({
+    description: "ending: it was told to end, and answers for `SHUTDOWN_DELAY` yet.",
+  }),
   database: Schema.Literals(["ok", "away"]).annotate({ description: "away: it does not answer in time." }),
   usage: Schema.Literals(["ok", "full"]).annotate({
     description: "full: so many requests wait to be recorded that others are refused.",

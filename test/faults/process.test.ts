@@ -1,7 +1,7 @@
 /** RELIABILITY.md: the service's own process is told to stop, killed, or set up in an odd place, while clients ask. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Schedule } from "effect"
+import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { wire } from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
@@ -69,6 +69,34 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.notMatch(ended.err, /ERROR|could not be recorded/)
       const { "no answer": _, ...answers } = seen.answers
       yield* told("SIGTERM under load", { ...seen, answers })
+    }))
+
+  it.effect("RELIABILITY SHUTDOWN_DELAY: told to end, it says that it is not ready, answers on for so long, and exits with 0", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* customer
+      const { port, running } = yield* serving({ SHUTDOWN_DELAY: "3 seconds" })
+      const path = "/v1/news?limit=1"
+      assert.strictEqual((yield* wire(port, path, key)).status, 200)
+      const ended = yield* Effect.forkChild(end(running, "SIGTERM"))
+      const refused = yield* Effect.repeat(wire(port, "/health/ready", ""), {
+        until: ({ status }) => status !== 200,
+        schedule: Schedule.spaced("10 millis"),
+      })
+      assert.strictEqual(refused.status, 503)
+      assert.deepInclude(JSON.parse(refused.text).error, {
+        message: "Not ready: the service was told to end.",
+        details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok" } },
+      })
+      // On connections of their own, so it still takes new ones.
+      const answered = yield* Effect.forEach(
+        [1, 2, 3],
+        () => wire(port, path, key, { headers: { Connection: "close" } }),
+      )
+      assert.deepStrictEqual(answered.map(({ status }) => status), [200, 200, 200])
+      assert.strictEqual((yield* wire(port, "/health/live", "")).status, 200)
+      const { code, err } = yield* Effect.timeout(Fiber.join(ended), "30 seconds")
+      assert.strictEqual(code, 0, err)
+      assert.strictEqual(yield* charged(account_id), 4)
     }))
 
   it.effect("RELIABILITY SIGKILL under load: the next start needs no hand, and no request is recorded twice", () =>
