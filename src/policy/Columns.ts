@@ -117,7 +117,9 @@ declare global {
   }
 }
 
-const isPrintedNumber = (value: unknown) => typeof value === "number" || JSON.isRawJSON(value)
+/** The digits alone are how a client hands over a number that its floats cannot hold; nothing here prints them so. */
+const isPrintedNumber = (value: unknown) =>
+  typeof value === "number" || (typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value)) || JSON.isRawJSON(value)
 
 /**
  * D16: a decimal prints exactly as stored. Within the service it is its text; on the wire a JSON number of the same
