@@ -48,7 +48,7 @@ export const asker = Effect.fnUntraced(function* (options: Options) {
   return ask
 })
 
-const isPaged = (answer: unknown): answer is Paged =>
+export const isPaged = (answer: unknown): answer is Paged =>
   typeof answer === "object" && answer !== null && "has_more" in answer && "page" in answer
 
 /** The query of the page that follows this answer. */

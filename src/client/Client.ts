@@ -59,7 +59,17 @@ export type Client = {
   >
 }
 
-const resource = (plan: Plan, ask: Ask) => {
+/** Before it is known which endpoint it is. */
+interface Unnamed {
+  readonly get: (query: never) => Effect.Effect<unknown, unknown>
+  readonly getWithHeaders: (
+    query: never,
+  ) => Effect.Effect<{ readonly answer: unknown; readonly told: Told }, unknown>
+  readonly pages?: (query: never) => Stream.Stream<unknown, unknown>
+  readonly rows?: (query: never) => Stream.Stream<unknown, unknown>
+}
+
+const resource = (plan: Plan, ask: Ask): Unnamed => {
   const getWithHeaders = Effect.fn(`Tickerline ${plan.path}`)(function* (query: AnyQuery = {}) {
     const { result, told } = yield* ask(plan, query)
     return { answer: yield* Effect.fromResult(result), told }

@@ -2,7 +2,7 @@
  * What the two faces of the client are called and made of: types read from the contract, `Api.ts`, and nothing beside.
  * An endpoint is named after its path, its stable key (§4.5): `/v1/gap-stats-advanced` is `gapStatsAdvanced`.
  */
-import type { DateTime } from "effect"
+import type { DateTime, Schema } from "effect"
 import type { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import type { Api } from "../Api.ts"
 
@@ -45,19 +45,21 @@ type Sent<Name, Value> = Value extends boolean ? boolean
 /** A list may be sent as one of its words, and a bound as a number; with text it keeps all of its digits. */
 type Parameters<Type, Encoded> = {
   readonly [Name in keyof Encoded]: Name extends keyof Type
-    ? Sent<Name, Type[Name]> | (undefined extends Encoded[Name] ? undefined : never)
+    ? Sent<Name, Type[Name]> | ({} extends Pick<Encoded, Name> ? undefined : never)
     : never
 }
 
-type Optionally<Fields> = { readonly [Name in keyof Fields]: Fields[Name] | (IsOptional<Fields, Name>) }
-type IsOptional<Fields, Name extends keyof Fields> = {} extends Pick<Fields, Name> ? undefined : never
+/** For editors, which show the names of computed types and not what they hold. */
+type Shown<Fields> = Fields extends infer Known ? { readonly [Name in keyof Known]: Known[Name] } : never
 
-type Query<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Endpoint["~Query"]] extends [never] ? {}
+/** As declared: what has a default is optional there, and may be left out here. */
+type Query<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Endpoint["~Query"]] extends [never] ? never
+  : [Endpoint["~Query"]] extends [Schema.toCodecStringTree<infer Declared>] ? Declared
   : Endpoint["~Query"]
 
 /** What the endpoint takes: its parameters, by their names in the specification. */
-export type QueryOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = Query<Endpoint> extends
-  { readonly Type: infer Type; readonly Encoded: infer Encoded } ? Optionally<Parameters<Type, Encoded>> : {}
+export type QueryOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Query<Endpoint>] extends [never] ? {}
+  : Shown<Parameters<Query<Endpoint>["Type"], Query<Endpoint>["Encoded"]>>
 
 /** What it answers with 200. */
 export type AnswerOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = Open<Endpoint["~Success"]["Type"]>

@@ -11,7 +11,7 @@ import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { UtcInstant } from "../policy/Timestamps.ts"
 import { type Plan, plans } from "./Answers.ts"
-import { asker, following, type Outcome, rowsIn, warning } from "./Ask.ts"
+import { asker, following, isPaged, type Outcome, warning } from "./Ask.ts"
 import { nameOf } from "./Contract.ts"
 import type { AnswerOf, AnyQuery, Endpoints, NameOf, Paged, Plain, QueryOf } from "./Contract.ts"
 import { errorOf } from "./Errors.ts"
@@ -92,7 +92,18 @@ type Run = (
   signal: AbortSignal | undefined,
 ) => Promise<Exit.Exit<Outcome, NoAnswer>>
 
-const resource = (plan: Plan, run: Run) => {
+/** Before it is known which endpoint it is. */
+interface Unnamed {
+  readonly get: (query: never, options?: CallOptions) => Promise<unknown>
+  readonly getWithHeaders: (
+    query: never,
+    options?: CallOptions,
+  ) => Promise<{ readonly answer: unknown; readonly told: Told }>
+  readonly pages?: (query: never, options?: CallOptions) => AsyncIterable<Paged>
+  readonly rows?: (query: never, options?: CallOptions) => AsyncIterable<unknown>
+}
+
+const resource = (plan: Plan, run: Run): Unnamed => {
   const getWithHeaders = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
     signal?.throwIfAborted()
     const exit = await run(plan, query, signal)
@@ -108,12 +119,12 @@ const resource = (plan: Plan, run: Run) => {
   async function* pages(query: AnyQuery = {}, options?: CallOptions) {
     for (let next: AnyQuery | undefined = query; next !== undefined;) {
       const answer: unknown = await get(next, options)
-      yield answer
+      if (isPaged(answer)) yield answer
       next = following(next, answer)
     }
   }
   async function* rows(query?: AnyQuery, options?: CallOptions) {
-    for await (const answer of pages(query, options)) yield* rowsIn(answer)
+    for await (const answer of pages(query, options)) yield* answer.results
   }
   return plan.paged ? { get, getWithHeaders, pages, rows } : { get, getWithHeaders }
 }

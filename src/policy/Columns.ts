@@ -119,7 +119,8 @@ declare global {
 
 /** The digits alone are how a client hands over a number that its floats cannot hold; nothing here prints them so. */
 const isPrintedNumber = (value: unknown) =>
-  typeof value === "number" || (typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value)) || JSON.isRawJSON(value)
+  typeof value === "number" || (typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value)) ||
+  ("isRawJSON" in JSON && JSON.isRawJSON(value))
 
 /**
  * D16: a decimal prints exactly as stored. Within the service it is its text; on the wire a JSON number of the same
