@@ -7,7 +7,7 @@ import { Duration, Effect, Random } from "effect"
 export interface Retries {
   /** How often a request is sent again, 3 by default; 0: never. */
   readonly times?: number | undefined
-  /** The longest wait before sending again, 30 seconds by default. Who is told to wait longer gets the error at once. */
+  /** The longest wait, 30 seconds by default. Who is told to wait longer gets the error at once. */
   readonly longestWait?: Duration.Input | undefined
 }
 
@@ -32,7 +32,7 @@ export interface Policy {
   readonly wait: (attempted: Attempted, attempts: number) => Effect.Effect<number | undefined>
 }
 
-/** One for each client, since what its requests may send again is counted together: in an outage clients fall silent. */
+/** One for each client: what may be sent again is counted for all of its requests, so in an outage it falls silent. */
 export const policy = ({ longestWait = "30 seconds", times = 3 }: Retries): Policy => {
   const longest = Duration.toMillis(longestWait)
   let budget = reserve
