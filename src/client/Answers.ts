@@ -5,20 +5,15 @@ import { Api } from "../Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./Failures.ts"
 import type { Told } from "./Told.ts"
 
-/** Only where this many digits stand in a row can a number have more of them than a float. */
+/** Fewer digits than these a float holds, whichever they are. */
 const long = /[\d.]{16}/
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gs
 
+/** Texts come by as a whole, so that no digits in them are taken for numbers. */
+const exact = (token: string) => /^-?[\d.]{16,}$/.test(token) && String(Number(token)) !== token ? `"${token}"` : token
+
 /** D16: a number that a float cannot hold comes as its digits, which the contract reads just as well. */
-const exactly = (text: string): unknown =>
-  JSON.parse(
-    long.test(text)
-      ? text.replace(
-        tokens,
-        (token) => token.startsWith(`"`) || String(Number(token)) === token ? token : `"${token}"`,
-      )
-      : text,
-  )
+const exactly = (text: string): unknown => JSON.parse(long.test(text) ? text.replace(tokens, exact) : text)
 
 const json = (text: string) => {
   try {

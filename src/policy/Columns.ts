@@ -117,10 +117,12 @@ declare global {
   }
 }
 
-/** The digits alone are how a client hands over a number that its floats cannot hold; nothing here prints them so. */
+/** Digits that no float holds: how a client that parses JSON with all of them hands them over. Nothing prints them so. */
+const isDigits = (value: unknown) =>
+  typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
+
 const isPrintedNumber = (value: unknown) =>
-  typeof value === "number" || (typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value)) ||
-  ("isRawJSON" in JSON && JSON.isRawJSON(value))
+  typeof value === "number" || isDigits(value) || ("isRawJSON" in JSON && JSON.isRawJSON(value))
 
 /**
  * D16: a decimal prints exactly as stored. Within the service it is its text; on the wire a JSON number of the same

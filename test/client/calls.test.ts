@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Logger, Predicate, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { type AmbiguousTickerLineage, make, type Options, type Told } from "../../src/client/Client.ts"
+import { createServer } from "node:http"
 import { nameOf } from "../../src/client/Contract.ts"
 import { createClient, TickerlineError } from "../../src/client/Promise.ts"
 import * as Contract from "../support/Contract.ts"
@@ -272,5 +273,27 @@ layer(Service.sampled, { excludeTestServices: true })("docs/client.md", (it) => 
       assert.deepStrictEqual([error.status, error.retry_after_seconds], [null, null])
       assert.isDefined(error.cause)
       assert.throws(() => createClient({ baseUrl: "nowhere" }), TickerlineError, "baseUrl")
+    }))
+
+  it.effect("§7.2 an answer that breaks off is asked for again, and what is known of it is never taken for all", () =>
+    Effect.gen(function* () {
+      let requests = 0
+      const whole = JSON.stringify({ status: "ok" })
+      const server = createServer((_, response) => {
+        requests += 1
+        response.writeHead(200, { "Content-Type": "application/json", "Content-Length": whole.length })
+        if (requests % 2 === 0) return void response.end(whole)
+        response.write(whole.slice(0, 5), () => response.destroy())
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+        () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
+      )
+      const at = server.address()
+      const baseUrl = `http://127.0.0.1:${typeof at === "object" && at !== null ? at.port : 0}`
+      const answer = yield* Effect.promise(() => createClient({ baseUrl }).healthLive.getWithHeaders())
+      assert.deepStrictEqual([answer.answer, answer.told.attempts], [{ status: "ok" }, 2])
+      const error = yield* rejected(() => createClient({ baseUrl, retries: 0 }).healthLive.get())
+      assert.isTrue(TickerlineError.is(error, "no_answer"))
     }))
 })
