@@ -7,13 +7,19 @@ import type { Told } from "./Told.ts"
 
 /** Fewer digits than these a float holds, whichever they are. */
 const long = /[\d.]{16}/
-const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gs
-
-/** Texts come by as a whole, so that no digits in them are taken for numbers. */
-const exact = (token: string) => /^-?[\d.]{16,}$/.test(token) && String(Number(token)) !== token ? `"${token}"` : token
+/** A long number, or what tells where a text begins and ends, in which digits are no number. */
+const tokens = /\\.|"|-?[\d.]{16,}(?:[eE][+-]?\d+)?/gs
 
 /** D16: a number that a float cannot hold comes as its digits, which the contract reads just as well. */
-const exactly = (text: string): unknown => JSON.parse(long.test(text) ? text.replace(tokens, exact) : text)
+const withDigits = (text: string) => {
+  let inText = false
+  return text.replace(tokens, (token) => {
+    if (token === `"`) inText = !inText
+    return inText || !/^-?[\d.]+$/.test(token) || String(Number(token)) === token ? token : `"${token}"`
+  })
+}
+
+const exactly = (text: string): unknown => JSON.parse(long.test(text) ? withDigits(text) : text)
 
 const json = (text: string) => {
   try {

@@ -117,7 +117,7 @@ declare global {
   }
 }
 
-/** Digits that no float holds: how a client that parses JSON with all of them hands them over. Nothing prints them so. */
+/** Digits that no float holds, as a client that reads JSON with all of them hands them over. Nothing prints them so. */
 const isDigits = (value: unknown) =>
   typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
 

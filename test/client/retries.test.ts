@@ -224,6 +224,15 @@ describe("docs/client.md, a newer service", () => {
       }),
   )
 
+  it.effect("D16 a text of many million characters, with digits and quotes, is read as it is", () =>
+    Effect.gen(function* () {
+      const name = `${`\\"`.repeat(1_000_000)}1234567890123456789${"7".repeat(5_000_000)}`
+      const account = { account_id: 1, name, contact_email: null, tier: "pro", created_at: "2026-06-01T08:30:00-05:00" }
+      const body = JSON.stringify({ count: 1, results: [account] })
+      const { results: [row] } = yield* (yield* clientOf(scripted({ status: 200, body }))).account.get()
+      assert.isTrue(row.name === name)
+    }))
+
   it.effect.prop(
     "docs/client.md whatever is answered, a call ends in a value or in an error of its type, never in a defect",
     [Arbitrary.schema(Schema.Json), Arbitrary.schema(Schema.Literals([200, 204, 304, 400, 404, 409, 422, 500, 599]))],
