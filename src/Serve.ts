@@ -12,12 +12,13 @@ import { documentation } from "./policy/Lifecycle.ts"
 import * as Routes from "./Server.ts"
 import { Shortcut } from "./Shortcut.ts"
 import * as Sockets from "./Sockets.ts"
+import { watched } from "./terminal/Watch.ts"
 
-const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
-const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
+export const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
+export const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
 
 /** Several processes may listen on one port, one a core; Linux shares the connections out among them. */
-const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
+export const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
 const WebAddress = Schema.URLFromString.check(
   Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
@@ -25,9 +26,11 @@ const WebAddress = Schema.URLFromString.check(
   }),
 )
 
+export const PublicUrl = Config.option(Config.schema(WebAddress, "BASE_URL"))
+
 /** Where clients reach the service, without a slash at the end. */
 const Base = Effect.gen(function* () {
-  const configured = yield* Config.option(Config.schema(WebAddress, "BASE_URL"))
+  const configured = yield* PublicUrl
   const [host, port] = [yield* Host, yield* Port]
   const local = `http://${
     host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
@@ -109,7 +112,7 @@ const prepare = Effect.gen(function* () {
 /** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
 export const serve = Effect.gen(function* () {
   const base = yield* Base
-  const demoKey = yield* prepare
+  const demoKey = yield* watched(prepare)
   yield* start({ host: yield* Host, port: yield* Port, reusePort: yield* ReusePort }).pipe(
     Effect.provideService(BaseUrl, base),
   )
