@@ -29,7 +29,7 @@ const WebAddress = Schema.URLFromString.check(
 export const PublicUrl = Config.option(Config.schema(WebAddress, "BASE_URL"))
 
 /** Where clients reach the service, without a slash at the end. */
-const Base = Effect.gen(function* () {
+export const base = Effect.gen(function* () {
   const configured = yield* PublicUrl
   const [host, port] = [yield* Host, yield* Port]
   const local = `http://${
@@ -111,11 +111,11 @@ const prepare = Effect.gen(function* () {
 
 /** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
 export const serve = Effect.gen(function* () {
-  const base = yield* Base
+  const address = yield* base
   const demoKey = yield* watched(prepare)
   yield* start({ host: yield* Host, port: yield* Port, reusePort: yield* ReusePort }).pipe(
-    Effect.provideService(BaseUrl, base),
+    Effect.provideService(BaseUrl, address),
   )
-  yield* Console.log(welcome(base, demoKey))
+  yield* Console.log(welcome(address, demoKey))
   return yield* Effect.never
 }).pipe(Effect.scoped)

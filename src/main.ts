@@ -15,6 +15,7 @@ import * as Load from "./load/Command.ts"
 import { datasets } from "./load/Datasets.ts"
 import * as Traces from "./observability/Traces.ts"
 import * as Logs from "./Logs.ts"
+import * as Query from "./query/Command.ts"
 import * as Samples from "./samples/Command.ts"
 import * as Serve from "./Serve.ts"
 
@@ -51,12 +52,16 @@ const tickerline = Command.make("tickerline").pipe(
     Samples.command,
     Accounts.command,
     Keys.command(keyed),
+    Query.command(Serve.base, endpoints.map(({ row }) => row.path)),
     openapi,
   ]),
 )
 
 /** The paths that `query` takes, and the datasets, as people write them. */
-const completions = Completions.layer({ dataset: datasets.map(({ table }) => table.replaceAll("_", "-")) })
+const completions = Completions.layer({
+  dataset: datasets.map(({ table }) => table.replaceAll("_", "-")),
+  path: endpoints.map(({ row }) => row.path),
+})
 
 tickerline.pipe(
   Command.run({ version: packageJson.version }),
