@@ -33,7 +33,7 @@ const ofSocket = ({ cause }: HttpServerError.ServeError) =>
     ? `PORT: ${why(cause)}: the port is in use by another program; expected a free one`
     : `HOST: ${why(cause)}; expected an address of this machine`
 
-const inOneLine = (error: unknown) => {
+export const inOneLine = (error: unknown) => {
   if (error instanceof Config.ConfigError) return `configuration: ${ofSetting(error)}`
   if (SqlError.isSqlError(error)) return ofDatabase(error)
   if (error instanceof HttpServerError.ServeError) return ofSocket(error)

@@ -10,6 +10,7 @@ import { document } from "./catalogue/OpenApi.ts"
 import * as Completions from "./Completions.ts"
 import * as Connection from "./db/Connection.ts"
 import * as Database from "./db/Command.ts"
+import * as Doctor from "./doctor/Command.ts"
 import { exitCode, explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
 import { datasets } from "./load/Datasets.ts"
@@ -52,6 +53,7 @@ const tickerline = Command.make("tickerline").pipe(
     Samples.command,
     Accounts.command,
     Keys.command(keyed),
+    Doctor.command(packageJson.version),
     Query.command(Serve.base, endpoints.map(({ row }) => row.path)),
     openapi,
   ]),

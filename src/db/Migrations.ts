@@ -21,7 +21,8 @@ export const statements = (script: string): ReadonlyArray<string> => {
   return found.map((statement) => statement.trim()).filter((statement) => statement !== "")
 }
 
-const loader = Effect.gen(function* () {
+/** All there are, by number and name. */
+export const loader = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = yield* path.fromFileUrl(directory)
@@ -43,7 +44,8 @@ const loader = Effect.gen(function* () {
 /** The database is older than the program, and its role may not change that. */
 export class MayNotMigrate extends Data.TaggedError("MayNotMigrate")<{ readonly message: string }> {}
 
-const record = "tickerline_migrations"
+/** The table of those that were applied. */
+export const record = "tickerline_migrations"
 
 /** Whether nothing is left to do; a role that only serves may ask this, and do no more. */
 const isCurrent = Effect.gen(function* () {

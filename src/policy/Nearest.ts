@@ -1,17 +1,26 @@
 /** The name that was probably meant (D4). */
 import { Array, Option, Order } from "effect"
 
-/** Letters to insert, remove or change to get from one word to the other. */
+/** Letters to insert, remove, change or swap with their neighbour to get from one word to the other. */
 const distance = (left: string, right: string) => {
-  let row: ReadonlyArray<number> = Array.range(0, right.length)
-  for (const [i, letter] of [...left].entries()) {
+  const [letters, others] = [[...left], [...right]]
+  let before: ReadonlyArray<number> = []
+  let row: ReadonlyArray<number> = Array.range(0, others.length)
+  for (const [i, letter] of letters.entries()) {
     const next = [i + 1]
-    for (const [j, other] of [...right].entries()) {
-      next.push(Math.min((row[j] ?? 0) + (letter === other ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    for (const [j, other] of others.entries()) {
+      const isSwapped = i > 0 && j > 0 && letter === others[j - 1] && other === letters[i - 1]
+      next.push(Math.min(
+        (row[j] ?? 0) + (letter === other ? 0 : 1),
+        (row[j + 1] ?? 0) + 1,
+        (next[j] ?? 0) + 1,
+        isSwapped ? (before[j - 1] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+      ))
     }
+    before = row
     row = next
   }
-  return row[right.length] ?? 0
+  return row[others.length] ?? 0
 }
 
 const byDistance = Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)

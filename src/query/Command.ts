@@ -55,7 +55,7 @@ const footer = ({ answer: { headers }, cost, isCut, rows }: Ask.Asked, all: bool
   const remaining = headers["x-ratelimit-remaining"]
   return [
     `${rows.length} ${rows.length === 1 ? "row" : "rows"}${
-      isCut ? ` of more (${all ? "--max" : "--all"} takes them)` : ""
+      isCut ? `, and more (${all ? "--max raises the bound" : "--all follows"})` : ""
     }`,
     ...(headers["x-cost-microdollars"] === undefined ? [] : [microdollars(cost)]),
     ...(remaining === undefined ? [] : [`${remaining} of ${headers["x-ratelimit-limit"]} requests left this minute`]),

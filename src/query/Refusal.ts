@@ -58,7 +58,7 @@ export interface Response {
 
 const advice = ({ path, retryAfter, status }: Response, paths: ReadonlyArray<string>) => {
   if (status === 401) return [whereKeysComeFrom]
-  if (status === 404) return [hint(path, paths).trim()].filter((text) => text !== "")
+  if (status === 404) return [(hint(path, paths) || hint(`/v1${path}`, paths)).trim()].filter((text) => text !== "")
   if (retryAfter !== undefined) return [`Try again in ${retryAfter} s.`]
   return []
 }
