@@ -49,7 +49,9 @@ export const ask = Effect.fnUntraced(function* ({ arrow, base, key, path, paths,
 /** §2.6: the query of the next page. Its address may be another one than this machine reaches the service by. */
 export const nextOf = ({ headers }: Answer) => {
   const [, link] = /<([^>]*)>;\s*rel="next"/.exec(headers["link"] ?? "") ?? []
-  return link !== undefined && URL.canParse(link) ? Option.some(new URL(link).search) : Option.none()
+  // The address before it says nothing, so any will do.
+  const nowhere = "http://localhost"
+  return link !== undefined && URL.canParse(link, nowhere) ? Option.some(new URL(link, nowhere).search) : Option.none()
 }
 
 const costOf = ({ headers }: Answer) => Number(headers["x-cost-microdollars"] ?? 0)
@@ -72,7 +74,7 @@ const first = (answer: Answer): Asked => ({
 
 export const onePage = (question: Question) => Effect.map(ask(question), first)
 
-/** Page after page up to `most` rows. A page that the limit of requests refuses is waited for by the service's clock. */
+/** Page after page up to `most` rows; where the limit of requests is used up, it waits as long as the service says. */
 export const allPages = Effect.fnUntraced(function* (question: Question, most: number, seen: (rows: number) => void) {
   let asked = first(yield* ask(question))
   const rows = [...asked.rows]

@@ -46,7 +46,7 @@ const fields = (details: unknown) => {
 }
 
 export const whereKeysComeFrom =
-  "A key is read from --key-file, else from TICKERLINE_KEY, else, for the embedded database on this machine, from its " +
+  "A key is read from --key-file, else from TICKERLINE_KEY, else, for this machine's embedded database, from its " +
   "demo key. `tickerline keys create` makes one."
 
 export interface Response {
