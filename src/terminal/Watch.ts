@@ -15,8 +15,8 @@ const clear = "\r\u001b[K"
 const lines = (state: State, screen: Screen) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
-    let samples: ReadonlyArray<Sample> = []
-    let label = ""
+    let samples: ReadonlyArray<Sample> = [{ at: start, done: 0, count: 0 }]
+    let label = state.label
     return Effect.map(Clock.currentTimeMillis, (at) => {
       const { count, done } = state
       samples = noted(label === state.label ? samples : [], { at, done, count })

@@ -8,12 +8,15 @@ import { root, run, startProgram } from "../support/Processes.ts"
 const found = (program: string) =>
   (process.env["PATH"] ?? "").split(":").map((folder) => `${folder}/${program}`).find(existsSync)
 
-/** Where a program is missing its tests are skipped, and say so; `REQUIRE_TERMINAL` makes them fail. */
-const required = (process.env["REQUIRE_TERMINAL"] ?? "") !== ""
+const isSet = (name: string) => (process.env[name] ?? "") !== ""
+
+/** Where a program is missing its tests are skipped, and say so; these make them fail. */
+const isRequired = (program: string) => isSet(/zsh|fish/.test(program) ? "REQUIRE_SHELLS" : "REQUIRE_TERMINAL")
+
 const needing = (programs: ReadonlyArray<string>, name: string) => {
   const missing = programs.filter((program) => found(program) === undefined)
   return {
-    skip: missing.length > 0 && !required,
+    skip: missing.length > 0 && !missing.some(isRequired),
     name: missing.length === 0 ? name : `${name} (no ${missing.join(", ")})`,
   }
 }
@@ -39,7 +42,7 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-terminal-" }),
 )
 
-const colours = /\u001b\[\d+(;\d+)*m/
+const colours = new RegExp("\u001b\\[\\d+(;\\d+)*m")
 const clear = "\r\u001b[K"
 
 layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
