@@ -1,4 +1,4 @@
-/** Long work, watched: one line, written over, on a terminal; a line now and then in a log; nothing where it is short. */
+/** Long work, watched: one line, written over, on a terminal; a line now and then in a log; nothing if it is brief. */
 import { Clock, Console, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
 import { figures, idle, line, noted, Progress, type Sample, type State } from "./Progress.ts"

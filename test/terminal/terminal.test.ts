@@ -42,7 +42,8 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-terminal-" }),
 )
 
-const colours = new RegExp("\u001b\\[\\d+(;\\d+)*m")
+const escape = String.fromCharCode(27)
+const colours = new RegExp(`${escape}\\[\\d+(;\\d+)*m`)
 const clear = "\r\u001b[K"
 
 layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
