@@ -76,12 +76,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
     stopped.name,
     () =>
       Effect.gen(function* () {
-        const inTime = "timeout --foreground -s INT 6"
+        const inTime = "timeout --foreground -s INT 10"
         const { out } = yield* Effect.flatMap(
           onTerminal(70, `generate ${yield* folder}/m --scale 4000`, {}, inTime),
           ended,
         )
-        assert.match(out, /rows\/s/)
+        assert.match(out, /sample data {2}/)
         assert.strictEqual(out.slice(out.lastIndexOf(clear)), clear)
       }),
     { skip: stopped.skip },
