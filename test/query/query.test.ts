@@ -56,7 +56,7 @@ layer(Service.sampled, { excludeTestServices: true })("query", (it) => {
       const lines = out.trimEnd().split("\n")
       assert.strictEqual(lines.length, 52)
       assert.strictEqual(lines[0], "ticker,market_cap")
-      for (const line of lines.slice(1)) assert.match(line, /^[A-Z0-9.]+,\d*(\.\d+)?$/)
+      for (const line of lines.slice(1)) assert.match(line, /^[A-Z0-9.^-]+,\d*(\.\d+)?$/)
       assert.match(err, /^51 rows, /)
       const bound = yield* query(["screener", "-p", "limit=20", "--columns", "ticker", "--all", "--max", "25", "--csv"])
       assert.strictEqual(bound.out.trimEnd().split("\n").length, 26)
