@@ -5,7 +5,7 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 /** The methods that every endpoint answers. */
 export const allowed = "GET, HEAD"
 
-const Origins = Config.String("CORS_ORIGINS").pipe(
+export const Origins = Config.String("CORS_ORIGINS").pipe(
   Config.withDefault(""),
   Config.map((text) => text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "")),
 )

@@ -1,13 +1,16 @@
 /** What a command says of its failure: a line for what a person can mend, the cause in full for what is our mistake. */
-import { Cause, Config, Console, Effect, Predicate, Schema, SchemaIssue } from "effect"
+import { Cause, Config, Console, Effect, Layer, Option, Predicate, Schema, SchemaIssue, Stdio } from "effect"
 import { CliError, CliOutput } from "effect/cli"
 import { HttpServerError } from "effect/http"
 import { SqlError } from "effect/sql"
+import { nearest } from "./policy/Nearest.ts"
+import { errors } from "./terminal/Screen.ts"
+import { safeLines } from "./terminal/Text.ts"
 
 const describe = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** `PORT: Expected a string representing a finite number` */
-const ofSetting = ({ cause, message }: Config.ConfigError) =>
+export const ofSetting = ({ cause, message }: Config.ConfigError) =>
   Schema.isSchemaError(cause)
     ? describe(cause.issue).issues.map((issue) => `${(issue.path ?? []).join("_")}: ${issue.message}`).join("; ")
     : message
@@ -30,7 +33,7 @@ const ofSocket = ({ cause }: HttpServerError.ServeError) =>
     ? `PORT: ${why(cause)}: the port is in use by another program; expected a free one`
     : `HOST: ${why(cause)}; expected an address of this machine`
 
-const inOneLine = (error: unknown) => {
+export const inOneLine = (error: unknown) => {
   if (error instanceof Config.ConfigError) return `configuration: ${ofSetting(error)}`
   if (SqlError.isSqlError(error)) return ofDatabase(error)
   if (error instanceof HttpServerError.ServeError) return ofSocket(error)
@@ -40,22 +43,72 @@ const inOneLine = (error: unknown) => {
 /** A transaction whose server went away cannot be rolled back either, which Effect takes for a defect. */
 const isLost = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "ConnectionError"
 
-export const explain = (cause: Cause.Cause<unknown>) => {
+/** Standard error is a terminal or not, whatever standard output is. */
+const formatter = Effect.map(errors, ({ colors }) => CliOutput.defaultFormatter({ colors }))
+
+export const explain = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const error = Cause.squash(cause)
   // The command line says itself what is wrong with its arguments.
-  if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return Effect.void
+  if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return
   const line = Cause.hasDies(cause) && !isLost(error) ? undefined : inOneLine(error)
-  return Console.error(line === undefined ? Cause.pretty(cause) : `tickerline: ${line}`)
+  const { paint } = yield* errors
+  yield* Console.error(
+    line === undefined ? Cause.pretty(cause) : `${paint("red", "tickerline:")} ${safeLines(line)}`,
+  )
+})
+
+/** 1: refused or failed; 2: not understood, and so not begun. */
+export const exitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(Cause.squash(cause)) ? 2 : 1
+
+type Invalid = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
+
+/** Effect's own suggestion differs by two letters at most, and does not know beginnings. */
+const suggested = ({ helpDoc }: Invalid) => (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
+  if (error._tag === "UnknownSubcommand" && error.suggestions.length === 0) {
+    const names = (helpDoc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
+    const { parent, subcommand } = error
+    const suggestions = Option.toArray(nearest(subcommand, names))
+    return new CliError.UnknownSubcommand({ subcommand, suggestions, ...(parent !== undefined && { parent }) })
+  }
+  if (error._tag === "UnrecognizedOption" && error.suggestions.length === 0) {
+    const names = [...helpDoc.flags, ...(helpDoc.globalFlags ?? [])].map(({ name }) => `--${name}`)
+    const { command, option } = error
+    const suggestions = Option.toArray(nearest(option, names))
+    return new CliError.UnrecognizedOption({ option, suggestions, ...(command !== undefined && { command }) })
+  }
+  return error
+}
+
+/** How it is used, by an example; everything would push what is wrong off the screen. */
+const inBrief = ({ commandPath, errors, helpDoc }: Invalid) => {
+  const lost = errors.some(({ _tag }) => _tag === "UnknownSubcommand")
+  return {
+    usage: helpDoc.usage,
+    description: "",
+    annotations: helpDoc.annotations,
+    flags: [],
+    ...(lost && helpDoc.subcommands !== undefined && { subcommands: helpDoc.subcommands }),
+    ...(!lost && helpDoc.examples !== undefined && { examples: helpDoc.examples.slice(0, 1) }),
+    ...(commandPath.length > 0 && { commandPath }),
+  }
 }
 
 /** Help that nobody asked for is no result: it goes where errors go. */
-export const presenter = CliOutput.layerPresenter({
-  present: (event) =>
-    event._tag === "InvalidInvocation"
-      ? Effect.gen(function* () {
-        const formatter = yield* CliOutput.Formatter
-        yield* Console.error(formatter.formatHelpDoc(event.helpDoc))
-        yield* Console.error(formatter.formatErrors(event.errors))
-      })
-      : CliOutput.defaultPresenter.present(event),
-})
+export const presenter = Layer.unwrap(Effect.map(
+  Stdio.Stdio,
+  (stdio) =>
+    CliOutput.layerPresenter({
+      present: (event) => {
+        if (event._tag === "Version" || (event._tag === "Help" && event.reason === "Requested")) {
+          return CliOutput.defaultPresenter.present(event)
+        }
+        return Effect.gen(function* () {
+          const { formatErrors, formatHelpDoc } = yield* formatter
+          if (event._tag === "Help") return yield* Console.error(formatHelpDoc(event.helpDoc))
+          yield* Console.error(formatHelpDoc(inBrief(event)).trim())
+          yield* Console.error(formatErrors(event.errors.map(suggested(event))))
+          yield* Console.error(`\n\`${event.commandPath.join(" ")} --help\` tells more.`)
+        }).pipe(Effect.provideService(Stdio.Stdio, stdio))
+      },
+    }),
+))

@@ -13,15 +13,16 @@ import { documentation } from "./policy/Lifecycle.ts"
 import * as Routes from "./Server.ts"
 import { Shortcut } from "./Shortcut.ts"
 import * as Sockets from "./Sockets.ts"
+import { watched } from "./terminal/Watch.ts"
 
-const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
-const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
+export const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
+export const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
 
 /** Several processes may listen on one port, one a core; Linux shares the connections out among them. */
-const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
+export const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
 /** Told to end, it serves on for so long, and says that it is not ready any more. */
-const ShutdownDelay = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
+export const ShutdownDelay = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
 const WebAddress = Schema.URLFromString.check(
   Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
@@ -29,9 +30,11 @@ const WebAddress = Schema.URLFromString.check(
   }),
 )
 
+export const PublicUrl = Config.option(Config.schema(WebAddress, "BASE_URL"))
+
 /** Where clients reach the service, without a slash at the end. */
-const Base = Effect.gen(function* () {
-  const configured = yield* Config.option(Config.schema(WebAddress, "BASE_URL"))
+export const base = Effect.gen(function* () {
+  const configured = yield* PublicUrl
   const [host, port] = [yield* Host, yield* Port]
   const local = `http://${
     host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
@@ -112,15 +115,15 @@ const prepare = Effect.gen(function* () {
 
 /** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
 export const serve = Effect.gen(function* () {
-  const base = yield* Base
+  const address = yield* base
   const delay = yield* ShutdownDelay
   const ending = { begun: false }
-  const demoKey = yield* prepare
+  const demoKey = yield* watched(prepare)
   yield* start({ host: yield* Host, port: yield* Port, reusePort: yield* ReusePort }).pipe(
-    Effect.provideService(BaseUrl, base),
+    Effect.provideService(BaseUrl, address),
     Effect.provideService(Ending, ending),
   )
-  yield* Console.log(welcome(base, demoKey))
+  yield* Console.log(welcome(address, demoKey))
   return yield* Effect.onInterrupt(Effect.never, () => {
     ending.begun = true
     return Effect.sleep(delay)

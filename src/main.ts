@@ -1,17 +1,22 @@
-/** The command line. Results go to standard output, everything else to standard error; a command exits with 0 or 1. */
+/** The command line. Results go to standard output, everything else to standard error; it exits with 0, 1 or 2. */
 import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Config, Console, Effect, Exit, Layer, Logger, References } from "effect"
+import { Cause, Console, Effect, Exit, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../package.json" with { type: "json" }
 import * as Accounts from "./account/AccountsCommand.ts"
 import * as Keys from "./account/KeysCommand.ts"
 import { endpoints } from "./catalogue/Endpoints.ts"
 import { document } from "./catalogue/OpenApi.ts"
+import * as Completions from "./Completions.ts"
 import * as Connection from "./db/Connection.ts"
 import * as Database from "./db/Command.ts"
-import { explain, presenter } from "./Explain.ts"
+import * as Doctor from "./doctor/Command.ts"
+import { exitCode, explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
+import { datasets } from "./load/Datasets.ts"
 import * as Traces from "./observability/Traces.ts"
+import * as Logs from "./Logs.ts"
+import * as Query from "./query/Command.ts"
 import * as Samples from "./samples/Command.ts"
 import * as Serve from "./Serve.ts"
 
@@ -48,32 +53,29 @@ const tickerline = Command.make("tickerline").pipe(
     Samples.command,
     Accounts.command,
     Keys.command(keyed),
+    Doctor.command(packageJson.version),
+    Query.command(Serve.base, endpoints.map(({ row }) => row.path)),
     openapi,
   ]),
 )
 
-const levels = { error: "Error", warning: "Warn", info: "Info", debug: "Debug" } as const
-
-const LogLevel = Config.Literals(["error", "warning", "info", "debug"], "LOG_LEVEL").pipe(
-  Config.withDefault("info"),
-  Config.map((level) => levels[level]),
-)
-
-const Logs = Layer.unwrap(Effect.map(
-  Config.Literals(["pretty", "json"], "LOG_FORMAT").pipe(Config.withDefault("pretty")),
-  (format) => Logger.layer([format === "json" ? Logger.withConsoleError(Logger.formatJson) : Logger.consolePretty()]),
-)).pipe(
-  Layer.merge(Layer.succeed(Logger.LogToStderr, true)),
-  Layer.merge(Layer.effect(References.MinimumLogLevel, LogLevel)),
-)
+/** The paths that `query` takes, and the datasets, as people write them. */
+const completions = Completions.layer({
+  dataset: datasets.map(({ table }) => table.replaceAll("_", "-")),
+  path: endpoints.map(({ row }) => row.path),
+})
 
 tickerline.pipe(
   Command.run({ version: packageJson.version }),
-  Effect.provide(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Logs, presenter)),
+  Effect.provide(Layer.mergeAll(NodeCrypto.layer, Logs.layer, presenter, completions)),
   Effect.tapCause(explain),
+  Effect.provide(NodeServices.layer),
   (program) =>
     NodeRuntime.runMain(program, {
       disableErrorReporting: true,
-      teardown: (exit, end) => end(Exit.isSuccess(exit) || (serving && Cause.hasInterruptsOnly(exit.cause)) ? 0 : 1),
+      teardown: (exit, end) =>
+        end(
+          Exit.isSuccess(exit) || (serving && Cause.hasInterruptsOnly(exit.cause)) ? 0 : exitCode(exit.cause),
+        ),
     }),
 )

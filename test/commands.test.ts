@@ -22,13 +22,18 @@ const succeeded = (ended: Ended) => {
 }
 
 /** It failed in words on standard error, and there is no result. */
-const failed = (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
-  assert.strictEqual(ended.code, 1, `${ended.out}${ended.err}`)
+const ending = (code: number) => (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
+  assert.strictEqual(ended.code, code, `${ended.out}${ended.err}`)
   for (const words of said) assert.match(ended.err, words)
   assertNoStack(ended.err)
   assert.notMatch(ended.err, /\[object|undefined/)
   assert.strictEqual(ended.out, "")
 }
+
+const failed = ending(1)
+
+/** The command line itself was wrong, and nothing was begun. */
+const misunderstood = ending(2)
 
 /** As `failed`, and one line says it all. */
 const refused = (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
@@ -182,6 +187,8 @@ const commands = [
   "keys disable",
   "keys enable",
   "keys revoke",
+  "doctor",
+  "query",
   "openapi",
 ]
 
@@ -233,8 +240,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const [description = ""] = succeeded(yield* run(["datasets", "screener"], {})).split("\n\n")
       assert.match(description, /^screener \(one row for each ticker\)$/m)
       assert.match(description, /^ {2}is_adr +true \| false +required/m)
-      failed(yield* run(["datasets", "nope"], {}), /There is no dataset nope/)
-      failed(yield* run(["load", "news"], environment), /load takes a dataset and a file, or --all with a folder/)
+      misunderstood(yield* run(["datasets", "nope"], {}), /There is no dataset nope/)
+      misunderstood(
+        yield* run(["load", "news"], environment),
+        /load takes a dataset and a file, or --all with a folder/,
+      )
       failed(yield* run(["load", "--all", "/nowhere"], environment), /\/nowhere cannot be read/)
       yield* sql`truncate screener, news, daily_prices`
     }))
@@ -252,7 +262,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       }
     }))
 
-  it.effect("README, command line: what cannot be understood exits 1 and says what, on standard error alone", () =>
+  it.effect("README, command line: what cannot be understood exits 2 and says what, on standard error alone", () =>
     Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
         [["bogus"], /bogus/],
@@ -288,7 +298,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "credit", "a", "--usd", "5", "--reference", ""], /--reference.*empty/s],
         [["grant"], /role/],
       ]
-      yield* mistaken(cases, failed)
+      yield* mistaken(cases, misunderstood)
     }))
 
   it.effect("D2 keys create prints the key alone, and what is stored does not tell it", () =>
@@ -743,7 +753,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         (name) => run(["keys", "create", "--account", name, "--tier", "pro"], environment),
         { concurrency: 2 },
       )
-      for (const each of ended) failed(each, /account/)
+      for (const each of ended) misunderstood(each, /account/)
     }))
 
   it.effect("README, command line: migrate prints what it applied, and then that nothing is left to do", () =>

@@ -47,6 +47,9 @@ const isAccountContract = (name: string) => /^src\/account\/(Authentication|Admi
 const isDatabase = (name: string) => name.startsWith("src/db/")
 const isCache = (name: string) => name.startsWith("src/cache/")
 const isObservability = (name: string) => name.startsWith("src/observability/")
+const isTerminal = (name: string) => name.startsWith("src/terminal/")
+/** Where work notes how far it is; nothing is shown by it. */
+const isProgress = (name: string) => name === "src/terminal/Progress.ts"
 const isAccount = (name: string) => name.startsWith("src/account/")
 const isClient = (name: string) => name.startsWith("src/client/")
 
@@ -122,9 +125,20 @@ describe("The house", () => {
   it("§house observability imports policy; db that and observability; account and cache also db", () => {
     const isBelow = (name: string) => isPolicy(name) || isObservability(name)
     assert.deepStrictEqual(strangers(isObservability, isBelow), [])
-    assert.deepStrictEqual(strangers(isDatabase, (name) => isBelow(name) || isDatabase(name)), [])
+    // What is a command shows how far it is.
+    const allowed = (name: string, file: string) =>
+      isBelow(name) || isDatabase(name) || isProgress(name) || (file === "src/db/Command.ts" && isTerminal(name))
+    assert.deepStrictEqual(strangers(isDatabase, allowed), [])
     assert.deepStrictEqual(strangers(isAccount, (name) => isBelow(name) || isDatabase(name) || isAccount(name)), [])
     assert.deepStrictEqual(strangers(isCache, (name) => isBelow(name) || isDatabase(name) || isCache(name)), [])
+  })
+
+  it("§house terminal imports nothing of the house; doctor and query are commands, imported by main.ts only", () => {
+    assert.deepStrictEqual(strangers(isTerminal, isTerminal), [])
+    const isCommand = (name: string) => /^src\/(doctor|query)\//.test(name)
+    // The doctor knows all settings, those of query too.
+    const others = strangers((file) => !isCommand(file) && file !== "src/main.ts", (name) => !isCommand(name))
+    assert.deepStrictEqual(others, [])
   })
 
   it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {

@@ -21,10 +21,13 @@ import { atZero, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout } from "../policy/Errors.ts"
 import { type Batch, batchOf, dropBefore, recorder, type Used } from "./Usage.ts"
 
-const Most = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })), "USAGE_BUFFER")
+export const Buffer = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
+  "USAGE_BUFFER",
+)
   .pipe(Config.withDefault(100_000))
 
-const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
+export const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
 
 /** How long rows gather, and how many are written at once: at most the last second is lost by a sudden end. */
 const gathering = Duration.millis(250)
@@ -72,7 +75,7 @@ export class Metering extends Context.Service<Metering, {
   static readonly layer = Layer.effect(
     Metering,
     Effect.gen(function* () {
-      const most = yield* Most
+      const most = yield* Buffer
       const write = yield* recorder
       yield* atZero(rowsWritten, writesFailed, requestsRefused, rowsLost)
       const waiting: Array<Used> = []

@@ -9,7 +9,7 @@ import { shared } from "./Redis.ts"
 
 const PerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
-const limits = Config.all({
+export const limits = Config.all({
   basic: Config.schema(PerMinute, "RATE_LIMIT_BASIC").pipe(Config.withDefault(200)),
   pro: Config.schema(PerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000)),
   ultimate: Config.schema(PerMinute, "RATE_LIMIT_ULTIMATE").pipe(Config.withDefault(5_000)),

@@ -14,7 +14,7 @@ const isAddress = (text: string) => {
   }
 }
 
-const RedisUrl = Config.schema(
+export const RedisUrl = Config.schema(
   Schema.String.check(
     Schema.makeFilter(isAddress, { message: "must be an address of Redis, redis://user:password@host:port" }),
   ),

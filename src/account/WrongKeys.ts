@@ -5,7 +5,10 @@ import { IpNetwork, NetAddress } from "effect/net"
 import { setHeaders } from "../policy/Exchange.ts"
 import { RateLimitExceeded } from "./Errors.ts"
 
-const Most = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 })), "WRONG_KEYS_LIMIT")
+export const Most = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 })),
+  "WRONG_KEYS_LIMIT",
+)
   .pipe(Config.withDefault(30))
 
 const window = Duration.minutes(1)

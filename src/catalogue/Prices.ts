@@ -27,7 +27,7 @@ const entriesOf = (text: string) =>
     return [path.trim(), Number(price)] as const
   })
 
-const prices = Config.all({
+export const prices = Config.all({
   general: Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(Config.withDefault(10_000_000)),
   own: Config.schema(Listed, "ENDPOINT_PRICES").pipe(Config.map(entriesOf), Config.withDefault([])),
 })

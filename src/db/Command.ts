@@ -1,6 +1,7 @@
 /** `migrate` and `grant` on the command line. */
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import { watched } from "../terminal/Watch.ts"
 import * as Connection from "./Connection.ts"
 import * as Migrations from "./Migrations.ts"
 import * as Roles from "./Roles.ts"
@@ -9,7 +10,7 @@ export const migrate = Command.make(
   "migrate",
   {},
   Effect.fnUntraced(function* () {
-    const applied = yield* Migrations.run
+    const applied = yield* watched(Migrations.run)
     yield* Console.log(applied.length === 0 ? "Up to date." : applied.map(([id, name]) => `${id}_${name}`).join("\n"))
   }),
 ).pipe(

@@ -4,7 +4,7 @@ import { client } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import * as Migrations from "./Migrations.ts"
 
-const DatabaseUrl = Config.option(Config.Redacted("DATABASE_URL"))
+export const DatabaseUrl = Config.option(Config.Redacted("DATABASE_URL"))
 
 /** The folder of the embedded server, `None` where the database is somebody else's. */
 export class Home extends Context.Service<Home, { readonly folder: Option.Option<string> }>()("tickerline/db/Home") {}

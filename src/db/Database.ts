@@ -19,11 +19,11 @@ export interface Options {
   readonly applicationName: string
 }
 
-const PoolSize = Config.schema(
+export const PoolSize = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
-const PoolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
+export const PoolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
 /** The pool itself, as `SqlClient`. */
 export const client = ({ applicationName, url }: Options) =>

@@ -2,6 +2,7 @@
 import { PgMigrator } from "@effect/sql-pg"
 import { Data, Effect, FileSystem, Layer, Path, Predicate } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
+import { Progress } from "../terminal/Progress.ts"
 import * as Roles from "./Roles.ts"
 
 const directory = new URL("../../sql/migrations/", import.meta.url)
@@ -20,25 +21,31 @@ export const statements = (script: string): ReadonlyArray<string> => {
   return found.map((statement) => statement.trim()).filter((statement) => statement !== "")
 }
 
-const loader = Effect.gen(function* () {
+/** All there are, by number and name. */
+export const loader = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = yield* path.fromFileUrl(directory)
   const files = (yield* fs.readDirectory(folder)).filter((file) => file.endsWith(".sql"))
-  return PgMigrator.fromRecord(Object.fromEntries(files.map((file) => [
-    file.replace(/\.sql$/, ""),
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const script = yield* fs.readFileString(path.join(folder, file))
-      yield* Effect.forEach(statements(script), (statement) => sql.unsafe(statement), { discard: true })
-    }),
-  ])))
+  const progress = yield* Progress
+  return PgMigrator.fromRecord(Object.fromEntries(
+    files.toSorted().map((file, done) => [
+      file.replace(/\.sql$/, ""),
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        Object.assign(progress, { label: `migration ${file}`, done, total: files.length, count: 0 })
+        const script = yield* fs.readFileString(path.join(folder, file))
+        yield* Effect.forEach(statements(script), (statement) => sql.unsafe(statement), { discard: true })
+      }),
+    ]),
+  ))
 }).pipe(Effect.orDie, Effect.flatten)
 
 /** The database is older than the program, and its role may not change that. */
 export class MayNotMigrate extends Data.TaggedError("MayNotMigrate")<{ readonly message: string }> {}
 
-const record = "tickerline_migrations"
+/** The table of those that were applied. */
+export const record = "tickerline_migrations"
 
 /** Whether nothing is left to do; a role that only serves may ask this, and do no more. */
 const isCurrent = Effect.gen(function* () {

@@ -1,24 +1,12 @@
 /** `load` and `datasets` on the command line. */
-import { Console, Duration, Effect, Option, Ref, Schedule, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Console, Duration, Effect, Option, Ref, Schema } from "effect"
+import { Argument, CliError, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
+import { watched } from "../terminal/Watch.ts"
 import { datasetNamed, datasets } from "./Datasets.ts"
 import { describe } from "./Describe.ts"
 import { filesIn } from "./Folder.ts"
 import * as Load from "./Load.ts"
-
-/** On a terminal, a line that is written over; in a file it would be noise. */
-const watched = <A, E, R>(work: Effect.Effect<A, E, R>, progress: Ref.Ref<number>) => {
-  if (!process.stderr.isTTY) return work
-  const show = Effect.flatMap(
-    Ref.get(progress),
-    (rows) => Effect.sync(() => process.stderr.write(`\r${rows.toLocaleString("en")} rows`)),
-  )
-  return Effect.raceFirst(work, Effect.flatMap(Effect.repeat(show, Schedule.spaced("200 millis")), () => Effect.never))
-    .pipe(
-      Effect.ensuring(Effect.sync(() => process.stderr.write("\r\u001b[K"))),
-    )
-}
 
 const done = (
   { dropped, rows, table }: Effect.Success<ReturnType<typeof Load.load>>,
@@ -32,7 +20,7 @@ const done = (
 
 const run = Effect.fnUntraced(function* (task: Load.Task) {
   const progress = yield* Ref.make(0)
-  const [taken, loaded] = yield* Effect.timed(watched(Load.load(task, progress), progress))
+  const [taken, loaded] = yield* Effect.timed(watched(Load.load(task, progress)))
   yield* Console.log(done(loaded, task, Duration.toSeconds(taken)))
 })
 
@@ -52,22 +40,33 @@ const runAll = Effect.fnUntraced(function* (folder: string, how: Pick<Load.Task,
   }
 })
 
-const misused = new Unloaded({
-  message: "load takes a dataset and a file, or --all with a folder. `load --help` shows examples.",
+const misused = new CliError.ShowHelp({
+  commandPath: ["tickerline", "load"],
+  errors: [new CliError.ValidationError({ message: "load takes a dataset and a file, or --all with a folder." })],
 })
+
+/** Known before a database is asked. */
+const named = Argument.String("dataset").pipe(
+  Argument.mapEffect((name) =>
+    datasetNamed(name).pipe(
+      Effect.as(name),
+      Effect.mapError(({ message }) => new CliError.ValidationError({ message })),
+    )
+  ),
+)
 
 export const load = Command.make(
   "load",
   {
-    dataset: Argument.String("dataset").pipe(
+    dataset: named.pipe(
       Argument.withDescription(`One of ${datasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
       Argument.optional,
     ),
-    file: Argument.String("file").pipe(
+    file: Argument.File("file").pipe(
       Argument.withDescription("A .csv, .ndjson or .jsonl file; .gz too"),
       Argument.optional,
     ),
-    all: Flag.String("all").pipe(
+    all: Flag.Directory("all").pipe(
       Flag.withDescription("Load every file of this folder that is named after a table"),
       Flag.optional,
     ),
@@ -101,7 +100,7 @@ export const load = Command.make(
 export const list = Command.make(
   "datasets",
   {
-    dataset: Argument.String("dataset").pipe(Argument.withDescription("Only this one"), Argument.optional),
+    dataset: named.pipe(Argument.withDescription("Only this one"), Argument.optional),
   },
   Effect.fnUntraced(function* ({ dataset }) {
     const shown = Option.isSome(dataset) ? [yield* datasetNamed(dataset.value)] : datasets

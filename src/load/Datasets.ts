@@ -1,5 +1,6 @@
 /** D30: the tables that `load` fills, each with the row that says what its columns are. */
 import { Effect, Schema } from "effect"
+import { hint } from "../policy/Nearest.ts"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
 import { DilutiveSecurity, strayColumn } from "../v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../v1/float-outstanding/Api.ts"
@@ -82,8 +83,11 @@ export class UnknownDataset
 
 /** The same, for a name that a person typed. */
 export const datasetNamed = (name: string) => {
-  const known = datasets.map(({ table }) => table).join(", ")
+  const known = datasets.map(({ table }) => table)
+  const meant = hint(name.replaceAll("-", "_"), known)
   return Effect.fromNullishOr(find(name)).pipe(
-    Effect.mapError(() => new UnknownDataset({ message: `There is no dataset ${name}. There are: ${known}.` })),
+    Effect.mapError(() =>
+      new UnknownDataset({ message: `There is no dataset ${name}.${meant} There are: ${known.join(", ")}.` })
+    ),
   )
 }

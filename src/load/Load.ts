@@ -4,6 +4,7 @@
  */
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
+import { Progress } from "../terminal/Progress.ts"
 import { type BadRow, checker, mostBadRows, refused } from "./Check.ts"
 import { type Dataset, datasetNamed } from "./Datasets.ts"
 import { type Batch, columnsOf, inserter, repeatsIn } from "./Insert.ts"
@@ -24,6 +25,7 @@ class Repeats extends Schema.TaggedError<Repeats>()("Repeats", {}) {}
 /** Streams the file into the target; the first bad rows end it. */
 const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path: string, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
+  const watched = yield* Progress
   const columns = yield* columnsOf(target)
   const insert = yield* inserter(target, columns)
   const { checkRow, wrongHeader } = checker(dataset)
@@ -35,6 +37,7 @@ const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path
     if (inserted < batch.length && dataset.repeats === "refused") return yield* new Repeats()
     counts.rows += inserted
     counts.dropped += batch.length - inserted
+    watched.count = counts.rows
     yield* Ref.set(progress, counts.rows)
   })
 
@@ -71,6 +74,8 @@ const replace = Effect.fnUntraced(function* (dataset: Dataset, { check, file }: 
   yield* prepare(table)
   const counts = yield* fill(`loading.${table}`, dataset, file, progress)
   if (check === true) return counts
+  const watched = yield* Progress
+  Object.assign(watched, { label: `${watched.label}: indexes`, done: 0, total: undefined, count: 0 })
   yield* finish(table)
   yield* swap(table)
   return counts
@@ -91,6 +96,7 @@ export interface Task {
 export const load = Effect.fnUntraced(function* (task: Task, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* datasetNamed(task.dataset)
+  Object.assign(yield* Progress, { label: dataset.table, done: 0, total: undefined, count: 0, unit: "rows" })
   const counts = yield* alone(dataset.table).pipe(
     Effect.andThen(
       task.append ? fill(`public.${dataset.table}`, dataset, task.file, progress) : replace(dataset, task, progress),

@@ -2,6 +2,7 @@
 import { NodeStream } from "@effect/platform-node"
 import { Effect, FileSystem, Schema, Stream } from "effect"
 import { createGunzip } from "node:zlib"
+import { Progress } from "../terminal/Progress.ts"
 import { csv } from "./Csv.ts"
 import { ndjson } from "./Ndjson.ts"
 import type { Row, WrongHeader } from "./Row.ts"
@@ -23,12 +24,20 @@ const utf8 = (path: string) => <R>(source: Stream.Stream<Uint8Array, UnreadableF
 
 const bytes = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
+  const progress = yield* Progress
+  // As it lies on the disk, so that the size of a compressed file is known too; a pipe has none.
+  const size = yield* Effect.orElseSucceed(Effect.map(fs.stat(path), (info) => Number(info.size)), () => 0)
+  Object.assign(progress, { done: 0, total: size > 0 ? size : undefined })
   const stream = Stream.mapError(fs.stream(path), ({ reason }) =>
     new UnreadableFile({
       message: reason._tag === "NotFound"
         ? `There is no file ${path}.`
         : `${path} cannot be read; is it a file, and not a folder?`,
-    }))
+    })).pipe(Stream.tap((piece) =>
+      Effect.sync(() => {
+        progress.done += piece.length
+      })
+    ))
   const plain = path.endsWith(".gz")
     ? NodeStream.pipeThroughDuplex(stream, {
       evaluate: () => createGunzip(),

@@ -6,8 +6,8 @@ import { PrometheusMetrics } from "effect/observability"
 import { createServer } from "node:http"
 import * as Process from "./Process.ts"
 
-const Port = Config.option(Config.Port("METRICS_PORT"))
-const Host = Config.NonEmptyString("METRICS_HOST").pipe(Config.withDefault("127.0.0.1"))
+export const Port = Config.option(Config.Port("METRICS_PORT"))
+export const Host = Config.NonEmptyString("METRICS_HOST").pipe(Config.withDefault("127.0.0.1"))
 
 const at = (host: string, port: number) =>
   HttpRouter.serve(PrometheusMetrics.layerHttp(), { disableLogger: true, disableListenLog: true }).pipe(

@@ -35,10 +35,12 @@ const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   OTEL_SERVICE_VERSION: packageJson.version,
 }))
 
+export const Endpoint = Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))
+
 /** The tracer that sends them; the variables are OpenTelemetry's own. */
 export const exporter = Layer.unwrap(Effect.as(
   // Looked at here as well, where a wrong one is an error of configuration like any other.
-  Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT")),
+  Endpoint,
   OtlpTracer.layerFromConfig(),
 )).pipe(
   Layer.provide(defaults),

@@ -1,11 +1,12 @@
 /** §7.2: what no endpoint declares. A request that does not decode is a 422 naming its fields; a defect is a 500. */
-import { Array, Cause, Effect, Layer, Option, Order, SchemaAST } from "effect"
+import { Cause, Effect, Layer, Option, SchemaAST } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { Exchange } from "./Exchange.ts"
 import { unknownParameter } from "./Filters.ts"
+import { nearest } from "./Nearest.ts"
 import { reasonsIn } from "./Reasons.ts"
 
 const mostReasons = 20
@@ -20,30 +21,6 @@ const repeated = "was given more than once; give it once"
 /** Every parameter is text until it is given twice (D4). */
 const reasons = reasonsIn({ missing: "is required", unexpected: unknownParameter, wrongType: repeated })
 
-/** Letters to insert, remove or change to get from one word to the other. */
-const distance = (left: string, right: string) => {
-  let row: ReadonlyArray<number> = Array.range(0, right.length)
-  for (const [i, letter] of [...left].entries()) {
-    const next = [i + 1]
-    for (const [j, other] of [...right].entries()) {
-      next.push(Math.min((row[j] ?? 0) + (letter === other ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[right.length] ?? 0
-}
-
-const byDistance = Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)
-
-/** The closest of the names that begin with what was sent, or differ from it by few letters. */
-const nearest = (sent: string, names: ReadonlyArray<string>) => {
-  const text = sent.slice(0, 64).toLowerCase()
-  const near = names.map((name) => ({ name, far: distance(text, name) })).filter(({ far, name }) =>
-    far <= name.length / 3 || (text.length >= 3 && name.startsWith(text))
-  )
-  return Array.head(Array.sort(near, byDistance))
-}
-
 const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
   return ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
@@ -53,7 +30,7 @@ const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
 const suggest = (names: ReadonlyArray<string>) => ({ field, reason }: Field): Field => {
   if (reason !== unknownParameter) return { field, reason }
   const meant = nearest(field, names)
-  const hint = Option.isSome(meant) ? `Did you mean ${meant.value.name}?` : `It takes ${names.join(", ") || "none"}.`
+  const hint = Option.isSome(meant) ? `Did you mean ${meant.value}?` : `It takes ${names.join(", ") || "none"}.`
   return { field: field.slice(0, 64), reason: `${unknownParameter}. ${hint}` }
 }
 

@@ -1,6 +1,7 @@
 /** `generate` on the command line. */
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { watched } from "../terminal/Watch.ts"
 import { cast } from "./Cast.ts"
 import { generate } from "./Generate.ts"
 
@@ -9,7 +10,7 @@ const Positive = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_
 export const command = Command.make(
   "generate",
   {
-    folder: Argument.String("folder").pipe(
+    folder: Argument.Directory("folder").pipe(
       Argument.withDescription("Where the files go; it is made where there is none"),
     ),
     scale: Flag.Int("scale").pipe(
@@ -23,7 +24,7 @@ export const command = Command.make(
     ),
   },
   Effect.fnUntraced(function* (options) {
-    const [taken, counts] = yield* Effect.timed(generate(options))
+    const [taken, counts] = yield* Effect.timed(watched(generate(options)))
     const total = Object.values(counts).reduce((sum, rows) => sum + rows, 0)
     for (const [table, rows] of Object.entries(counts)) yield* Console.log(`${table}.csv: ${rows} rows`)
     yield* Console.error(`${total} rows in ${Duration.toSeconds(taken).toFixed(1)} s`)

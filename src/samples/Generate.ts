@@ -1,6 +1,8 @@
 /** Writes a market into a folder, a file a table, in the format that `load` reads (D31). */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
+import { Progress } from "../terminal/Progress.ts"
+import { cast } from "./Cast.ts"
 import { type History, market, type Options } from "./Market.ts"
 import { type Cell, type Row, type Table, tables } from "./Tables.ts"
 
@@ -60,8 +62,15 @@ export const generate = Effect.fnUntraced(
     yield* fs.makeDirectory(folder, { recursive: true })
     const chosen = Object.keys(tables).filter((table): table is Table => only?.some((one) => one === table) ?? true)
     const writers = yield* Effect.forEach(chosen, (table) => writer(folder, table))
+    const progress = yield* Progress
+    const total = options.scale * cast.length
+    Object.assign(progress, { label: "sample data", done: 0, total, count: 0, unit: "rows" })
     yield* Stream.fromIterable(market(options), { chunkSize: batchSize }).pipe(
-      Stream.runForEachArray((histories) => Effect.forEach(writers, ({ take }) => take(histories), { discard: true })),
+      Stream.runForEachArray(Effect.fnUntraced(function* (histories) {
+        yield* Effect.forEach(writers, ({ take }) => take(histories), { discard: true })
+        progress.done += histories.length
+        progress.count = writers.reduce((sum, { count }) => sum + count(), 0)
+      })),
     )
     return Object.fromEntries(writers.map(({ count, table }) => [table, count()])) satisfies Counts
   },

@@ -45,7 +45,7 @@ const readPid = Effect.fnUntraced(function* (data: string) {
   return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" }
 })
 
-export const find = Effect.fnUntraced(function* ({ data }: Cluster) {
+export const find = Effect.fnUntraced(function* ({ data }: Pick<Cluster, "data">) {
   const noted = yield* readPid(data)
   const found: Postmaster | undefined = noted.pid > 0 && (yield* serves(noted.pid, data)) ? noted : undefined
   return found

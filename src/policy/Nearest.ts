@@ -1,0 +1,39 @@
+/** The name that was probably meant (D4). */
+import { Array, Option, Order } from "effect"
+
+/** Letters to insert, remove, change or swap with their neighbour to get from one word to the other. */
+const distance = (left: string, right: string) => {
+  const [letters, others] = [[...left], [...right]]
+  let before: ReadonlyArray<number> = []
+  let row: ReadonlyArray<number> = Array.range(0, others.length)
+  for (const [i, letter] of letters.entries()) {
+    const next = [i + 1]
+    for (const [j, other] of others.entries()) {
+      const isSwapped = i > 0 && j > 0 && letter === others[j - 1] && other === letters[i - 1]
+      next.push(Math.min(
+        (row[j] ?? 0) + (letter === other ? 0 : 1),
+        (row[j + 1] ?? 0) + 1,
+        (next[j] ?? 0) + 1,
+        isSwapped ? (before[j - 1] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+      ))
+    }
+    before = row
+    row = next
+  }
+  return row[others.length] ?? 0
+}
+
+const byDistance = Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)
+
+/** The closest of the names that begin with what was sent, or differ from it by few letters, whatever their case. */
+export const nearest = (sent: string, names: ReadonlyArray<string>): Option.Option<string> => {
+  const text = sent.slice(0, 64).toLowerCase()
+  const near = names.map((name) => ({ name, far: distance(text, name.toLowerCase()) })).filter(({ far, name }) =>
+    far <= name.length / 3 || (text.length >= 3 && name.toLowerCase().startsWith(text))
+  )
+  return Option.map(Array.head(Array.sort(near, byDistance)), ({ name }) => name)
+}
+
+/** ` Did you mean news?`, or nothing. */
+export const hint = (sent: string, names: ReadonlyArray<string>) =>
+  Option.match(nearest(sent, names), { onNone: () => "", onSome: (name) => ` Did you mean ${name}?` })
