@@ -14,7 +14,7 @@ class CutOff extends Data.TaggedError("CutOff")<{ readonly message: string }> {}
 const longest = Duration.toMillis(Duration.hours(1))
 
 /** About so long is a piece: what it costs to ask for one is little, and so is what it takes of the others' time. */
-const pieceLength = 262_144
+const pieceLength = 131_072
 const [fewest, most] = [1, 5_000]
 
 /** As many rows as make a piece if they are as long as those before; of rows not seen yet not many more. */

@@ -19,9 +19,13 @@ const special = /[",\r\n]/
 
 const quoted = (text: string) => `"${text.replaceAll(`"`, `""`)}"`
 
+/** Letters and digits of ASCII, with which most texts begin, begin no formula. */
+const isPlain = (code: number) =>
+  (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
+
 /** Text stays text: one apostrophe before it, as people type it, makes a formula harmless. */
 const text = (value: string) => {
-  const harmless = formula.test(value) ? `'${value}` : value
+  const harmless = !isPlain(value.charCodeAt(0)) && formula.test(value) ? `'${value}` : value
   return special.test(harmless) ? quoted(harmless) : harmless
 }
 

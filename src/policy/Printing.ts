@@ -86,13 +86,18 @@ const printerOf = (row: Shown, columns: ReadonlyArray<string>) => {
 /** The same, a cell for each of the columns; empty is also what another kind of row has. */
 const recorderOf = (row: Shown, columns: ReadonlyArray<string>) => {
   const compiled = cells(row, columns)
-  const byColumn = columns.map((column) => compiled.find(({ name }) => name === column))
+  const byColumn = columns.map((column, at) => ({
+    name: column,
+    head: at === 0 ? "" : ",",
+    index: at,
+    print: compiled.find(({ name }) => name === column)?.print ?? (() => "null"),
+  }))
   return (values: Values): Attempt => {
     let line = ""
-    for (const [at, column] of byColumn.entries()) {
-      const json = column === undefined ? "null" : column.print(values[at])
-      if (json === undefined) return { wrong: `${row.identifier}.${column?.name}` }
-      line += at === 0 ? cell(json) : `,${cell(json)}`
+    for (const { head, index, name, print } of byColumn) {
+      const json = print(values[index])
+      if (json === undefined) return { wrong: `${row.identifier}.${name}` }
+      line += head + cell(json)
     }
     return { line }
   }
