@@ -1,8 +1,8 @@
 /**
  * `limit=all`: a list in whole, from one snapshot, at the pace of its reader. PostgreSQL reads all of it at once,
  * within the time of any other statement, and keeps it (a cursor `with hold`); so whoever is slow holds no lock on a
- * table and no old rows, and whatever can go wrong with a query has gone wrong before the first byte is sent. Each list has a
- * connection of its own beside the pool, which ends with it; how many there are at once is bounded.
+ * table and no old rows, and whatever can go wrong with a query has gone wrong before the first byte is sent. Each list
+ * has a connection of its own beside the pool, which ends with it; how many there are at once is bounded.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, Predicate, Schema, type Scope } from "effect"
