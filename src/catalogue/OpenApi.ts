@@ -57,7 +57,10 @@ const meanings = () => {
 const meaning = (parameter: Json, readAs: unknown) => {
   const schema = at(parameter, "schema")
   const description = at(schema, "description")
-  if (description === undefined) return { ...parameter, description: at(readAs, "description"), schema: readAs }
+  // A choice is among what is meant as well.
+  if (description === undefined || at(schema, "anyOf") !== undefined) {
+    return { ...parameter, description: at(readAs, "description"), schema: readAs }
+  }
   // A list stays the comma-separated text that it is sent as.
   const kind = at(schema, "format") === "decimal" ? { type: "number" } : { ...Object(schema), description: undefined }
   return { ...parameter, description, schema: kind }
