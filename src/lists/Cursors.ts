@@ -27,7 +27,7 @@ export interface Cursor {
   /** How many rows the list has. */
   readonly rows: number
   /** The next rows, so many at most. */
-  readonly fetch: (most: number) => Effect.Effect<ReadonlyArray<Values>, SqlError.SqlError>
+  readonly take: (most: number) => Effect.Effect<ReadonlyArray<Values>, SqlError.SqlError>
   /** Back to the first. */
   readonly rewind: Effect.Effect<void, SqlError.SqlError>
 }
@@ -102,12 +102,12 @@ export class Cursors extends Context.Service<Cursors, {
         const rewind = Effect.asVoid(sql`move absolute 0 in whole`.raw)
         const { rowCount } = yield* Schema.decodeUnknownEffect(Moved)(yield* sql`move forward all in whole`.raw)
         yield* rewind
-        const fetch = (most: number) =>
+        const take = (most: number) =>
           Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${most} from whole`)}`.valuesUnprepared, {
             duration: longestFetch,
             orElse: () => Effect.fail(lost),
           })
-        return { rows: rowCount, fetch, rewind }
+        return { rows: rowCount, take, rewind }
       })
 
       const open = Effect.fnUntraced(function* (wanted: Wanted) {

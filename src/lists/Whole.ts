@@ -15,18 +15,18 @@ const longest = Duration.toMillis(Duration.hours(1))
 
 /** About so long is a piece: what it costs to ask for one is little, and so is what it takes of the others' time. */
 const pieceLength = 131_072
-const [fewest, most] = [1, 5_000]
+const [fewest, most] = [10, 5_000]
 
 /** As many rows as make a piece if they are as long as those before; of rows not seen yet not many more. */
 const nextCount = (count: number, rows: number, length: number) =>
-  Math.max(fewest, Math.min(most, count * 4, Math.floor((pieceLength * rows) / Math.max(1, length))))
+  Math.max(1, Math.min(most, count * 4, Math.floor((pieceLength * rows) / Math.max(1, length))))
 
 /** Where a result has several rows, only reading them tells how many there are. */
 const countResults = Effect.fnUntraced(function* (results: Results, cursor: Cursor) {
   const { end, write } = writer(results, "ndjson")
   let rows = 0
   for (let left = cursor.rows; left > 0;) {
-    const found = yield* cursor.fetch(1_000)
+    const found = yield* cursor.take(1_000)
     rows += write(found).rows
     left -= found.length
     if (found.length === 0) break
@@ -35,15 +35,21 @@ const countResults = Effect.fnUntraced(function* (results: Results, cursor: Curs
   return rows + end().rows
 })
 
+interface Piece {
+  readonly bytes: Uint8Array
+  /** How many results end in it. */
+  readonly results: number
+}
+
 /** The pieces of the file one after the other, undefined after the last. */
 const pieces = (results: Results, format: "csv" | "ndjson", cursor: Cursor) => {
   const { end, head, write } = writer(results, format)
   let left = cursor.rows
-  let count = 100
+  let count = fewest
   let isBegun = false
   return Effect.gen(function* () {
     if (isBegun && left === 0) return undefined
-    const found = left === 0 ? [] : yield* cursor.fetch(count)
+    const found = left === 0 ? [] : yield* cursor.take(count)
     if (found.length === 0 && left > 0) return yield* new CutOff({ message: "The cursor ended before its last row." })
     left -= found.length
     const written = write(found)
@@ -54,6 +60,13 @@ const pieces = (results: Results, format: "csv" | "ndjson", cursor: Cursor) => {
     return { bytes, results: written.results + last.results, rows: found.length }
   })
 }
+
+/** A row may be long: so much is handed on at once that the socket tells how fast it is taken. */
+const slicesOf = ({ bytes, results }: Piece): ReadonlyArray<Piece> =>
+  Array.from({ length: Math.ceil(bytes.length / pieceLength) }, (_, at) => {
+    const end = (at + 1) * pieceLength
+    return { bytes: bytes.subarray(at * pieceLength, end), results: end < bytes.length ? 0 : results }
+  })
 
 /** An answer that has begun. Whoever is asked for its end is asked once. */
 const begin = (expected: number) => {
@@ -106,7 +119,7 @@ export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cu
         Effect.fail(new CutOff({ message })),
       )
     })
-  const counted = Effect.fnUntraced(function* (piece: NonNullable<typeof first>) {
+  const counted = Effect.fnUntraced(function* (piece: Piece) {
     const bytes = (exchange.bytes ?? 0) + piece.bytes.length
     if (bytes > whole.most) return yield* cutOff(402, "the balance does not pay for more of it.")
     if ((yield* Clock.currentTimeMillis) - began > longest) return yield* cutOff(499, "it was read for an hour.")
@@ -120,17 +133,16 @@ export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cu
     end(200)
   })
   const rest = Effect.catch(next, ({ message }) => cutOff(503, message))
-  const body = Stream.unfold(
+  const all = Stream.unfold(
     first,
     (piece) =>
       Effect.flatMap(
         piece === undefined ? rest : Effect.succeed(piece),
         (found) =>
-          found === undefined
-            ? Effect.as(finished, undefined)
-            : Effect.map(counted(found), (bytes) => [bytes, undefined] as const),
+          found === undefined ? Effect.as(finished, undefined) : Effect.succeed([slicesOf(found), undefined] as const),
       ),
   )
+  const body = Stream.mapEffect(Stream.flatMap(all, Stream.fromIterable), counted)
 
   if (exchange.purpose === "estimate") {
     yield* Effect.orDie(Stream.runDrain(body))
