@@ -15,6 +15,8 @@ import * as Catalogue from "./catalogue/Http.ts"
 import * as Prices from "./catalogue/Prices.ts"
 import { Database } from "./db/Database.ts"
 import * as Edge from "./Edge.ts"
+import { Cursors } from "./lists/Cursors.ts"
+import { Lists } from "./lists/Lists.ts"
 import { Requests } from "./observability/Requests.ts"
 import * as Traces from "./observability/Traces.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
@@ -82,6 +84,9 @@ const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer,
 /** What was answered before, and whether it still holds. */
 const Memory = Layer.merge(Answers.layer, Sent.layer).pipe(Layer.provideMerge(Versions.layer))
 
+/** Pages from memory or the database, and whole lists. */
+const Listed = Lists.layer.pipe(Layer.provide(Cursors.layer), Layer.provideMerge(Memory))
+
 /** Everything but the socket and the `SqlClient`. */
 const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
@@ -91,7 +96,7 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provideMerge(Shortcut.layer),
   Layer.provide(Requests.layer),
   Layer.provide(Accounting),
-  Layer.provide(Memory),
+  Layer.provide(Listed),
   Layer.provide(Database.layer),
 )
 

@@ -52,6 +52,7 @@ const isTerminal = (name: string) => name.startsWith("src/terminal/")
 const isProgress = (name: string) => name === "src/terminal/Progress.ts"
 const isAccount = (name: string) => name.startsWith("src/account/")
 const isClient = (name: string) => name.startsWith("src/client/")
+const isLists = (name: string) => name.startsWith("src/lists/")
 
 describe("The import scanner", () => {
   it("§house finds every form of import, and every import of the house leads to a file", () => {
@@ -110,19 +111,19 @@ describe("The house", () => {
     assert.deepStrictEqual(foreign, [])
   })
 
-  it("§house what serves an endpoint imports Api.ts, policy, db, cache, account and v1, never another Http.ts", () => {
+  it("§house what serves an endpoint imports Api.ts, policy, db, cache, lists, account and v1, never another Http.ts", () => {
     assert.deepStrictEqual(
       strangers(
         (file) => isV1(file) && !isContractOfEndpoint(file),
         (name) =>
-          name === "src/Api.ts" || isPolicy(name) || isDatabase(name) || isCache(name) || isAccount(name) ||
-          (isV1(name) && !name.endsWith("/Http.ts")),
+          name === "src/Api.ts" || isPolicy(name) || isDatabase(name) || isCache(name) || isLists(name) ||
+          isAccount(name) || (isV1(name) && !name.endsWith("/Http.ts")),
       ),
       [],
     )
   })
 
-  it("§house observability imports policy; db that and observability; account and cache also db", () => {
+  it("§house observability imports policy; db that and observability; account and cache also db; lists also cache", () => {
     const isBelow = (name: string) => isPolicy(name) || isObservability(name)
     assert.deepStrictEqual(strangers(isObservability, isBelow), [])
     // What is a command shows how far it is.
@@ -131,6 +132,10 @@ describe("The house", () => {
     assert.deepStrictEqual(strangers(isDatabase, allowed), [])
     assert.deepStrictEqual(strangers(isAccount, (name) => isBelow(name) || isDatabase(name) || isAccount(name)), [])
     assert.deepStrictEqual(strangers(isCache, (name) => isBelow(name) || isDatabase(name) || isCache(name)), [])
+    assert.deepStrictEqual(
+      strangers(isLists, (name) => isBelow(name) || isDatabase(name) || isCache(name) || isLists(name)),
+      [],
+    )
   })
 
   it("§house terminal imports nothing of the house; doctor and query are commands, imported by main.ts only", () => {

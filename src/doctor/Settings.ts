@@ -11,6 +11,7 @@ import { DatabaseUrl } from "../db/Connection.ts"
 import { PoolSize, PoolWait } from "../db/Database.ts"
 import { home } from "../db/Embedded.ts"
 import { ofSetting } from "../Explain.ts"
+import { Places } from "../lists/Cursors.ts"
 import * as Logs from "../Logs.ts"
 import * as Prometheus from "../observability/Prometheus.ts"
 import * as Traces from "../observability/Traces.ts"
@@ -37,6 +38,7 @@ export const settings: ReadonlyArray<Setting> = [
   setting(DatabaseUrl, "DATABASE_URL"),
   setting(PoolSize, "DATABASE_POOL_SIZE"),
   setting(PoolWait, "DATABASE_POOL_TIMEOUT"),
+  setting(Places, "WHOLE_LISTS"),
   setting(CacheBytes, "CACHE_MEGABYTES"),
   setting(ReusePort, "REUSE_PORT"),
   setting(ShutdownDelay, "SHUTDOWN_DELAY"),

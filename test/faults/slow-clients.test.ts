@@ -4,6 +4,7 @@ import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "ef
 import { SqlClient } from "effect/sql"
 import { patience } from "../../src/Sockets.ts"
 import { at } from "../support/Contract.ts"
+import * as Files from "../support/Files.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Raw from "../support/Raw.ts"
 import { keyFor, TestKeys } from "../support/Service.ts"
@@ -47,6 +48,9 @@ const drip = (beginning: string, bytes: string) =>
     yield* ended
     return Raw.answersIn(received())
   }))
+
+const wholeList = (key: string) =>
+  `GET /v1/news?limit=all&format=ndjson HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`
 
 const news = (key: string, id: string) =>
   `GET /v1/news?ticker=LONG&limit=100 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
@@ -128,6 +132,37 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
         yield* assertAlive
       }),
   )
+
+  it.effect("README, Formats: whoever goes on taking a whole list may take longer than others have for an answer", () =>
+    Effect.gen(function* () {
+      const port = yield* Port
+      const { pro } = yield* TestKeys
+      const began = performance.now()
+      const response = yield* Files.begun(port, "/v1/news?limit=all&format=ndjson", pro)
+      const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(little.answer)
+      yield* Effect.sync(() => response.read()).pipe(
+        Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("30 millis") }),
+      )
+      assert.isFalse(response.destroyed)
+      assert.isTrue(yield* Files.finish(response))
+      yield* assertAlive
+    }))
+
+  it.effect("README, Formats: whoever takes next to nothing of a whole list is dropped, and so is what was read for him", () =>
+    Effect.gen(function* () {
+      const port = yield* Port
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* TestKeys
+      const socket = yield* reluctant(wholeList(ultimate), 100)
+      assert.isTrue(Raw.isHeld(port, socket))
+      yield* Raw.until(() => !Raw.isHeld(port, socket))
+      const cursors = sql`select from pg_stat_activity where datname = current_database() and query ~ '^fetch'`
+      yield* Effect.repeat(cursors, {
+        until: (found) => found.length === 0,
+        schedule: Schedule.spaced("20 millis"),
+      }).pipe(Effect.timeout("10 seconds"))
+      yield* assertAlive
+    }))
 
   it.effect("README, Bad input: of requests sent at once whose answers nobody takes, one is answered and the rest wait", () =>
     Effect.gen(function* () {
