@@ -1,9 +1,17 @@
-/** §9.6, D24: the whole changelog: what is written down, and what the endpoints themselves declare as deprecated. */
+/**
+ * §9.6, D24: the whole changelog: what `entries.json` tells, newest release first, and what the endpoints themselves
+ * declare as deprecated. The entries of a release that is not made yet stand there under the version it will have.
+ */
 import { Option, Schema } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"
 import type { Deprecation } from "../policy/Lifecycle.ts"
-import { releases } from "./Entries.ts"
-import { Entry, type Release, type Written } from "./Entry.ts"
+import source from "./entries.json" with { type: "json" }
+import { Entry, Release, type Written } from "./Entry.ts"
+
+const decodeReleases = Schema.decodeUnknownSync(Schema.Array(Release), { onExcessProperty: "error", errors: "all" })
+
+/** Thrown while modules load, so that neither tests nor service start over a wrong entry. */
+export const releases = decodeReleases(source)
 
 const written = ({ date, release }: Release) => (entry: Written): Entry => ({
   id: entry.id,

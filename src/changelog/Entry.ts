@@ -38,28 +38,37 @@ export const Entry = Schema.Struct({
 }).annotate({ identifier: "ChangelogEntry" })
 export type Entry = typeof Entry.Type
 
-/** An entry as it is written down; its release tells its date, and what is left out is null or nothing. */
-export interface Written {
-  readonly id: string
-  readonly type: Exclude<Entry["type"], "deprecated">
-  readonly breaking?: true
-  readonly title: string
-  readonly text: string
-  readonly migration?: string
-  readonly takes_effect?: string
-  readonly paths: ReadonlyArray<string>
-  readonly names?: ReadonlyArray<string>
+/** An entry as it is written in `entries.json`; its release tells its date, and what is left out is null or nothing. */
+export const Written = Schema.Struct({
+  id: Entry.fields.id,
+  // What is deprecated is declared at its endpoint, and nowhere else (D24).
+  type: Schema.Literals(["added", "changed", "removed", "fixed"]),
+  breaking: Schema.optionalKey(Schema.Literal(true)),
+  title: Line,
+  text: Schema.NonEmptyString,
+  migration: Schema.optionalKey(Schema.NonEmptyString),
+  takes_effect: Schema.optionalKey(Day),
+  paths: Entry.fields.paths,
+  names: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
   /** Customers are written to because of it, although nothing of theirs has to change (§9.6). */
-  readonly significant?: true
-}
+  significant: Schema.optionalKey(Schema.Literal(true)),
+}).check(
+  Schema.makeFilter(({ breaking, migration }) =>
+    breaking === true && migration === undefined
+      ? { path: ["migration"], issue: "is needed: a breaking change says what a client has to do" }
+      : undefined
+  ),
+)
+export type Written = typeof Written.Type
 
-export interface Release {
+/** One release, as it is written in `entries.json`. */
+export const Release = Schema.Struct({
   /** The version of `package.json` that is released. */
-  readonly release: string
-  /** YYYY-MM-DD */
-  readonly date: string
-  readonly entries: ReadonlyArray<Written>
-}
+  release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/)),
+  date: Day,
+  entries: Schema.Array(Written),
+})
+export type Release = typeof Release.Type
 
 /** Whether an entry, or one of its paths that ends in `*`, is about the path. */
 export const concerns = ({ paths }: Pick<Entry, "paths">, path: string) =>
