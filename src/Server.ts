@@ -13,6 +13,7 @@ import { Sent } from "./cache/Sent.ts"
 import { Versions } from "./cache/Versions.ts"
 import * as Catalogue from "./catalogue/Http.ts"
 import * as Prices from "./catalogue/Prices.ts"
+import * as Changelog from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
 import * as Edge from "./Edge.ts"
 import { Requests } from "./observability/Requests.ts"
@@ -65,6 +66,7 @@ const Handlers = Layer.mergeAll(
   Account.layer,
   Usage.layer,
   Catalogue.layer,
+  Changelog.layer,
 )
 
 const Policies = Layer.mergeAll(
