@@ -16,6 +16,7 @@ import * as Prices from "./catalogue/Prices.ts"
 import * as Changelog from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
 import * as Edge from "./Edge.ts"
+import * as Sender from "./mail/Sender.ts"
 import { Requests } from "./observability/Requests.ts"
 import * as Traces from "./observability/Traces.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
@@ -90,6 +91,7 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Policies),
   Layer.merge(Edge.layer),
   Layer.merge(Proxies.layer),
+  Layer.merge(Sender.layer),
   Layer.provideMerge(Shortcut.layer),
   Layer.provide(Requests.layer),
   Layer.provide(Accounting),
