@@ -65,15 +65,18 @@ const choose = Effect.fnUntraced(function* (entry: Entry, surroundings: Surround
     // Two accounts with one address get one mail, and none where one of them wants none.
     execute: () =>
       sql`
-        select (array_agg(btrim(contact_email) order by account_id))[1] as recipient, bool_and(news) as news,
-          exists (
-            select from announcement_mails as mail
-            where mail.entry_id = ${entry.id} and lower(mail.recipient) = lower(btrim(contact_email))
-          ) as queued
-        from accounts
-        where contact_email is not null
-          and (${younger} or created_at < ${before}::text::timestamptz)
-        group by lower(btrim(contact_email)) order by min(account_id)
+        with contacts as (
+          select (array_agg(btrim(contact_email) order by account_id))[1] as recipient, bool_and(news) as news,
+            min(account_id) as first
+          from accounts
+          where contact_email is not null and (${younger} or created_at < ${before}::text::timestamptz)
+          group by lower(btrim(contact_email))
+        )
+        select recipient, news, exists (
+          select from announcement_mails as mail
+          where mail.entry_id = ${entry.id} and lower(mail.recipient) = lower(contacts.recipient)
+        ) as queued
+        from contacts order by first
       `,
   })
   const contacts = yield* find(undefined)
