@@ -121,6 +121,25 @@ describe("The house", () => {
     assert.deepStrictEqual(strangers(isCache, (name) => isBelow(name) || isDatabase(name) || isCache(name)), [])
   })
 
+  it("§house changelog imports policy, cache, catalogue and what stands around responses; mail that, db and account", () => {
+    const isChangelog = (name: string) => name.startsWith("src/changelog/")
+    const isMail = (name: string) => name.startsWith("src/mail/")
+    const told = (name: string) => isPolicy(name) || isChangelog(name) || name === "src/catalogue/Endpoints.ts"
+    assert.deepStrictEqual(
+      strangers(
+        isChangelog,
+        (name, file) =>
+          told(name) || (file.endsWith("/Http.ts") && (isCache(name) || ["src/Api.ts", "src/Edge.ts"].includes(name))),
+      ),
+      [],
+    )
+    const below = (name: string) => isMail(name) || isPolicy(name) || isObservability(name) || isDatabase(name)
+    const used = /^src\/(changelog\/(Atom|Changelog|Entry)|account\/Email|Base)\.ts$/
+    assert.deepStrictEqual(strangers(isMail, (name) => below(name) || used.test(name)), [])
+    const outside = (file: string) => !isMail(file) && file !== "src/main.ts" && file !== "src/Server.ts"
+    assert.deepStrictEqual(strangers(outside, (name) => !isMail(name)), [])
+  })
+
   it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {
     assert.deepStrictEqual(
       strangers((file) => !["src/main.ts", "src/Serve.ts"].includes(file), (name) => name !== "src/Server.ts"),

@@ -1,7 +1,7 @@
 /**
- * Who may do what: the role that serves reads the datasets, records usage and takes its cost off balances. It owns
- * nothing, so it can neither alter tables nor read what was paid. Whoever migrates grants it, and grants it anew after
- * each migration; that it was granted is known by PostgreSQL itself.
+ * Who may do what: the role that serves reads the datasets, records usage, takes its cost off balances and notes which
+ * mails were sent. It owns nothing, so it can neither alter tables nor read what was paid. Whoever migrates grants it,
+ * and grants it anew after each migration; that it was granted is known by PostgreSQL itself.
  */
 import { Data, Effect } from "effect"
 import { SqlClient } from "effect/sql"
