@@ -19,18 +19,17 @@ export type Follow = (value: unknown) => Json
 /** One object of keywords: what `allOf` demands besides stands beside the rest. */
 const flat = (schema: unknown, follow: Follow): Json => {
   const { allOf, ...rest } = follow(schema)
-  const own = Object.fromEntries(Object.entries(rest).filter(([keyword]) => !annotations.has(keyword)))
-  return list(allOf).reduce<Json>((all, part) => {
-    const more = flat(part, follow)
-    const { kept, twice } = Object.entries(more).reduce<{ kept: Record<string, unknown>; twice: Array<unknown> }>(
-      ({ kept, twice }, [keyword, value]) =>
-        keyword in all && canonical(all[keyword]) !== canonical(value)
-          ? { kept, twice: [...twice, { [keyword]: value }] }
-          : { kept: { ...kept, [keyword]: value }, twice },
-      { kept: {}, twice: [] },
-    )
-    return { ...all, ...kept, ...(twice.length === 0 ? {} : { also: [...list(all["also"]), ...twice] }) }
-  }, own)
+  const own: Record<string, unknown> = Object.fromEntries(
+    Object.entries(rest).filter(([keyword]) => !annotations.has(keyword)),
+  )
+  const also: Array<unknown> = []
+  for (const part of list(allOf)) {
+    for (const [keyword, value] of Object.entries(flat(part, follow))) {
+      if (keyword in own && canonical(own[keyword]) !== canonical(value)) also.push({ [keyword]: value })
+      else own[keyword] = value
+    }
+  }
+  return also.length === 0 ? own : { ...own, also }
 }
 
 /** The alternatives of a schema; most have one. */

@@ -21,12 +21,12 @@ interface Sides {
 
 const side = (document: Json): Side => ({ document, follow: resolver(document) })
 
-const methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"]
+const methods = new Set(["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"])
 
 const operationsOf = ({ document, follow }: Side): Json =>
   Object.fromEntries(
     Object.entries(json(document["paths"])).flatMap(([path, item]) =>
-      Object.entries(follow(item)).filter(([method]) => methods.includes(method)).map(([method, operation]) => [
+      Object.entries(follow(item)).filter(([method]) => methods.has(method)).map(([method, operation]) => [
         `${method} ${path}`,
         { parameters: [], ...json(operation), security: json(operation)["security"] ?? document["security"] ?? [] },
       ])

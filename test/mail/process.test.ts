@@ -72,7 +72,6 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       )
       assert.strictEqual(yield* rows, 3)
       assert.match(yield* command("announcements"), /fixed-offset\t2\t0\t0\t0/)
-      assert.match(yield* command("announce", "--entry", "changelog"), /changelog: \d address/)
     }).pipe(Effect.scoped))
 
   it.effect("README, emails: what is no entry, no address and no setting is refused with what to do", () =>
