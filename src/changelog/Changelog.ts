@@ -41,7 +41,7 @@ const deprecation = (path: string, { announced, note, successor, sunset }: Depre
   title: `${path} is deprecated; ${successor} takes its place`,
   text: `${note} ${path} works as before, ` +
     (sunset === undefined
-      ? "and no day of its end is set; there will be twelve months between its announcement and that day."
+      ? "and no day of its end is set; it will not come before twelve months from this announcement."
       : `until ${sunset}. After that day it answers 410.`),
   migration: `Ask ${successor} instead.`,
   takes_effect: null,
