@@ -1,8 +1,9 @@
 /** `serve`: the database made ready, the socket opened, and a first request to try. */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Config, Console, Context, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Config, Console, Context, Duration, Effect, Layer, Option } from "effect"
 import { IncomingMessage, ServerResponse } from "node:http"
 import type { ListenOptions } from "node:net"
+import { Base } from "./Base.ts"
 import { Ending } from "./catalogue/Readiness.ts"
 import { Home } from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
@@ -24,22 +25,14 @@ export const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(fa
 /** Told to end, it serves on for so long, and says that it is not ready any more. */
 export const ShutdownDelay = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
-const WebAddress = Schema.URLFromString.check(
-  Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
-    expected: "an address that starts with http:// or https://",
-  }),
-)
-
-export const PublicUrl = Config.option(Config.schema(WebAddress, "BASE_URL"))
-
 /** Where clients reach the service, without a slash at the end. */
 export const base = Effect.gen(function* () {
-  const configured = yield* PublicUrl
+  const configured = yield* Base
   const [host, port] = [yield* Host, yield* Port]
   const local = `http://${
     host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
   }:${port}`
-  return Option.match(configured, { onNone: () => local, onSome: (url) => url.href.replace(/\/$/, "") })
+  return Option.getOrElse(configured, () => local)
 })
 
 type Serve = (typeof Shortcut.Service)["serve"]

@@ -14,6 +14,7 @@ import * as Doctor from "./doctor/Command.ts"
 import { exitCode, explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
 import { datasets } from "./load/Datasets.ts"
+import * as Mail from "./mail/Command.ts"
 import * as Traces from "./observability/Traces.ts"
 import * as Logs from "./Logs.ts"
 import * as Query from "./query/Command.ts"
@@ -55,6 +56,8 @@ const tickerline = Command.make("tickerline").pipe(
     Keys.command(keyed),
     Doctor.command(packageJson.version),
     Query.command(Serve.base, endpoints.map(({ row }) => row.path)),
+    Mail.announce,
+    Mail.announcements,
     openapi,
   ]),
 )

@@ -43,11 +43,12 @@ describe("SECURITY.md", () => {
     assert.deepStrictEqual(missing.map(({ risk, test }) => `${risk}: ${test}`), [])
   })
 
-  it("SECURITY.md, API7: nothing in src asks anybody but PostgreSQL, Redis and the collector of traces", () => {
+  it("SECURITY.md, API7: nothing in src asks anybody but PostgreSQL, Redis, the collector of traces and the mail server", () => {
     const asking = [
       /\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
       /from "(node:)?(https|http2|dgram|tls)"/,
+      /from "nodemailer(\/lib\/smtp-connection)?"/,
       /import \{[^}]*\b(request|get|connect|createConnection|Socket)\b[^}]*\} from "node:(http|net)"/,
     ]
     // The client is no part of the service: it asks, and nothing that serves imports it (`test/house.test.ts`).
@@ -58,7 +59,7 @@ describe("SECURITY.md", () => {
       assert.isTrue(asking.some((pattern) => pattern.test(textOf(file))), file)
     }
     const found = files.filter((file) => asking.some((pattern) => pattern.test(textOf(file))))
-    assert.deepStrictEqual(found, ["src/observability/Traces.ts"])
+    assert.sameMembers(found, ["src/mail/Smtp.ts", "src/observability/Traces.ts"])
   })
 })
 

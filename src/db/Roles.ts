@@ -1,7 +1,7 @@
 /**
- * Who may do what: the role that serves reads the datasets, records usage and takes its cost off balances. It owns
- * nothing, so it can neither alter tables nor read what was paid. Whoever migrates grants it, and grants it anew after
- * each migration; that it was granted is known by PostgreSQL itself.
+ * Who may do what: the role that serves reads the datasets, records usage, takes its cost off balances and notes which
+ * mails were sent. It owns nothing, so it can neither alter tables nor read what was paid. Whoever migrates grants it,
+ * and grants it anew after each migration; that it was granted is known by PostgreSQL itself.
  */
 import { Data, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,6 +23,9 @@ const grants = (role: string) => [
   `grant insert, update on public.usage_daily to ${role}`,
   `grant update (last_used_at) on public.api_keys to ${role}`,
   `grant update (balance_microdollars, last_charged_at) on public.accounts to ${role}`,
+  `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
+    on public.announcement_mails to ${role}`,
+  `grant update (holder, until) on public.announcement_sender to ${role}`,
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
 ]
 

@@ -3,6 +3,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { PoolSize } from "../db/Database.ts"
+import { Places } from "../lists/Cursors.ts"
 import { failed, type Finding, ok, warning } from "./Finding.ts"
 
 /** The role cannot write even where a check were wrong; and no check waits for a lock. */
@@ -95,15 +96,17 @@ export const checkConnections = Effect.gen(function* () {
         as used,
       (select rolconnlimit from pg_roles where rolname = current_user) as limit
   `
-  const pool = yield* PoolSize
+  const pool = (yield* PoolSize) + (yield* Places)
   const most = row === undefined ? 0 : row.limit >= 0 ? Math.min(row.limit, row.most) : row.most
-  const said = `a pool of ${pool}, of ${most} that the server allows and ${row?.used ?? 0} in use`
-  if (pool > most) return failed("connections", said, "Lower DATABASE_POOL_SIZE, or raise max_connections.")
+  const said = `${pool} at most, of ${most} that the server allows and ${row?.used ?? 0} in use`
+  if (pool > most) {
+    return failed("connections", said, "Lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections.")
+  }
   return pool * 2 > most
     ? warning(
       "connections",
       said,
-      "A second instance would not fit: lower DATABASE_POOL_SIZE, or raise max_connections.",
+      "A second instance would not fit: lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections.",
     )
     : ok("connections", said)
 })

@@ -4,6 +4,7 @@ import * as Metering from "../account/Metering.ts"
 import { limits } from "../account/RateLimit.ts"
 import { RedisUrl } from "../account/Redis.ts"
 import * as WrongKeys from "../account/WrongKeys.ts"
+import { Base } from "../Base.ts"
 import { CacheBytes } from "../cache/Answers.ts"
 import { prices } from "../catalogue/Prices.ts"
 import { Origins } from "../Cors.ts"
@@ -13,12 +14,13 @@ import { home } from "../db/Embedded.ts"
 import { ofSetting } from "../Explain.ts"
 import { Places } from "../lists/Cursors.ts"
 import * as Logs from "../Logs.ts"
+import * as Mail from "../mail/Settings.ts"
 import * as Prometheus from "../observability/Prometheus.ts"
 import * as Traces from "../observability/Traces.ts"
 import { nearest } from "../policy/Nearest.ts"
 import { TrustedProxies } from "../Proxies.ts"
 import { Key } from "../query/Key.ts"
-import { Host, Port, PublicUrl, ReusePort, ShutdownDelay } from "../Serve.ts"
+import { Host, Port, ReusePort, ShutdownDelay } from "../Serve.ts"
 import { failed, ok, warning } from "./Finding.ts"
 
 interface Setting {
@@ -34,7 +36,7 @@ const setting = (read: Effect.Effect<unknown, Config.ConfigError>, ...names: Rea
 export const settings: ReadonlyArray<Setting> = [
   setting(Host, "HOST"),
   setting(Port, "PORT"),
-  setting(PublicUrl, "BASE_URL"),
+  setting(Base, "BASE_URL"),
   setting(DatabaseUrl, "DATABASE_URL"),
   setting(PoolSize, "DATABASE_POOL_SIZE"),
   setting(PoolWait, "DATABASE_POOL_TIMEOUT"),
@@ -52,6 +54,7 @@ export const settings: ReadonlyArray<Setting> = [
   setting(home, "TICKERLINE_HOME"),
   setting(Key, "TICKERLINE_KEY"),
   setting(Origins, "CORS_ORIGINS"),
+  setting(Mail.settings, "SMTP_URL", "MAIL_FROM", "MAIL_UNSUBSCRIBE", "MAIL_PER_MINUTE", "MAIL_RETRY_AFTER"),
   setting(Logs.Format, "LOG_FORMAT"),
   setting(Logs.Level, "LOG_LEVEL"),
   setting(Prometheus.Port, "METRICS_PORT"),
@@ -98,7 +101,7 @@ const isLocal = (host: string) => /^(localhost|127\.|\[?::1)/.test(host)
 
 /** What each alone is right, and does not go together. */
 export const checkFronting = Effect.gen(function* () {
-  const base = yield* PublicUrl
+  const base = yield* Base
   const host = yield* Host
   const proxies = yield* TrustedProxies
   const check = "clients"
@@ -111,10 +114,10 @@ export const checkFronting = Effect.gen(function* () {
       )
       : ok(check, `on this machine, at ${host}`)
   }
-  if (isLocal(base.value.hostname) || proxies.length > 0) return ok(check, `through ${base.value.origin}`)
+  if (isLocal(new URL(base.value).hostname) || proxies.length > 0) return ok(check, `through ${base.value}`)
   return warning(
     check,
-    `through ${base.value.origin}, and no proxy is trusted, so all clients may seem to have one address`,
+    `through ${base.value}, and no proxy is trusted, so all clients may seem to have one address`,
     "Behind a balancer set TRUSTED_PROXIES to its addresses; without one, this is right.",
   )
 })

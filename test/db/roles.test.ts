@@ -1,12 +1,13 @@
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, Redacted, Schedule } from "effect"
+import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import { client } from "../../src/db/Database.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
 import * as Roles from "../../src/db/Roles.ts"
+import { outbox } from "../../src/mail/Outbox.ts"
 import * as Server from "../../src/Server.ts"
 import { endpoints, needed, url } from "../support/Contract.ts"
 import * as Service from "../support/Service.ts"
@@ -131,6 +132,13 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         "copy screener from program 'true'",
         "select pg_read_file('/etc/passwd')",
         "select note_usage()",
+        "insert into announcements (entry_id, subject, text, html, operational) values ('x', 'x', 'x', 'x', true)",
+        "update announcements set text = 'x'",
+        "insert into announcement_mails (entry_id, recipient) values ('x', 'x@x.example')",
+        "update announcement_mails set recipient = 'x@x.example'",
+        "delete from announcement_mails",
+        "insert into announcement_sender default values",
+        "update accounts set contact_email = 'x@x.example'",
       ]
       yield* Effect.forEach(statements, refused, { discard: true })
     }))
@@ -173,12 +181,51 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         "accounts.balance_microdollars update",
         "accounts.last_charged_at update",
         "api_keys.last_used_at update",
+        "announcement_mails.status update",
+        "announcement_mails.attempts update",
+        "announcement_mails.next_attempt_at update",
+        "announcement_mails.claimed_by update",
+        "announcement_mails.last_error update",
+        "announcement_mails.sent_at update",
+        "announcement_sender.holder update",
+        "announcement_sender.until update",
         "create_usage_partition as its owner",
         "drop_usage_partitions as its owner",
         "no select on credits",
         "no select on credits_credit_id_seq",
         "no select on accounts_account_id_seq",
         "no select on api_keys_key_id_seq",
+      ])
+    }))
+
+  it.effect("README, roles: sends what was announced, from its claim to its end", () =>
+    Effect.gen(function* () {
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      yield* owner`insert into announcements values ('role', 'subject', 'text', 'html', true)`
+      for (const recipient of ["a@x.example", "b@x.example", "c@x.example"]) {
+        yield* owner`insert into announcement_mails (entry_id, recipient) values ('role', ${recipient})`
+      }
+      const box = yield* Effect.provideService(
+        outbox(SecureRandom.uuidV4Unsafe()),
+        SqlClient.SqlClient,
+        serving,
+      )
+      assert.deepStrictEqual(yield* box.look, { waiting: 3, due: true })
+      assert.isTrue(yield* box.lease)
+      assert.strictEqual(yield* box.recover, 0)
+      const ids = [yield* box.claim, yield* box.claim, yield* box.claim].map((mail) =>
+        Option.match(mail, { onNone: () => "", onSome: ({ mail_id }) => mail_id })
+      )
+      const [first = "", second = "", third = ""] = ids
+      assert.isTrue(yield* box.hand(first))
+      yield* box.sent(first)
+      yield* box.settle(second, "failed", "no")
+      yield* box.postpone(third, 60, "later", true)
+      yield* box.release
+      assert.deepStrictEqual(yield* owner`select status from announcement_mails order by status`, [
+        { status: "failed" },
+        { status: "queued" },
+        { status: "sent" },
       ])
     }))
 

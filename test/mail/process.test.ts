@@ -1,0 +1,172 @@
+/** Customer emails through the end of the processes that send them (§9.6). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { client } from "../../src/db/Database.ts"
+import * as Mail from "../support/Mail.ts"
+import * as Processes from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+
+const { end, freePort, run, saying, start } = Processes
+
+const world = Effect.gen(function* () {
+  const url = yield* Service.ownDatabase
+  const smtp = yield* Mail.server()
+  const environment = {
+    DATABASE_URL: Redacted.value(url),
+    BASE_URL: "https://api.example.com",
+    SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
+    MAIL_FROM: "Tickerline <notices@tickerline.example>",
+    MAIL_PER_MINUTE: "6000",
+    MAIL_RETRY_AFTER: "100 millis",
+  }
+  const serve = Effect.gen(function* () {
+    const service = yield* start(["serve"], { ...environment, PORT: String(yield* freePort) })
+    yield* saying(service, /Tickerline answers/)
+    return service
+  })
+  const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+    const ended = yield* run(args, environment)
+    assert.strictEqual(ended.code, 0, ended.err)
+    return ended.out
+  })
+  return { smtp, serve, command, sql: client({ url, applicationName: "test" }) }
+})
+
+const until = (what: string, holds: () => boolean) =>
+  Effect.sync(holds).pipe(
+    Effect.filterOrFail((yes) => yes, () => `${what} did not come about`),
+    Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
+  )
+
+layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })("announcing", (it) => {
+  it.effect("README, emails: announce shows, queues once, and tells how far it is; the text names service and recipient", () =>
+    Effect.gen(function* () {
+      const { command, sql } = yield* world
+      yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
+      yield* command("accounts", "create", "twin", "--tier", "pro", "--email", "OPS@acme.example")
+      yield* command("accounts", "create", "quiet", "--tier", "pro", "--email", "quiet@x.example")
+      yield* command("accounts", "create", "silent", "--tier", "pro")
+      yield* command("accounts", "news", "quiet", "off")
+      const rows = Effect.map(
+        Effect.provide(Effect.flatMap(SqlClient.SqlClient, (sql) => sql`select from announcement_mails`), sql),
+        (found) => found.length,
+      )
+
+      const entries = ["--entry", "ticker-changes", "--entry", "fixed-offset"]
+      assert.match(yield* command("announce", ...entries), /ticker-changes: 0 addresses queued/)
+      const dry = yield* command("announce", ...entries, "--include-new-accounts", "--dry-run")
+      assert.match(dry, /ticker-changes: 1 address would be written to; 1 without news/)
+      assert.match(dry, /fixed-offset: 2 addresses would be written to/)
+      assert.match(dry, /To: ops@acme\.example/)
+      assert.match(dry, /Subject: Tickerline: breaking change: Every datetime/)
+      assert.match(dry, /https:\/\/api\.example\.com\/v1\/docs/)
+      assert.notMatch(dry, /OPS@/)
+      assert.strictEqual(yield* rows, 0)
+
+      assert.match(yield* command("announce", ...entries, "--include-new-accounts"), /fixed-offset: 2 addresses queued/)
+      assert.match(
+        yield* command("announce", ...entries, "--include-new-accounts"),
+        /fixed-offset: 0 addresses queued; 2 queued before/,
+      )
+      assert.strictEqual(yield* rows, 3)
+      assert.match(yield* command("announcements"), /fixed-offset\t2\t0\t0\t0/)
+    }).pipe(Effect.scoped))
+
+  it.effect("README, emails: what is no entry, no address and no setting is refused with what to do", () =>
+    Effect.gen(function* () {
+      const { DATABASE_URL } = { DATABASE_URL: Redacted.value(yield* Service.ownDatabase) }
+      const entry = yield* run(["announce", "--entry", "ticker-change"], { DATABASE_URL })
+      assert.strictEqual(entry.code, 1)
+      assert.match(entry.err, /no entry ticker-change\. It has: .*ticker-changes/)
+      const address = ["accounts", "create", "x", "--tier", "pro", "--email", "a@x.example, b@x.example"]
+      const refused = yield* run(address, { DATABASE_URL })
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.err + refused.out, /must be an address of mail/)
+      for (
+        const [settings, said] of [
+          [{ SMTP_URL: "mail.example:25" }, /SMTP_URL/],
+          [{ SMTP_URL: "smtp://user:hunter2@mail.example?x=1" }, /SMTP_URL/],
+          [{ SMTP_URL: "smtp://mail.example" }, /MAIL_FROM/],
+          [{ SMTP_URL: "smtp://mail.example", MAIL_FROM: "me" }, /MAIL_FROM/],
+          [{ SMTP_URL: "smtp://mail.example", MAIL_FROM: "a@b.example", MAIL_PER_MINUTE: "0" }, /MAIL_PER_MINUTE/],
+        ] as const
+      ) {
+        const ended = yield* run(["serve"], { DATABASE_URL, PORT: String(yield* freePort), ...settings })
+        assert.strictEqual(ended.code, 1, JSON.stringify(settings))
+        assert.match(ended.err, said)
+        assert.notInclude(ended.err, "hunter2")
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("§9.6 kill -9 before the end of a mail was sent: the next process sends it, once", () =>
+    Effect.gen(function* () {
+      const { command, serve, smtp } = yield* world
+      yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
+      let asked = 0
+      smtp.behaviour.rcpt = () => {
+        asked += 1
+        return new Promise(() => {})
+      }
+      yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
+      const service = yield* serve
+      yield* until("that the mail is under way", () => asked === 1)
+      yield* end(service, "SIGKILL")
+      smtp.behaviour.rcpt = () => Promise.resolve(undefined)
+      yield* serve
+      yield* until("that it is delivered", () => smtp.received.length === 1)
+      assert.match(yield* command("announcements"), /ticker-changes\t\d\t\d\t0\t0/)
+      assert.strictEqual(smtp.received.length, 1)
+    }).pipe(Effect.scoped))
+
+  it.effect("§9.6 kill -9 after the whole mail was sent and before the answer: it is not sent again by itself", () =>
+    Effect.gen(function* () {
+      const { command, serve, smtp } = yield* world
+      yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
+      yield* command("accounts", "create", "other", "--tier", "pro", "--email", "other@x.example")
+      let seen = 0
+      smtp.behaviour.data = () => {
+        seen += 1
+        return new Promise(() => {})
+      }
+      yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
+      const service = yield* serve
+      yield* until("that the mail was sent", () => seen === 1)
+      yield* end(service, "SIGKILL")
+      smtp.behaviour.data = () => Promise.resolve(undefined)
+      // Two at once take over; the mail that was under way stays as it is, and the other goes out.
+      yield* serve
+      yield* serve
+      yield* until("that the other one is delivered", () => smtp.received.length === 1)
+      const told = command("announcements").pipe(Effect.repeat({
+        until: (text) => /ticker-changes\t0\t1\t0\t1/.test(text),
+        schedule: Schedule.spaced("100 millis"),
+        times: 20,
+      }))
+      assert.match(yield* told, /ticker-changes\t0\t1\t0\t1/)
+      assert.match(yield* command("announcements", "problems"), /unknown\t1\tThe sender ended/)
+      assert.strictEqual(smtp.received.length, 1)
+      assert.match(yield* command("announcements", "retry", "unknown"), /1 mail queued again/)
+      yield* until("that it is delivered when asked for", () => smtp.received.length === 2)
+    }).pipe(Effect.scoped))
+
+  it.effect("README, deploy: an orderly end waits for the server's answer, and leaves what it had not sent to the next", () =>
+    Effect.gen(function* () {
+      const { command, serve, smtp } = yield* world
+      yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
+      yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
+      const { promise, resolve } = Promise.withResolvers<undefined>()
+      let seen = 0
+      smtp.behaviour.data = () => {
+        seen += 1
+        return promise
+      }
+      const service = yield* serve
+      yield* until("that the mail was sent", () => seen === 1)
+      service.child.kill("SIGTERM")
+      resolve(undefined)
+      assert.strictEqual((yield* Effect.promise(() => service.ended)).code, 0)
+      assert.match(yield* command("announcements"), /ticker-changes\t0\t1\t0\t0/)
+    }).pipe(Effect.scoped))
+})
