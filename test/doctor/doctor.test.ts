@@ -47,6 +47,8 @@ const listening = (greet: (socket: Socket) => void) =>
       const sockets = new Set<Socket>()
       const server = createServer((socket) => {
         sockets.add(socket)
+        // The doctor hangs up where it has waited long enough.
+        socket.on("error", () => socket.destroy())
         greet(socket)
       })
       const close = () => {
