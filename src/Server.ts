@@ -21,6 +21,7 @@ import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
 import * as Proxies from "./Proxies.ts"
 import { Shortcut } from "./Shortcut.ts"
+import * as Site from "./site/Http.ts"
 import { nameOf } from "./Target.ts"
 import * as Account from "./v1/account/Http.ts"
 import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
@@ -82,11 +83,14 @@ const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer,
 /** What was answered before, and whether it still holds. */
 const Memory = Layer.merge(Answers.layer, Sent.layer).pipe(Layer.provideMerge(Versions.layer))
 
+/** The pages of the documentation; the edge knows where they are, to tell a wrong method from a wrong path. */
+const Documentation = Layer.effect(Edge.Pages, Site.Addresses).pipe(Layer.provide(Site.layer))
+
 /** Everything but the socket and the `SqlClient`. */
 const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
   Layer.provide(Policies),
-  Layer.merge(Edge.layer),
+  Layer.merge(Layer.provide(Edge.layer, Documentation)),
   Layer.merge(Proxies.layer),
   Layer.provideMerge(Shortcut.layer),
   Layer.provide(Requests.layer),

@@ -1,0 +1,75 @@
+/** §9.6: what one entry of the changelog tells: pure, so that contract, pages and mails can all read it. */
+import { Schema } from "effect"
+import { Day } from "../policy/Dates.ts"
+
+export const entryTypes = ["added", "changed", "deprecated", "removed", "fixed"] as const
+
+export const EntryType = Schema.Literals(entryTypes).annotate({ identifier: "ChangelogEntryType" })
+
+const nullable = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.NullOr(schema).annotate({ description })
+
+const Line = Schema.String.check(Schema.isPattern(/^\S[^\r\n]*\S$/, { message: "must be one line of text" }))
+
+const PathPattern = Schema.String.check(
+  Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, which may end in *" }),
+)
+
+export const Entry = Schema.Struct({
+  id: Schema.String.check(Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/)).annotate({
+    description: "Stable, and never used again.",
+  }),
+  type: EntryType,
+  breaking: Schema.Boolean.annotate({ description: "A client may have to change (§9.2)." }),
+  date: Day.annotate({ description: "The day it was announced, YYYY-MM-DD." }),
+  release: Schema.String.annotate({ description: "The release of the service that brought it." }),
+  title: Line,
+  text: Schema.String.annotate({ description: "What is new or different; plain text." }),
+  migration: nullable(Schema.String, "What a client has to do; null: nothing."),
+  takes_effect: nullable(Day, "The day from which a planned change holds; null: it holds since the release."),
+  sunset: nullable(Day, "The last day on which what is deprecated must answer; null while none is committed."),
+  successor: nullable(Schema.String, "The path of what replaces it."),
+  paths: Schema.Array(PathPattern).annotate({
+    description: "The endpoints it concerns; `*` at the end stands for any path that begins so.",
+  }),
+  names: Schema.Array(Schema.String).annotate({
+    description: "The parameters, fields, headers, media types and codes it concerns.",
+  }),
+}).annotate({ identifier: "ChangelogEntry" })
+export type Entry = typeof Entry.Type
+
+/** An entry as it is written in `entries.json`; its release tells its date, and what is left out is null or nothing. */
+export const Written = Schema.Struct({
+  id: Entry.fields.id,
+  // What is deprecated is declared at its endpoint, and nowhere else (D24).
+  type: Schema.Literals(["added", "changed", "removed", "fixed"]),
+  breaking: Schema.optionalKey(Schema.Literal(true)),
+  title: Line,
+  text: Schema.NonEmptyString,
+  migration: Schema.optionalKey(Schema.NonEmptyString),
+  takes_effect: Schema.optionalKey(Day),
+  paths: Entry.fields.paths,
+  names: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  /** Customers are written to because of it, although nothing of theirs has to change (§9.6). */
+  significant: Schema.optionalKey(Schema.Literal(true)),
+}).check(
+  Schema.makeFilter(({ breaking, migration }) =>
+    breaking === true && migration === undefined
+      ? { path: ["migration"], issue: "is needed: a breaking change says what a client has to do" }
+      : undefined
+  ),
+)
+export type Written = typeof Written.Type
+
+/** One release, as it is written in `entries.json`. */
+export const Release = Schema.Struct({
+  /** The version of `package.json` that is released. */
+  release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/)),
+  date: Day,
+  entries: Schema.Array(Written),
+})
+export type Release = typeof Release.Type
+
+/** Whether an entry, or one of its paths that ends in `*`, is about the path. */
+export const concerns = ({ paths }: Pick<Entry, "paths">, path: string) =>
+  paths.some((pattern) => pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : pattern === path)
