@@ -1,6 +1,7 @@
 /** Every page, in the order of the navigation. */
 import { Effect } from "effect"
 import * as Docs from "../catalogue/Docs.ts"
+import * as Changelog from "./Changelog.ts"
 import { guides } from "./Guides.ts"
 import type { Page } from "./Page.ts"
 
@@ -11,6 +12,6 @@ const reference = { path: Docs.path, title: "API reference", section: "Reference
 const tools: ReadonlyArray<Page> = []
 
 export const pages = Effect.map(guides, (guides) => {
-  const all: ReadonlyArray<Page> = [...guides, ...tools]
+  const all: ReadonlyArray<Page> = [...guides, ...tools, Changelog.page]
   return { all, navigation: [...all, reference] }
 })
