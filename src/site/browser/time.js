@@ -47,7 +47,7 @@ export const toPrinted = (moment) => `${digits(moment - 5 * hour).replace(" ", "
 export const toUtc = (moment) => `${digits(moment).replace(" ", "T")}Z`
 
 /**
- * The moment of digits on a clock that keeps UTC; undefined where they are no time of the calendar from 1970 to 9998.
+ * The moment of digits on a clock that keeps UTC; undefined where they are no time of the calendar from 1900 to 9998.
  * @param {string} text
  */
 const read = (text) => {
@@ -56,7 +56,7 @@ const read = (text) => {
   const written = `${date} ${minutes}:${seconds}`
   const moment = Date.parse(`${date}T${minutes}:${seconds}Z`)
   if (!Number.isFinite(moment) || digits(moment) !== written) return undefined
-  return moment >= 0 && date < "9999" ? moment : undefined
+  return date >= "1900" && date < "9999" ? moment : undefined
 }
 
 /**
