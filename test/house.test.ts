@@ -10,7 +10,7 @@ import { Api } from "../src/Api.ts"
 const root = fileURLToPath(new URL("..", import.meta.url))
 
 /** `src/…`, with slashes. */
-const files = globSync("src/**/*.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/")).toSorted()
+const files = globSync("src/**/*.{ts,js}", { cwd: root }).map((file) => file.replaceAll("\\", "/")).toSorted()
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
 
@@ -47,6 +47,8 @@ const isAccountContract = (name: string) => /^src\/account\/(Authentication|Admi
 const isDatabase = (name: string) => name.startsWith("src/db/")
 const isCache = (name: string) => name.startsWith("src/cache/")
 const isObservability = (name: string) => name.startsWith("src/observability/")
+const isSite = (name: string) => name.startsWith("src/site/")
+const isChangelog = (name: string) => name.startsWith("src/changelog/")
 const isAccount = (name: string) => name.startsWith("src/account/")
 
 describe("The import scanner", () => {
@@ -115,6 +117,15 @@ describe("The house", () => {
     assert.deepStrictEqual(strangers(isDatabase, (name) => isBelow(name) || isDatabase(name)), [])
     assert.deepStrictEqual(strangers(isAccount, (name) => isBelow(name) || isDatabase(name) || isAccount(name)), [])
     assert.deepStrictEqual(strangers(isCache, (name) => isBelow(name) || isDatabase(name) || isCache(name)), [])
+  })
+
+  it("§house the site reads what the code declares, and asks no database; nothing but Server.ts imports it", () => {
+    const declared = /^src\/(catalogue\/(Docs|Endpoints|OpenApi)|cache\/Revalidation|account\/Tiers|Compression)\.ts$/
+    assert.deepStrictEqual(
+      strangers(isSite, (name) => isSite(name) || isPolicy(name) || isChangelog(name) || declared.test(name)),
+      [],
+    )
+    assert.deepStrictEqual(strangers((file) => file !== "src/Server.ts" && !isSite(file), (name) => !isSite(name)), [])
   })
 
   it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {
