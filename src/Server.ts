@@ -25,6 +25,7 @@ import * as Site from "./site/Http.ts"
 import { nameOf } from "./Target.ts"
 import * as Account from "./v1/account/Http.ts"
 import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
+import * as Datasets from "./v1/datasets/Http.ts"
 import * as DilutionData from "./v1/dilution-data/Http.ts"
 import * as FloatOutstanding from "./v1/float-outstanding/Http.ts"
 import * as GapStats from "./v1/gap-stats/Http.ts"
@@ -65,6 +66,7 @@ const Handlers = Layer.mergeAll(
   Overview.layer,
   Account.layer,
   Usage.layer,
+  Datasets.layer,
   Catalogue.layer,
 )
 

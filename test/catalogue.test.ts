@@ -68,6 +68,7 @@ const free = new Set([
   "/estimate",
   "/v1/account",
   "/v1/account/api-keys",
+  "/v1/datasets",
   "/v1/overview",
   "/v1/usage",
   "/v1/usage/daily",

@@ -44,6 +44,7 @@ export const frame = ({ body, description, path, scripts, title }: Page, entries
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="${escape(favicon)}">
 <link rel="stylesheet" href="${asset("style.css")}">
+<link rel="stylesheet" href="${asset("pictures.css")}">
 ${["copy.js", ...scripts].map((name) => `<script type="module" src="${asset(name)}"></script>`).join("\n")}
 </head>
 <body>
