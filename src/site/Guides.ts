@@ -1,5 +1,6 @@
 /** The guides: each file of `docs/`, read and rendered once, when the service starts. */
 import { Effect, FileSystem, Path } from "effect"
+import { BaseUrl } from "../Edge.ts"
 import { blocks } from "./Blocks.ts"
 import { render } from "./Markdown.ts"
 import { at, type Page } from "./Page.ts"
@@ -20,7 +21,12 @@ const sectionOf: Readonly<Record<string, Page["section"]>> = {
 }
 
 /** Scripts of single guides. */
-const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {}
+const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
+  timestamps: ["converter.js"],
+}
+
+/** Where examples ask; a reader is shown the address of the service that is read. */
+export const example = "http://127.0.0.1:8080"
 
 const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
 
@@ -28,6 +34,8 @@ export const guides = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const place = yield* path.fromFileUrl(folder)
+  const made = yield* blocks
+  const base = yield* BaseUrl
   const names = (yield* fs.readDirectory(place)).filter((file) => file.endsWith(".md"))
     .map((file) => file.slice(0, -".md".length)).toSorted((left, right) =>
       rank(left) - rank(right) || (left < right ? -1 : 1)
@@ -36,7 +44,7 @@ export const guides = Effect.gen(function* () {
     names,
     (name) =>
       Effect.map(fs.readFileString(path.join(place, `${name}.md`)), (source): Page => ({
-        ...render(`${name}.md`, source, blocks),
+        ...render(`${name}.md`, base === "" ? source : source.replaceAll(example, base), made),
         path: at(name),
         section: sectionOf[name] ?? "Guides",
         scripts: scripts[name] ?? [],
