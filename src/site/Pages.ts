@@ -4,12 +4,10 @@ import * as Docs from "../catalogue/Docs.ts"
 import * as Changelog from "./Changelog.ts"
 import { guides } from "./Guides.ts"
 import type { Page } from "./Page.ts"
+import { tools } from "./Tools.ts"
 
 /** A page that is made somewhere else, in the navigation as the others are. */
 const reference = { path: Docs.path, title: "API reference", section: "Reference" } as const
-
-/** Pages that need the visitor's key or data of the service, each from a module of its own. */
-const tools: ReadonlyArray<Page> = []
 
 export const pages = Effect.map(guides, (guides) => {
   const all: ReadonlyArray<Page> = [...guides, ...tools, Changelog.page]

@@ -100,6 +100,6 @@ const elements =
 /** Elements and attributes that no picture has. */
 export const strange = (html: string) =>
   Array.from(html.matchAll(/<([a-zA-Z]+)([^>]*)>/g), ([element, name = "", attributes = ""]) => {
-    const names = Array.from(attributes.matchAll(/\s([\w:-]+)=/g), ([, attribute = ""]) => attribute)
+    const names = Array.from(attributes.matchAll(/\s([\w:-]+)="[^"]*"/g), ([, attribute = ""]) => attribute)
     return elements.test(name) && !names.some((name) => /^(on|href|src|style)/.test(name)) ? [] : [element]
   }).flat()

@@ -83,7 +83,7 @@ const draw = ({ days, format: tell, id, name, title, values, within }, { format,
   const marks = ticks(Math.max(0, ...amounts))
   const greatest = marks.at(-1) ?? 1
   const labels = marks.map(format)
-  const left = 10 + Math.max(...labels.map((label) => label.length)) * 7.4
+  const left = 8 + Math.max(...labels.map((label) => label.length)) * 8
   const base = height - bottom
   /** @param {number} value */
   const scale = (value) => base - (base - top) * Math.min(1, value / greatest)
@@ -111,9 +111,9 @@ const draw = ({ days, format: tell, id, name, title, values, within }, { format,
   // Counted from the last day, which is the one that is looked for.
   const named = days.flatMap((day, at) => {
     const x = left + (at + 0.5) * step
-    const fits = (days.length - 1 - at) % every === 0 && x > 24
+    const fits = (days.length - 1 - at) % every === 0 && x > 26
     return fits
-      ? [words("text", { x: Math.min(x, width - 22), y: height - 10, "text-anchor": "middle" }, shortDay(day))]
+      ? [words("text", { x: Math.min(x, width - 26), y: height - 10, "text-anchor": "middle" }, shortDay(day))]
       : []
   })
   const total = amounts.reduce((sum, value) => sum + value, 0)
