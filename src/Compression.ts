@@ -9,6 +9,7 @@ import { encodedTag } from "./cache/Revalidation.ts"
 const compress = HttpMiddleware.compression({
   algorithms: ["zstd", "br", "gzip"],
   minSize: 1024,
+  compressible: (type) => /^(text\/|application\/(json|javascript|xml|x-ndjson)|image\/svg)/.test(type),
   levels: { zstd: 1, br: 3, gzip: 4 },
 })
 

@@ -12,11 +12,13 @@ const Origins = Config.String("CORS_ORIGINS").pipe(
 
 /** Browsers of configured origins may read everything that the exchange says. */
 const exposedHeaders = [
+  "Content-Disposition",
   "Deprecation",
   "ETag",
   "Link",
   "Retry-After",
   "Sunset",
+  "Unencoded-Digest",
   "X-API-Version",
   "X-Cost-Microdollars",
   "X-Dropped-Tickers",
@@ -24,6 +26,7 @@ const exposedHeaders = [
   "X-RateLimit-Remaining",
   "X-RateLimit-Reset",
   "X-Request-Id",
+  "X-Row-Count",
 ]
 
 const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined): Record<string, string> =>
@@ -40,7 +43,7 @@ export const shared = Effect.map(
   Origins,
   (origins) => (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) =>
     origins.length === 0 ? response : HttpServerResponse.setHeaders(response, {
-      Vary: "Origin",
+      Vary: response.headers["vary"] === undefined ? "Origin" : `${response.headers["vary"]}, Origin`,
       ...corsHeaders(origins, request.headers["origin"]),
     }),
 )

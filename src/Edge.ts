@@ -15,6 +15,7 @@ import * as Exchange from "./policy/Exchange.ts"
 import { requestId } from "./policy/Ids.ts"
 import * as Lifecycle from "./policy/Lifecycle.ts"
 import { isDecodable, pathOf } from "./Target.ts"
+import { withTrailers } from "./Trailers.ts"
 
 type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
@@ -171,8 +172,11 @@ const Surroundings = HttpRouter.middleware(
           HttpEffect.withPreResponseHandler((_, response) =>
             Effect.sync(() => {
               const whole = shared(request, gathered(exchange, base, response))
-              requests.exchanged(request.method, whole.status, exchange, performance.now() - arrived)
-              return whole
+              const answered = (status: number) =>
+                requests.exchanged(request.method, status, exchange, performance.now() - arrived)
+              if (exchange.whole === undefined) answered(whole.status)
+              else exchange.whole.ended.push(answered)
+              return withTrailers(request, whole, exchange)
             })
           ),
           Effect.provideService(Exchange.Exchange, exchange),

@@ -17,6 +17,8 @@ import * as Changelog from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
 import * as Edge from "./Edge.ts"
 import * as Sender from "./mail/Sender.ts"
+import { Cursors } from "./lists/Cursors.ts"
+import { Lists } from "./lists/Lists.ts"
 import { Requests } from "./observability/Requests.ts"
 import * as Traces from "./observability/Traces.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
@@ -91,6 +93,9 @@ const Memory = Layer.merge(Answers.layer, Sent.layer).pipe(Layer.provideMerge(Ve
 /** The pages of the documentation; the edge knows where they are, to tell a wrong method from a wrong path. */
 const Documentation = Layer.effect(Edge.Pages, Site.Addresses).pipe(Layer.provide(Site.layer))
 
+/** Pages from memory or the database, and whole lists. */
+const Listed = Lists.layer.pipe(Layer.provide(Cursors.layer), Layer.provideMerge(Memory))
+
 /** Everything but the socket and the `SqlClient`. */
 const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
@@ -101,7 +106,7 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provideMerge(Shortcut.layer),
   Layer.provide(Requests.layer),
   Layer.provide(Accounting),
-  Layer.provide(Memory),
+  Layer.provide(Listed),
   Layer.provide(Database.layer),
 )
 

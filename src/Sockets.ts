@@ -13,7 +13,10 @@ export interface Patience {
   readonly headers: Duration.Duration
   /** Until all of it is there. */
   readonly request: Duration.Duration
-  /** From the request on until its answer has been taken. The slowest query needs less than half of it. */
+  /**
+   * From the request on until its answer has been taken. The slowest query needs less than half of it. One that is sent
+   * while it is read may take longer, as long as the client takes some of it in each such time.
+   */
   readonly answer: Duration.Duration
   /** Until its answer has been taken when the service is told to end; then it is cut off. */
   readonly end: Duration.Duration
@@ -25,6 +28,9 @@ export const patience: Patience = {
   answer: Duration.minutes(3),
   end: Duration.seconds(20),
 }
+
+/** So much of an answer that is still being sent, in bytes, a client that goes on reading takes at least. */
+const leastTaken = 65_536
 
 /** So many requests may wait on a connection before no more is read from it. */
 const mostWaiting = 32
@@ -73,6 +79,13 @@ interface Turn {
 /** Of one connection: whose turn it is comes first. */
 type Line = Array<Turn>
 
+interface Connection {
+  readonly line: Line
+  readonly timer: NodeJS.Timeout
+  /** The answer that is being given. */
+  response: ServerResponse | undefined
+}
+
 const join = (line: Line, turn: Turn) => {
   line.push(turn)
   if (line.length === 1) turn.begin()
@@ -84,7 +97,7 @@ const refusal = (socket: Duplex, status: number): Turn => ({
 })
 
 export const make = ({ answer, end: farewell, headers, request: whole }: Patience) => {
-  const connections = new WeakMap<Duplex, { readonly line: Line; readonly timer: NodeJS.Timeout }>()
+  const connections = new WeakMap<Duplex, Connection>()
 
   /** When what came before was answered; a request that cannot be read to its end is refused in its own place. */
   const refuse = (socket: Duplex, status: number) => {
@@ -119,6 +132,7 @@ export const make = ({ answer, end: farewell, headers, request: whole }: Patienc
       request,
       begin: () => {
         timer.refresh()
+        connection.response = response
         if (request.rawHeaders.length > 2 * mostHeaders) return end(431)
         if (isAmbiguous(request)) return end(400)
         // There is no other protocol here, but Node drops what was sent along as if it belonged to one.
@@ -150,8 +164,23 @@ export const make = ({ answer, end: farewell, headers, request: whole }: Patienc
   })
   server.on("connection", (socket) => {
     const line: Line = []
-    const timer = setTimeout(() => socket.destroy(), Duration.toMillis(answer))
-    connections.set(socket, { line, timer })
+    let taken = 0
+    /** Whether it is not all there yet, and the client has taken some of it since it was last looked at. */
+    const goesOn = (response: ServerResponse | undefined) => {
+      const before = taken
+      taken = socket.bytesWritten - socket.writableLength
+      return response?.headersSent === true && !response.writableEnded && taken - before >= leastTaken
+    }
+    const connection: Connection = {
+      line,
+      response: undefined,
+      timer: setTimeout(() => {
+        if (goesOn(connection.response)) connection.timer.refresh()
+        else socket.destroy()
+      }, Duration.toMillis(answer)),
+    }
+    const { timer } = connection
+    connections.set(socket, connection)
     socket.once("close", () => {
       clearTimeout(timer)
       line.length = 0

@@ -108,6 +108,8 @@ const valueOf = ({ name, schema }: Parameter) =>
     ? "META"
     : JSON.stringify(schema).includes(`"format":"date"`)
     ? "2025-01-02"
+    : name === "limit"
+    ? "1"
     : wordOf(listOf(saidOf(schema, "enum")).map(String)) ?? "1"
 
 const required = (others: ReadonlyArray<Parameter>, except: string) =>

@@ -52,6 +52,7 @@ const isObservability = (name: string) => name.startsWith("src/observability/")
 const isSite = (name: string) => name.startsWith("src/site/")
 const isChangelog = (name: string) => name.startsWith("src/changelog/")
 const isAccount = (name: string) => name.startsWith("src/account/")
+const isLists = (name: string) => name.startsWith("src/lists/")
 
 describe("The import scanner", () => {
   it("§house finds every form of import, and every import of the house leads to a file", () => {
@@ -103,24 +104,28 @@ describe("The house", () => {
     )
   })
 
-  it("§house what serves an endpoint imports Api.ts, policy, db, cache, account and v1, never another Http.ts", () => {
+  it("§house what serves an endpoint imports Api.ts, policy, db, cache, lists, account and v1, never another Http.ts", () => {
     assert.deepStrictEqual(
       strangers(
         (file) => isV1(file) && !isContractOfEndpoint(file),
         (name) =>
-          name === "src/Api.ts" || isPolicy(name) || isDatabase(name) || isCache(name) || isAccount(name) ||
-          (isV1(name) && !name.endsWith("/Http.ts")),
+          name === "src/Api.ts" || isPolicy(name) || isDatabase(name) || isCache(name) || isLists(name) ||
+          isAccount(name) || (isV1(name) && !name.endsWith("/Http.ts")),
       ),
       [],
     )
   })
 
-  it("§house observability imports policy; db that and observability; account and cache also db", () => {
+  it("§house observability imports policy; db that and observability; account and cache also db; lists also cache", () => {
     const isBelow = (name: string) => isPolicy(name) || isObservability(name)
     assert.deepStrictEqual(strangers(isObservability, isBelow), [])
     assert.deepStrictEqual(strangers(isDatabase, (name) => isBelow(name) || isDatabase(name)), [])
     assert.deepStrictEqual(strangers(isAccount, (name) => isBelow(name) || isDatabase(name) || isAccount(name)), [])
     assert.deepStrictEqual(strangers(isCache, (name) => isBelow(name) || isDatabase(name) || isCache(name)), [])
+    assert.deepStrictEqual(
+      strangers(isLists, (name) => isBelow(name) || isDatabase(name) || isCache(name) || isLists(name)),
+      [],
+    )
   })
 
   it("§house the site reads what the code declares, and asks no database; nothing but Server.ts imports it", () => {

@@ -1,14 +1,14 @@
 /** D3, D13, D18, D27, D29: the server side of `Admission` and `Charged`. */
-import { Context, DateTime, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { includes, RequiredTier } from "../policy/Access.ts"
-import { Exchange, setHeaders } from "../policy/Exchange.ts"
+import { Exchange, setHeaders, type Whole } from "../policy/Exchange.ts"
 import { Admission, Charged } from "./Admission.ts"
 import { Account, hasCredit, opens } from "./Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./Errors.ts"
 import { Metering } from "./Metering.ts"
-import { costOf, Prices } from "./Prices.ts"
+import { bytesFor, costOf, Prices } from "./Prices.ts"
 import { RateLimit } from "./RateLimit.ts"
 
 type Who = typeof Account.Service
@@ -30,36 +30,54 @@ const allowed = (account: Who, { annotations, path }: HttpApiEndpoint.Top) => {
   return Effect.void
 }
 
+const cost = "X-Cost-Microdollars"
+
 export const admission = Layer.effect(
   Admission,
   Effect.gen(function* () {
     const metering = yield* Metering
     const limit = yield* RateLimit
+    const clock = yield* Clock.Clock
 
-    /** When all else is known of the answer it is told its cost, and remembered. */
-    const recorded = (exchange: Exchange, { account_id, key_id }: Who, endpoint: string) =>
-      HttpEffect.appendPreResponseHandler((request, response) =>
-        Effect.map(DateTime.now, (now) => {
-          // HEAD is answered without a body.
-          const bytes = request.method === "HEAD" ? 0 : exchange.bytes ?? 0
-          const cost_microdollars = response.status === 200 ? costOf(bytes, exchange.price) : 0
-          metering.record({
-            requested_at: exchange.began,
-            account_id,
-            key_id,
-            request_id: exchange.id,
-            endpoint,
-            status_code: response.status,
-            records_returned: response.status === 200 ? exchange.records : 0,
-            bytes,
-            cost_microdollars,
-            duration_ms: DateTime.toEpochMillis(now) - exchange.began,
-            cached: exchange.cached,
-            deprecated: "Deprecation" in exchange.headers,
-          })
-          return HttpServerResponse.setHeader(response, "X-Cost-Microdollars", String(cost_microdollars))
+    /** When all else is known of the answer it is told its cost, and remembered: a whole list at its end. */
+    const recorded = (exchange: Exchange, { account_id, key_id }: Who, endpoint: string) => {
+      const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
+        metering.record({
+          requested_at: exchange.began,
+          account_id,
+          key_id,
+          request_id: exchange.id,
+          endpoint,
+          status_code,
+          records_returned,
+          bytes,
+          cost_microdollars,
+          duration_ms: clock.currentTimeMillisUnsafe() - exchange.began,
+          cached: exchange.cached,
+          deprecated: "Deprecation" in exchange.headers,
         })
-      )
+
+      const atItsEnd = (whole: Whole) => {
+        whole.ended.push((status) => {
+          const bytes = exchange.bytes ?? 0
+          const cost_microdollars = status < 500 ? costOf(bytes, exchange.price) : 0
+          whole.trailers[cost] = String(cost_microdollars)
+          record(status, bytes, cost_microdollars, exchange.records)
+        })
+      }
+
+      return HttpEffect.appendPreResponseHandler((request, response) => {
+        if (exchange.whole !== undefined && response.status === 200) {
+          atItsEnd(exchange.whole)
+          return Effect.succeed(response)
+        }
+        // HEAD is answered without a body.
+        const bytes = request.method === "HEAD" ? 0 : exchange.bytes ?? 0
+        const cost_microdollars = response.status === 200 ? costOf(bytes, exchange.price) : 0
+        record(response.status, bytes, cost_microdollars, response.status === 200 ? exchange.records : 0)
+        return Effect.succeed(HttpServerResponse.setHeader(response, cost, String(cost_microdollars)))
+      })
+    }
 
     return Admission.of((served, { endpoint }) =>
       Effect.gen(function* () {
@@ -80,6 +98,20 @@ export const admission = Layer.effect(
   }),
 )
 
+/**
+ * A whole list is begun where the balance pays for it, as far as its beginning tells, and sent for as long as it does;
+ * so no single one takes a balance below zero by more than a microdollar.
+ */
+const affordable = Effect.fnUntraced(function* (whole: Whole, balance_microdollars: number, price: number) {
+  const expected = costOf(whole.expected, price)
+  if (expected > balance_microdollars) {
+    const message = `The whole list costs about ${expected} microdollars, more than is left of the prepaid balance. ` +
+      "Add credit, or ask for less of it."
+    return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
+  }
+  whole.most = bytesFor(balance_microdollars, price)
+})
+
 /** The balance is that of half a second ago at most, and without what is not recorded yet; so it may go below zero. */
 export const charged = Layer.effect(
   Charged,
@@ -97,7 +129,11 @@ export const charged = Layer.effect(
           const message = "The account's prepaid balance is used up. Add credit, and try again."
           return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
         }
-        return yield* served
+        const response = yield* served
+        if (exchange.whole !== undefined && exchange.purpose === "answer" && balance_microdollars !== null) {
+          yield* affordable(exchange.whole, balance_microdollars, exchange.price)
+        }
+        return response
       })
     )
   }),

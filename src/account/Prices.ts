@@ -12,6 +12,10 @@ export const bytesOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
 export const costOf = (bytes: number, pricePerGigabyte: number) =>
   Number((BigInt(bytes) * BigInt(pricePerGigabyte) + gigabyte - 1n) / gigabyte)
 
+/** How many bytes so many microdollars pay for. */
+export const bytesFor = (microdollars: number, pricePerGigabyte: number) =>
+  pricePerGigabyte === 0 ? Infinity : Number((BigInt(microdollars) * gigabyte) / BigInt(pricePerGigabyte))
+
 /** Microdollars a gigabyte of an endpoint's data, by its path. */
 export class Prices extends Context.Service<Prices, { readonly of: (path: string) => number }>()(
   "tickerline/account/Prices",

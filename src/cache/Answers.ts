@@ -5,8 +5,10 @@
 import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
+import { hash } from "node:crypto"
 import { gauge } from "../observability/Measures.ts"
 import { Exchange } from "../policy/Exchange.ts"
+import { contentTypes, digestField, digestOf, fileHeaders } from "../policy/Formats.ts"
 import { announce, type Content } from "../policy/Paging.ts"
 import * as Revalidation from "./Revalidation.ts"
 import { Versions } from "./Versions.ts"
@@ -23,14 +25,24 @@ const overhead = 512
 interface Answer extends Omit<Content, "text"> {
   readonly body: HttpBody.Uint8Array
   readonly etag: string
+  /** Of a file. */
+  readonly digest?: string
   readonly version: string | undefined
 }
 
-const finished = ({ next, records, text }: Content, version: string | undefined): Answer => {
+/** Of a page that is a file of its own: the sum that tells whether all of it arrived. */
+const describedBy = ({ file }: Content, bytes: Uint8Array) =>
+  file === undefined ? {} : { file, digest: digestOf(hash("sha256", bytes, "base64")) }
+
+const finished = (content: Content, version: string | undefined): Answer => {
+  const { file, next, records, text } = content
   const bytes = Buffer.from(text)
-  const body = HttpBody.uint8Array(bytes, "application/json")
-  return { next, records, body, etag: Revalidation.etagOf(bytes), version }
+  const body = HttpBody.uint8Array(bytes, contentTypes[file?.format ?? "json"])
+  return { next, records, body, etag: Revalidation.etagOf(bytes), version, ...describedBy(content, bytes) }
 }
+
+const headersOf = ({ digest, file }: Answer, route: string | undefined) =>
+  file === undefined || digest === undefined ? {} : { ...fileHeaders(file, route), [digestField]: digest }
 
 const sizeOf = ({ body }: Answer, key: string) => overhead + key.length + body.contentLength
 
@@ -147,5 +159,18 @@ const respond = Effect.fnUntraced(function* (answer: Answer) {
     return HttpServerResponse.empty({ status: 304, headers: validators })
   }
   exchange.bytes = body.contentLength
-  return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: validators }), body)
+  const said = answer.file === undefined ? validators : { ...validators, ...headersOf(answer, exchange.route) }
+  return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: said }), body)
+})
+
+/** The answer as it is, for those that are not kept. */
+export const fresh = Effect.fnUntraced(function* (content: Content) {
+  yield* announce(content)
+  if (content.file === undefined) return HttpServerResponse.text(content.text, { contentType: contentTypes.json })
+  const answer = finished(content, undefined)
+  const { route } = yield* Exchange
+  return HttpServerResponse.setBody(
+    HttpServerResponse.empty({ status: 200, headers: headersOf(answer, route) }),
+    answer.body,
+  )
 })

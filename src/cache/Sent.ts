@@ -10,6 +10,7 @@ import { gauge } from "../observability/Measures.ts"
 import type { Tier } from "../policy/Access.ts"
 import { dayEnds } from "../policy/Dates.ts"
 import type { Exchange } from "../policy/Exchange.ts"
+import { negotiated } from "../policy/Formats.ts"
 import { CacheBytes } from "./Answers.ts"
 
 export interface Response {
@@ -32,13 +33,16 @@ export interface Response {
 
 /** What each answer has of its own. */
 const own = /^(x-request-id|x-ratelimit-.*|x-cost-microdollars|retry-after)$/
-const ofBody = /^content-/
+const ofBody = /^(content-.*|x-row-count|unencoded-digest)$/
 
 const headersOf = (response: HttpServerResponse.HttpServerResponse, left: (name: string) => boolean) =>
   Object.entries(response.headers).flatMap(([name, value]) => own.test(name) || left(name) ? [] : [name, value])
 
-/** One request as it was sent; the encodings that a client takes are part of what it asked for. */
-const keyOf = (url: string, encodings: string | undefined) => `${encodings ?? ""} ${url}`
+/** One request as it was sent; the format and the encodings that a client takes are part of what it asked for. */
+const keyOf = (url: string, encodings: string | undefined, accepted: string | undefined) => {
+  const format = negotiated(accepted)
+  return `${encodings ?? ""} ${format === "json" ? "" : format}${url}`
+}
 
 const sizeOf = ({ body, headers }: Response, key: string) =>
   1024 + key.length + headers.join("").length * 2 + (body?.length ?? 0)
@@ -90,7 +94,7 @@ export class Sent extends Context.Service<Sent, {
         const usual = request.method === "GET" && request.headers["origin"] === undefined &&
           exchange.purpose === "answer" && !traced
         if (!usual || etag === undefined || endpoint === undefined || holds === undefined) return response
-        const key = keyOf(exchange.target, request.headers["accept-encoding"])
+        const key = keyOf(exchange.target, request.headers["accept-encoding"], request.headers["accept"])
         if (response.status === 304 && sent.peek(key)?.holds() === true) return response
         sent.set(key, {
           ...endpoint,
@@ -113,7 +117,7 @@ export class Sent extends Context.Service<Sent, {
         if (!isUsual(request)) return undefined
         const { headers, url = "" } = request
         const accepted = headers["accept-encoding"]
-        const found = sent.get(keyOf(url, typeof accepted === "string" ? accepted : undefined))
+        const found = sent.get(keyOf(url, typeof accepted === "string" ? accepted : undefined, headers.accept))
         if (found === undefined || !found.holds() || clock.currentTimeMillisUnsafe() >= found.until) return undefined
         const condition = headers["if-none-match"]
         const isKnown = condition === undefined ? found.body !== undefined : condition === found.etag

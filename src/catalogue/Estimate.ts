@@ -1,11 +1,12 @@
 /**
  * D28: what a request would cost. It is sent the way it would go itself, through the same router, validation, SQL and
  * printing, only that its exchange says that it is an estimate: nothing is counted, charged or recorded, and lists say
- * how long they are. A page is never longer than 100 records, so all of it is measured.
+ * how long they are. A page is never longer than 100 records, so all of it is measured; so is a whole list, piece by
+ * piece.
  */
 import { Effect, Option, Schema } from "effect"
 import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { bytesOf, costOf } from "../account/Prices.ts"
+import { costOf } from "../account/Prices.ts"
 import { ValidationError } from "../policy/Errors.ts"
 import * as Exchange from "../policy/Exchange.ts"
 import { Tickers } from "../policy/Tickers.ts"
@@ -71,7 +72,7 @@ export const estimator = Effect.gen(function* () {
     if (answer.status !== 200 && !refused) {
       return HttpServerResponse.setBody(HttpServerResponse.empty({ status: answer.status }), answer.body)
     }
-    const estimated_bytes = refused ? 0 : bytesOf(answer)
+    const estimated_bytes = refused ? 0 : exchange.bytes ?? 0
     const records_returned = refused ? 0 : exchange.records
     yield* Exchange.countRecords(1)
     return {

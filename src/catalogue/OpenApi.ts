@@ -3,12 +3,23 @@ import { Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { Api } from "../Api.ts"
+import { contentTypes } from "../policy/Formats.ts"
 import { priced } from "./Endpoints.ts"
 
 type Json = Record<string, unknown>
 
 const at = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((found, key) => Predicate.isObject(found) ? Reflect.get(found, key) : undefined, value)
+
+const file = (description: string) => ({ schema: { type: "string", description } })
+
+/** D8: the formats beside JSON. */
+const files = {
+  [contentTypes.csv]: file(
+    "RFC 4180, UTF-8 with a byte order mark; the first record names the fields, null is an empty cell, a list is JSON.",
+  ),
+  [contentTypes.ndjson]: file("One of `results` a line."),
+}
 
 /** Each example under the path and status that it answers; several of one kind stand side by side. */
 const addExamples = (spec: Json) => {
@@ -46,7 +57,10 @@ const meanings = () => {
 const meaning = (parameter: Json, readAs: unknown) => {
   const schema = at(parameter, "schema")
   const description = at(schema, "description")
-  if (description === undefined) return { ...parameter, description: at(readAs, "description"), schema: readAs }
+  // A choice is among what is meant as well.
+  if (description === undefined || at(schema, "anyOf") !== undefined) {
+    return { ...parameter, description: at(readAs, "description"), schema: readAs }
+  }
   // A list stays the comma-separated text that it is sent as.
   const kind = at(schema, "format") === "decimal" ? { type: "number" } : { ...Object(schema), description: undefined }
   return { ...parameter, description, schema: kind }
@@ -82,7 +96,18 @@ const explainEstimate = (spec: Json) => {
   })
 }
 
+/** What a list also answers in, by the name of its schema in JSON. */
+const addFormats = (spec: Json) => {
+  for (const operation of Object.values(Object(spec["paths"]))) {
+    const parameters = at(operation, "get", "parameters")
+    const content = at(operation, "get", "responses", "200", "content")
+    const isList = Array.isArray(parameters) && parameters.some((parameter) => at(parameter, "name") === "format")
+    if (isList && Predicate.isObject(content)) Object.assign(content, files)
+  }
+}
+
 const finish = (spec: Json) => {
+  addFormats(spec)
   explainParameters(spec)
   explainEstimate(spec)
   open(at(spec, "components"))

@@ -23,7 +23,7 @@ const PoolSize = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
-const PoolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
+export const PoolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
 /** The pool itself, as `SqlClient`. */
 export const client = ({ applicationName, url }: Options) =>
@@ -39,7 +39,7 @@ const reason = (error: unknown) => SqlError.isSqlError(error) ? error.reason : u
 
 /** Another session held a table for longer than `lock_timeout`. */
 export const isLocked = (error: unknown) => reason(error)?._tag === "LockTimeoutError"
-const isTooSlow = (error: unknown) => reason(error)?._tag === "StatementTimeoutError"
+export const isTooSlow = (error: unknown) => reason(error)?._tag === "StatementTimeoutError"
 
 /** PostgreSQL's own words for "this connection is over": shut down, starting up, too many clients. */
 const overCodes = /^(57P0[1-5]|53300)$/
@@ -103,6 +103,15 @@ const answer = (error: Failure) =>
     ? Effect.andThen(Effect.logWarning(`The database cannot be reached: ${explained(error)}`), Effect.fail(saturated()))
     : Effect.die(error)
 
+/** What becomes of the failures of a read; a query that brings its own connection is read like others. */
+export const reading = <A, R>(query: Effect.Effect<A, Failure | DataRefreshing | DatabasePoolTimeout, R>) =>
+  query.pipe(
+    again(whenLost),
+    Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
+    again(whenLocked),
+    Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error)),
+  )
+
 /**
  * Reads: what a caller can act on becomes an error of the API, the rest is a defect. A read is safe to repeat, so a
  * connection lost on the way costs another try, and readers hardly notice a server that was restarted.
@@ -145,12 +154,7 @@ export class Database extends Context.Service<Database, {
       })
 
       const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
-        Effect.flatMap(Exchange, ({ route = "" }) => connected(route)(query)).pipe(
-          again(whenLost),
-          Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
-          again(whenLocked),
-          Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error)),
-        )
+        reading(Effect.flatMap(Exchange, ({ route = "" }) => connected(route)(query)))
       return Database.of({ read })
     }),
   )

@@ -1,9 +1,12 @@
-/** D8, D28: how a list is read: a page of it and, where an estimate is wanted, how long all of it is. */
+/** D8, D28: how a list is read: a page or all of it and, where an estimate is wanted, how long all pages are. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
+import type { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 import { Exchange } from "../policy/Exchange.ts"
-import { type Content, envelope, type Page, span } from "../policy/Paging.ts"
-import { columnsOf, printer, type Rows as Kinds } from "../policy/Printing.ts"
+import type { Format } from "../policy/Formats.ts"
+import { all, type Content, envelope, type Page, span } from "../policy/Paging.ts"
+import type { Rows as Kinds, Values } from "../policy/Printing.ts"
+import { eachRow, type Results } from "../policy/Results.ts"
 import { Database } from "./Database.ts"
 
 /** What the statement of a list says of columns, order and page; where its rows are only counted, less of it. */
@@ -19,27 +22,32 @@ export interface Slice {
   readonly skip: number
 }
 
-interface Rows<Query extends Page> {
-  /** What the rows show. */
-  readonly columns: ReadonlyArray<string>
+interface Options<Query extends Page> {
+  /** What a row is, where each is a result; or what results are made of. */
+  readonly Row: Kinds | Results
   readonly execute: (query: Query, slice: Slice) => Statement.Statement<object>
   /** What is counted, where a result is made of several rows. */
   readonly counted?: Statement.Fragment
+  /** What JSON says of the rows of a page. */
+  readonly message?: (rows: ReadonlyArray<Values>) => string | undefined
 }
 
-interface List<Query extends Page> extends Omit<Rows<Query>, "columns"> {
-  readonly Row: Kinds
+/** A list that can be answered: a page of it, or all of it. */
+export interface List<Query> {
+  readonly page: (
+    query: Query,
+    format: Format,
+  ) => Effect.Effect<Content, DataRefreshing | DatabasePoolTimeout>
+  /** The statement that reads all of it, in its order. */
+  readonly whole: (query: Query) => Statement.Statement<object>
+  readonly results: Results
 }
-
-/** More than any table has. */
-const all = Number.MAX_SAFE_INTEGER
 
 const Total = Schema.Struct({ total: Schema.BigInt })
 
-/**
- * `rows`: a function of the query that reads the values of its page, and one row more, which tells whether another page
- * follows. `list`: the same, printed.
- */
+const isResults = (rows: Kinds | Results): rows is Results => "print" in rows
+
+/** `list`: how a list is read, by what its rows are and the statement that finds them. */
 export const listing = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
@@ -47,28 +55,32 @@ export const listing = Effect.gen(function* () {
 
   const sliced = (columns: Statement.Fragment, query: Page): Slice => {
     const { rows, skip } = span(query)
+    const order = (by: Statement.Fragment) => sql`order by ${by}`
     return {
       columns,
       rows,
       skip,
       // As parameters they would make PostgreSQL plan anew each time it executes.
-      page: (by) => sql`order by ${by} ${sql.literal(`limit ${rows}`)}${skip === 0 ? nothing : sql` offset ${skip}`}`,
-      order: (by) => sql`order by ${by}`,
+      page: query.limit === "all"
+        ? order
+        : (by) => sql`order by ${by} ${sql.literal(`limit ${rows}`)}${skip === 0 ? nothing : sql` offset ${skip}`}`,
+      order,
     }
   }
 
-  const rows = <Query extends Page>({ columns, counted, execute }: Rows<Query>) => {
-    const names = sql.literal(columns.map((column) => `"${column}"`).join(", "))
-    const whole: Slice = { columns: names, page: () => nothing, order: () => nothing, rows: all, skip: 0 }
+  const list = <Query extends Page>({ Row, counted, execute, message }: Options<Query>): List<Query> => {
+    const results = isResults(Row) ? Row : eachRow(Row)
+    const names = sql.literal(results.columns.map((column) => `"${column}"`).join(", "))
+    const countable: Slice = { columns: names, page: () => nothing, order: () => nothing, rows: all, skip: 0 }
 
     const count = SqlSchema.findAll({
       Request: Schema.Any,
       Result: Total,
       execute: (query: Query) =>
-        sql`select count(${counted ?? sql.literal("*")}) as total from (${execute(query, whole)}) as list`,
+        sql`select count(${counted ?? sql.literal("*")}) as total from (${execute(query, countable)}) as list`,
     })
 
-    return Effect.fnUntraced(function* (query: Query) {
+    const find = Effect.fnUntraced(function* (query: Query) {
       const exchange = yield* Exchange
       if (exchange.purpose === "estimate") {
         const [found] = yield* read(count(query))
@@ -76,14 +88,12 @@ export const listing = Effect.gen(function* () {
       }
       return yield* read(execute(query, sliced(names, query)).values)
     })
+    return {
+      page: (query, format) => Effect.map(find(query), (rows) => envelope(query, { results, format, rows, message })),
+      whole: (query) => execute(query, sliced(names, query)),
+      results,
+    }
   }
 
-  const list = <Query extends Page>({ Row, ...statement }: List<Query>) => {
-    const find = rows({ ...statement, columns: columnsOf(Row) })
-    const print = printer(Row)
-    return (query: Query): Effect.Effect<Content, Effect.Error<ReturnType<typeof find>>> =>
-      Effect.map(find(query), (found) => envelope(query, found, print))
-  }
-
-  return { rows, list }
+  return { list }
 })

@@ -8,13 +8,18 @@ interface Waiting {
 
 /**
  * `through` lets effects in, `places` at once and in the order in which they came; one that waits for longer than
- * `patience` fails with `refusal`. A fifth of the places is never one lane's: where its table is locked or its queries
+ * `patience` fails with `refusal`, which is told whether its
+ * own lane is why. A fifth of the places is never one lane's: where its table is locked or its queries
  * are slow, the others go on. Who leaves lets the next one in before going on, so that a connection does not stand
  * still while what came over it is printed. Effect's `Semaphore` would let newcomers overtake those in line.
  */
-export const turnstile = <Refusal>(places: number, patience: Duration.Duration, refusal: () => Refusal) => {
+export const turnstile = <Refusal>(
+  places: number,
+  patience: Duration.Duration,
+  refusal: (isFull: boolean) => Refusal,
+  most = places - Math.floor(places / 5),
+) => {
   const longest = Duration.toMillis(patience)
-  const most = places - Math.floor(places / 5)
   const line = new Set<Waiting>()
   const lanes = new Map<string, number>()
   let free = places
@@ -38,7 +43,7 @@ export const turnstile = <Refusal>(places: number, patience: Duration.Duration, 
         line.delete(waiting)
         resume(then)
       }
-      const timer = setTimeout(() => step(Effect.fail(refusal())), longest)
+      const timer = setTimeout(() => step(Effect.fail(refusal((lanes.get(lane) ?? 0) >= most))), longest)
       const waiting = { lane, come: () => step(Effect.void) }
       line.add(waiting)
       return Effect.sync(() => {
@@ -62,5 +67,8 @@ export const turnstile = <Refusal>(places: number, patience: Duration.Duration, 
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(restore(enter(lane)), () => Effect.onExit(restore(effect), () => leave(lane)))
     )
-  return { through, inside: () => places - free, waiting: () => line.size }
+
+  /** The same until the end of a scope. */
+  const stay = (lane: string) => Effect.acquireRelease(enter(lane), () => leave(lane), { interruptible: true })
+  return { through, stay, inside: () => places - free, waiting: () => line.size }
 }

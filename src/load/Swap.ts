@@ -2,6 +2,7 @@
 import { Console, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { isLocked } from "../db/Database.ts"
+import { swapLock } from "../db/Locks.ts"
 
 /** For how long the swap may stand in line for the table before it steps back and lets readers pass. */
 const swapPatience = "100ms"
@@ -14,9 +15,13 @@ const busy = (table: string) =>
       `${table} was in use without a gap for more than a minute, so it is unchanged. End what reads it, and try again.`,
   })
 
-/** Waits its turn in short looks, so that it never holds up the readers behind it for longer than one look. */
+/**
+ * Waits its turn in short looks, so that it never holds up the readers behind it for longer than one look. Those who
+ * read a whole list take half a minute, and one could follow the other for ever: they are kept out meanwhile.
+ */
 export const swap = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
+  yield* sql`select pg_advisory_xact_lock(hashtext(${swapLock(table)}))`
   yield* sql.unsafe(`set local lock_timeout = '${swapPatience}'`)
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`drop table ${sql("public")}.${sql(table)}`

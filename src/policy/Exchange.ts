@@ -2,6 +2,18 @@
 import { Context, Effect } from "effect"
 import type { Tier } from "./Access.ts"
 
+/** A whole list, which is sent while it is read; `records` and `bytes` of its exchange tell how much of it was. */
+export interface Whole {
+  /** How long all of it will be, in bytes, about. */
+  readonly expected: number
+  /** So much of it may be sent at most. */
+  most: number
+  /** What is said at its end. */
+  readonly trailers: Record<string, string>
+  /** Who wants to know of its end; 200: all of it was sent. */
+  readonly ended: Array<(status: number) => void>
+}
+
 export interface Exchange {
   /** `X-Request-Id` of the answer and `request_id` of an error (D12). */
   readonly id: string
@@ -31,6 +43,8 @@ export interface Exchange {
   account_id: number | undefined
   /** What had to be met to be answered. */
   endpoint: { readonly path: string; readonly required_tier: Tier } | undefined
+  /** What is sent is no finished answer. */
+  whole: Whole | undefined
   /** Microdollars a gigabyte (D27); 0 until it is known that the answer has a price. */
   price: number
 }
@@ -51,6 +65,7 @@ export const make = (
   route: undefined,
   account_id: undefined,
   endpoint: undefined,
+  whole: undefined,
   price: 0,
 })
 

@@ -34,8 +34,22 @@ const twoWaysToSayWhen = (query: Filters) =>
     ? [{ path: ["date"], issue: "cannot be combined with date_from or date_to" }]
     : []
 
-/** No range is upside down, and `date` stands alone. Every query carries this check. */
-export const consistent = Schema.makeFilter((query: Filters) => [...pairs(query), ...twoWaysToSayWhen(query)])
+/** A whole list has no pages, and is no JSON; where `Accept` decides on that, the handler says so. */
+const wholeList = ({ format, limit, page }: Filters) =>
+  limit !== "all" ? [] : [
+    ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
+    ...(format === "json" ? [{ path: ["limit"], issue: onlyWhole }] : []),
+  ]
+
+/** Why `limit=all` is refused in JSON. */
+export const onlyWhole = "can be all only with format=csv or format=ndjson"
+
+/** No range is upside down, and `date` and `limit=all` stand alone. Every query carries this check. */
+export const consistent = Schema.makeFilter((query: Filters) => [
+  ...pairs(query),
+  ...twoWaysToSayWhen(query),
+  ...wholeList(query),
+])
 
 /** Why a parameter is refused that the endpoint does not take (D4). */
 export const unknownParameter = "is not a parameter of this endpoint"

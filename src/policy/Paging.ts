@@ -1,24 +1,39 @@
 /** §1, D8: every list comes in pages, in one envelope. */
 import { Context, Effect, Schema } from "effect"
-import { HttpServerResponse } from "effect/http"
 import { withoutKeys } from "./Errors.ts"
 import { Exchange } from "./Exchange.ts"
+import { type Format, formats } from "./Formats.ts"
+import type { Values } from "./Printing.ts"
+import { firstOf, type Results, writer } from "./Results.ts"
 
-const whole = (fallback: number, maximum: number, description: string) =>
-  Schema.Int.check(
-    Schema.isBetween({ minimum: 1, maximum }, { message: `must be a whole number from 1 to ${maximum}` }),
-  ).annotate({ default: fallback, description }).pipe(
-    Schema.withDecodingDefaultTypeKey(Effect.succeed(fallback)),
-  )
+const whole = (maximum: number, message: string) =>
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }, { message }))
+
+const oneTo = (maximum: number) => `must be a whole number from 1 to ${maximum}`
+
+const limits = `${oneTo(100)}, or all with format=csv or format=ndjson`
 
 export const Paging = {
-  page: whole(1, 2_147_483_647, "The page, from 1."),
-  limit: whole(10, 100, "Rows a page, at most 100."),
+  page: whole(2_147_483_647, oneTo(2_147_483_647)).annotate({ default: 1, description: "The page, from 1." }).pipe(
+    Schema.withDecodingDefaultTypeKey(Effect.succeed(1)),
+  ),
+  limit: Schema.Union([whole(100, limits), Schema.Literal("all")]).annotate({
+    default: 10,
+    message: limits,
+    description: "Rows a page, at most 100; `all`, with `format=csv` or `format=ndjson`: the whole list at once.",
+  }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(10))),
+  format: Schema.optionalKey(
+    Schema.Literals(formats).annotate({
+      message: `must be of: ${formats.join(", ")}`,
+      description: "In what to answer; left out, the header `Accept` decides, and without it `json`.",
+    }),
+  ),
 }
 
 export interface Page {
   readonly page: number
-  readonly limit: number
+  readonly limit: number | "all"
+  readonly format?: Format
 }
 
 /** `{ count, results, message?, page, limit, has_more }`. */
@@ -35,8 +50,12 @@ export const Envelope = <Row extends Schema.Top>(row: Row) =>
 /** What the results of a list are, where they are no rows (D28). */
 export const Unit = Context.Reference<"row" | "filing_group">("tickerline/policy/Unit", { defaultValue: () => "row" })
 
+/** More than any table has. */
+export const all = Number.MAX_SAFE_INTEGER
+
 /** What a list query asks the database for: the page and one row more, which tells whether another page follows. */
-export const span = ({ limit, page }: Page) => ({ rows: limit + 1, skip: (page - 1) * limit })
+export const span = ({ limit, page }: Page) =>
+  limit === "all" ? { rows: all, skip: 0 } : { rows: limit + 1, skip: (page - 1) * limit }
 
 const pageOf = (target: string, page: number) => {
   const [path = "/", search = ""] = target.split("?", 2)
@@ -45,10 +64,18 @@ const pageOf = (target: string, page: number) => {
   return `${path}?${parameters}`
 }
 
+/** What is known of a page that is a file of its own. */
+export interface File {
+  readonly format: "csv" | "ndjson"
+  /** Lines of NDJSON; records of CSV, without the header. */
+  readonly rows: number
+}
+
 /** A finished answer: what is known of it beside its text. */
 export interface Content {
-  /** The body, JSON. */
   readonly text: string
+  /** JSON, where nothing is said. */
+  readonly file?: File
   /** How many results it has (D28, D29). */
   readonly records: number
   /** The page that follows. */
@@ -62,19 +89,32 @@ export const single = (encoded: Schema.Json, records: number): Content => ({
   next: undefined,
 })
 
-/** Puts the rows that `span` asked for into the envelope; the one that tells of another page is not printed. */
-export const envelope = <Row>(
-  { limit, page }: Page,
-  rows: ReadonlyArray<Row>,
-  print: (row: Row) => string,
-  message?: string,
-): Content => {
-  const results = rows.slice(0, limit).map((row) => print(row))
-  const has_more = rows.length > limit
-  const disclaimer = message === undefined ? "" : `"message":${JSON.stringify(message)},`
-  const text = `{"count":${results.length},"results":[${results.join(",")}],${disclaimer}` +
+interface Listed {
+  readonly results: Results
+  readonly format: Format
+  /** The rows that `span` asked for; those of a result too many tell of another page, and are not printed. */
+  readonly rows: ReadonlyArray<Values>
+  /** Of the rows that are shown. */
+  readonly message?: ((rows: ReadonlyArray<Values>) => string | undefined) | undefined
+}
+
+/** A page: JSON in the envelope; or else a file, without the message. */
+export const envelope = ({ limit, page }: Page, { format, message, results, rows }: Listed): Content => {
+  const shown = limit === "all" ? rows : firstOf(results, rows, limit)
+  const has_more = shown.length < rows.length
+  const next = has_more ? page + 1 : undefined
+  if (format !== "json") {
+    const { end, head, write } = writer(results, format)
+    const [most, rest] = [write(shown), end()]
+    const file = { format, rows: most.rows + rest.rows }
+    return { text: head + most.text + rest.text, records: most.results + rest.results, next, file }
+  }
+  const printed = results.print(shown)
+  const said = message?.(shown)
+  const disclaimer = said === undefined ? "" : `"message":${JSON.stringify(said)},`
+  const text = `{"count":${printed.length},"results":[${printed.join(",")}],${disclaimer}` +
     `"page":${page},"limit":${limit},"has_more":${has_more}}`
-  return { text, records: results.length, next: has_more ? page + 1 : undefined }
+  return { text, records: printed.length, next }
 }
 
 /** Tells what the exchange has to know of an answer: its results, and the page that follows. */
@@ -83,7 +123,3 @@ export const announce = ({ next, records }: Omit<Content, "text">) =>
     exchange.records = records
     if (next !== undefined) exchange.links.push({ path: pageOf(exchange.target, next), attributes: `rel="next"` })
   })
-
-/** The answer as it is, for those that are not kept. */
-export const respond = (content: Content) =>
-  Effect.as(announce(content), HttpServerResponse.text(content.text, { contentType: "application/json" }))

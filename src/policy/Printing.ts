@@ -4,6 +4,7 @@
  * its own short way (the annotation `print`); for any other its two Schemas are run.
  */
 import { Data, Schema, SchemaAST } from "effect"
+import { cell } from "./Cells.ts"
 
 /** The JSON text of a value as the driver hands it over; undefined where the value is not of its kind. */
 export type Print = (value: unknown) => string | undefined
@@ -82,16 +83,40 @@ const printerOf = (row: Shown, columns: ReadonlyArray<string>) => {
   }
 }
 
-/** A function from a row's values, which have the order of `columns`, to its JSON text. */
-export const printer = (rows: Rows, columns = columnsOf(rows)) => {
-  const kinds = kindsOf(rows).map((row) => printerOf(row, columns))
-  return (values: Values): string => {
-    const wrong: Array<string> = []
-    for (const kind of kinds) {
-      const printed = kind(values)
-      if ("line" in printed) return printed.line
-      wrong.push(printed.wrong)
+/** The same, a cell for each of the columns; empty is also what another kind of row has. */
+const recorderOf = (row: Shown, columns: ReadonlyArray<string>) => {
+  const compiled = cells(row, columns)
+  const byColumn = columns.map((column, at) => ({
+    name: column,
+    head: at === 0 ? "" : ",",
+    index: at,
+    print: compiled.find(({ name }) => name === column)?.print ?? (() => "null"),
+  }))
+  return (values: Values): Attempt => {
+    let line = ""
+    for (const { head, index, name, print } of byColumn) {
+      const json = print(values[index])
+      if (json === undefined) return { wrong: `${row.identifier}.${name}` }
+      line += head + cell(json)
     }
-    throw new Unprintable({ message: `The database holds what its row does not allow: ${wrong.join(", ")}` })
+    return { line }
   }
 }
+
+const firstOf = (kinds: ReadonlyArray<(values: Values) => Attempt>) => (values: Values): string => {
+  const wrong: Array<string> = []
+  for (const kind of kinds) {
+    const printed = kind(values)
+    if ("line" in printed) return printed.line
+    wrong.push(printed.wrong)
+  }
+  throw new Unprintable({ message: `The database holds what its row does not allow: ${wrong.join(", ")}` })
+}
+
+/** A function from a row's values, which have the order of `columns`, to its JSON text. */
+export const printer = (rows: Rows, columns = columnsOf(rows)) =>
+  firstOf(kindsOf(rows).map((row) => printerOf(row, columns)))
+
+/** A function from a row's values to its record of CSV, without the end of the line. */
+export const recorder = (rows: Rows, columns = columnsOf(rows)) =>
+  firstOf(kindsOf(rows).map((row) => recorderOf(row, columns)))

@@ -32,6 +32,8 @@ const kindOf = (name: string, schema: unknown, description: string): Kind => {
   if (name === "ticker") return description.startsWith("One symbol") ? "ticker" : "tickers"
   if (name === "sort") return "sort"
   if (oneOf.test(description)) return "words"
+  // It may also be `all`, which is no page.
+  if (name === "limit") return "whole"
   const type = at(schema, "type")
   if (type === "number") return "number"
   if (type === "integer") return "whole"
@@ -51,9 +53,12 @@ const parameterOf = (parameter: unknown): Parameter => {
 /** Where an endpoint takes the parameters of another, one that stands for them all tells so; it has no value itself. */
 export const isSent = (parameter: unknown) => at(parameter, "schema", "type") !== "object"
 
+/** In what is answered is tested in `test/lists`; everywhere else it is JSON. */
+const isFilter = ({ name }: Parameter) => name !== "format"
+
 export const endpoints: ReadonlyArray<Endpoint> = Object.keys(document.paths).map((path) => ({
   path,
-  parameters: listOf(at(document, "paths", path, "get", "parameters")).filter(isSent).map(parameterOf),
+  parameters: listOf(at(document, "paths", path, "get", "parameters")).filter(isSent).map(parameterOf).filter(isFilter),
 }))
 
 /** The endpoints of datasets. */

@@ -5,7 +5,7 @@ import { Model } from "effect/schema"
 import { described, tiers } from "../../policy/Access.ts"
 import { oneOf, orNull, text, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { NoParameters } from "../../policy/Filters.ts"
+import { consistent, NoParameters } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
 
@@ -31,7 +31,7 @@ export class ApiKey extends Model.Class<ApiKey>("ApiKey")({
   last_used_at: orNull(UtcInstant),
 }) {}
 
-export const KeysQuery = Schema.Struct(Paging)
+export const KeysQuery = Schema.Struct(Paging).check(consistent)
 
 export class Accounts extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("show", "/account", {

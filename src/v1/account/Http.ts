@@ -6,8 +6,9 @@ import { keyStatus } from "../../account/Keys.ts"
 import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
 import { listing } from "../../db/Listing.ts"
+import { Lists } from "../../lists/Lists.ts"
 import { countRecords } from "../../policy/Exchange.ts"
-import { type Page, respond } from "../../policy/Paging.ts"
+import type { Page } from "../../policy/Paging.ts"
 import { AccountRow, ApiKey } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -17,6 +18,7 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
     const { list } = yield* listing
+    const { own } = yield* Lists
 
     const find = SqlSchema.findAll({
       Request: Schema.Int,
@@ -25,7 +27,7 @@ export const layer = HttpApiBuilder.group(
         sql`select account_id, name, contact_email, tier, created_at from accounts where account_id = ${account_id}`,
     })
 
-    const findKeys = list({
+    const pageOfKeys = own(list({
       Row: ApiKey,
       execute: ({ account_id }: Page & { readonly account_id: number }, slice) =>
         sql`
@@ -34,7 +36,7 @@ export const layer = HttpApiBuilder.group(
           where account_id = ${account_id}
           ${slice.page(sql`created_at, key_id`)}
         `,
-    })
+    }))
 
     return handlers
       .handle(
@@ -50,7 +52,7 @@ export const layer = HttpApiBuilder.group(
         "listKeys",
         Effect.fnUntraced(function* ({ query }) {
           const { account_id } = yield* Account
-          return yield* respond(yield* findKeys({ ...query, account_id }))
+          return yield* pageOfKeys({ ...query, account_id })
         }),
       )
   }),

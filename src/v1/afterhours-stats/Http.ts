@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
+import { Lists } from "../../lists/Lists.ts"
 import { sessions } from "../premarket-stats/Sessions.ts"
 import { AfterhoursStat } from "./Api.ts"
 
@@ -13,7 +13,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const execute = sessions(yield* SqlClient.SqlClient, "afterhours_stats")
     const { list } = yield* listing
-    const { from } = yield* Answers
+    const { from } = yield* Lists
     const page = from(["afterhours_stats"], list({ Row: AfterhoursStat, execute }))
 
     return handlers.handle("list", ({ query }) => page(query))

@@ -5,6 +5,7 @@ import { Model } from "effect/schema"
 import { described } from "../../policy/Access.ts"
 import { orNull, text, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
+import { consistent } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
 
@@ -42,7 +43,7 @@ export class DatasetRow extends Model.Class<DatasetRow>("Dataset")({
   changed_at: orNull(UtcInstant),
 }) {}
 
-export const Query = Schema.Struct(Paging)
+export const Query = Schema.Struct(Paging).check(consistent)
 
 export class Datasets extends HttpApiGroup.make("datasets").add(
   HttpApiEndpoint.get("list", "/datasets", {

@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
-import { respond } from "../../policy/Paging.ts"
+import { Lists } from "../../lists/Lists.ts"
 import { DatasetRow, datasets, type Query } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -12,9 +12,10 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
+    const { own } = yield* Lists
     const known = JSON.stringify(datasets)
 
-    const find = list({
+    const page = own(list({
       Row: DatasetRow,
       // Of a dataset that several programs change at once there are several notes.
       execute: (_: typeof Query.Type, slice) =>
@@ -26,8 +27,8 @@ export const layer = HttpApiBuilder.group(
           ) as noted
           ${slice.page(sql`dataset collate "C"`)}
         `,
-    })
+    }))
 
-    return handlers.handle("list", ({ query }) => Effect.flatMap(find(query), respond))
+    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
+import { Lists } from "../../lists/Lists.ts"
 import { where } from "../../policy/Where.ts"
 import { AdvancedConvertible, AdvancedQuery, AdvancedWarrant, Convertible, Query, Warrant } from "./Api.ts"
 
@@ -13,7 +13,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
-    const { from } = yield* Answers
+    const { from } = yield* Lists
     const { in: oneOf, is, part, partOfAny, ranges } = where(sql)
 
     const conditions = (query: typeof Query.Type | typeof AdvancedQuery.Type) => [

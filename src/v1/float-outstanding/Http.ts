@@ -2,10 +2,9 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
-import { columnsOf, printer, type Values } from "../../policy/Printing.ts"
+import { Lists } from "../../lists/Lists.ts"
+import { columnsOf, type Values } from "../../policy/Printing.ts"
 import { where } from "../../policy/Where.ts"
 import { FloatOutstanding, Query } from "./Api.ts"
 
@@ -23,13 +22,13 @@ export const layer = HttpApiBuilder.group(
   "floatOutstanding",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { rows } = yield* listing
-    const { from } = yield* Answers
+    const { list } = yield* listing
+    const { from } = yield* Lists
     const { in: oneOf, is, ranges } = where(sql)
 
-    const print = printer(FloatOutstanding)
-    const find = rows({
-      columns,
+    const floats = list({
+      Row: FloatOutstanding,
+      message: (rows) => rows.some(isIncomplete) ? message : undefined,
       execute: (query: typeof Query.Type, slice) =>
         sql`
         select ${slice.columns}
@@ -49,11 +48,7 @@ export const layer = HttpApiBuilder.group(
       `,
     })
 
-    const page = from(["float_outstanding"], (query: typeof Query.Type) =>
-      Effect.map(find(query), (found) => {
-        const disclaimer = found.slice(0, query.limit).some(isIncomplete) ? message : undefined
-        return envelope(query, found, print, disclaimer)
-      }))
+    const page = from(["float_outstanding"], floats)
 
     return handlers.handle("list", ({ query }) => page(query))
   }),

@@ -2,10 +2,10 @@ import { Array, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
-import { envelope } from "../../policy/Paging.ts"
+import { Lists } from "../../lists/Lists.ts"
 import { columnsOf, printer, type Values } from "../../policy/Printing.ts"
+import { together } from "../../policy/Results.ts"
 import { where } from "../../policy/Where.ts"
 import { holdingColumns, Owner, OwnershipFiling, OwnershipRow, Query } from "./Api.ts"
 
@@ -19,24 +19,23 @@ const print = (owners: Array.NonEmptyReadonlyArray<Values>) => {
   return `${printFiling(owners[0]).slice(0, -1)},"owner_count":${owners.length},"owners":[${printed}]}`
 }
 
-/** Owners come ordered by ticker, and a page has one filing of each. */
-const filings = (owners: ReadonlyArray<Values>) =>
-  Array.isReadonlyArrayNonEmpty(owners) ? Array.groupWith(owners, (one, other) => one[ticker] === other[ticker]) : []
+/** Owners come ordered by ticker, and a page has one filing of each; in CSV each has a record of its own. */
+const filings = together(OwnershipRow, (owner, before) => owner[ticker] === before[ticker], print)
 
 export const layer = HttpApiBuilder.group(
   Api,
   "ownership",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { rows } = yield* listing
-    const { from } = yield* Answers
+    const { list } = yield* listing
+    const { from } = yield* Lists
     const { in: oneOf, part } = where(sql)
 
     /** §2.7: no placeholder. The index of holders is on these very words. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
 
-    const find = rows({
-      columns,
+    const owners = list({
+      Row: filings,
       counted: sql`distinct ticker`,
       execute: (query: typeof Query.Type, slice) => {
         const isShown = sql.and([
@@ -69,10 +68,7 @@ export const layer = HttpApiBuilder.group(
       },
     })
 
-    const page = from(
-      ["ownership"],
-      (query: typeof Query.Type) => Effect.map(find(query), (owners) => envelope(query, filings(owners), print)),
-    )
+    const page = from(["ownership"], owners)
 
     return handlers.handle("list", ({ query }) => page(query))
   }),

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Answers } from "../../cache/Answers.ts"
 import { listing, type Slice } from "../../db/Listing.ts"
+import { Lists } from "../../lists/Lists.ts"
 import { where } from "../../policy/Where.ts"
 import { Query, ResearchReport, ResearchReportTldr } from "./Api.ts"
 
@@ -13,7 +13,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
-    const { from } = yield* Answers
+    const { from } = yield* Lists
     const { days, in: oneOf, ranges } = where(sql)
 
     const wanted = ({ created_at_from, created_at_to, ...query }: typeof Query.Type) =>

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Answers } from "../../cache/Answers.ts"
 import { listing } from "../../db/Listing.ts"
+import { Lists } from "../../lists/Lists.ts"
 import { where } from "../../policy/Where.ts"
 import { Query, ScreenerRow, type Sort } from "./Api.ts"
 
@@ -13,7 +13,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
-    const { from } = yield* Answers
+    const { from } = yield* Lists
     const { in: oneOf, is, ranges } = where(sql)
 
     /** Only words of the contract arrive here; the field is quoted all the same. */

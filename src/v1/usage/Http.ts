@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { Account } from "../../account/Authentication.ts"
 import { Api } from "../../Api.ts"
 import { listing, type Slice } from "../../db/Listing.ts"
-import { respond } from "../../policy/Paging.ts"
+import { Lists } from "../../lists/Lists.ts"
 import { where } from "../../policy/Where.ts"
 import { DailyQuery, Query, UsageDay, UsageRow } from "./Api.ts"
 
@@ -21,6 +21,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
+    const { own } = yield* Lists
     const { days, in: oneOf, ranges } = where(sql)
 
     const key = sql`
@@ -90,13 +91,13 @@ export const layer = HttpApiBuilder.group(
       `
     }
 
-    const find = list({
+    const page = own(list({
       Row: UsageRow,
       execute: (query: typeof Query.Type & Own, slice) =>
         query.endpoint === undefined && query.status_code === undefined ? every(query, slice) : some(query, slice),
-    })
+    }))
 
-    const findDaily = list({
+    const pageDaily = own(list({
       Row: UsageDay,
       execute: ({ account_id, endpoint, ...query }: typeof DailyQuery.Type & Own, slice) =>
         sql`
@@ -105,21 +106,21 @@ export const layer = HttpApiBuilder.group(
           where ${sql.and([sql`account_id = ${account_id}`, ...oneOf("endpoint", endpoint), ...ranges(query)])}
           ${slice.page(sql`usage_date desc, endpoint`)}
         `,
-    })
+    }))
 
     return handlers
       .handle(
         "list",
         Effect.fnUntraced(function* ({ query }) {
           const { account_id } = yield* Account
-          return yield* respond(yield* find({ ...query, account_id }))
+          return yield* page({ ...query, account_id })
         }),
       )
       .handle(
         "listDaily",
         Effect.fnUntraced(function* ({ query }) {
           const { account_id } = yield* Account
-          return yield* respond(yield* findDaily({ ...query, account_id }))
+          return yield* pageDaily({ ...query, account_id })
         }),
       )
   }),

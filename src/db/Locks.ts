@@ -1,0 +1,5 @@
+/**
+ * Who reads a whole list of a table holds this lock with others, for as long as PostgreSQL reads; a load that is ready
+ * to take the table's place holds it alone (D31).
+ */
+export const swapLock = (table: string) => `swap ${table}`

@@ -1,0 +1,125 @@
+/**
+ * `limit=all`: a list in whole, from one snapshot, at the pace of its reader. PostgreSQL reads all of it at once,
+ * within the time of any other statement, and keeps it (a cursor `with hold`); so whoever is slow holds no lock on a
+ * table and no old rows, and whatever can go wrong with a query has gone wrong before the first byte is sent. Each list
+ * has a connection of its own beside the pool, which ends with it; how many there are at once is bounded.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Config, Context, Duration, Effect, Layer, Predicate, Schema, type Scope } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlError, type Statement } from "effect/sql"
+import { isTooSlow, PoolWait, reading } from "../db/Database.ts"
+import { swapLock } from "../db/Locks.ts"
+import { turnstile } from "../db/Turnstile.ts"
+import { counter, gauge } from "../observability/Measures.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
+import { Exchange } from "../policy/Exchange.ts"
+import type { Values } from "../policy/Printing.ts"
+
+const Places = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })), "WHOLE_LISTS").pipe(
+  Config.withDefault(4),
+)
+
+/** The server counts 30 seconds itself; this is for a server that no longer answers at all. */
+const longestFetch = Duration.seconds(36)
+
+export interface Cursor {
+  /** How many rows the list has. */
+  readonly rows: number
+  /** The next rows, so many at most. */
+  readonly fetch: (most: number) => Effect.Effect<ReadonlyArray<Values>, SqlError.SqlError>
+  /** Back to the first. */
+  readonly rewind: Effect.Effect<void, SqlError.SqlError>
+}
+
+interface Wanted {
+  readonly tables: ReadonlyArray<string>
+  readonly statement: Statement.Fragment
+}
+
+const message =
+  "The whole list takes longer than 30 seconds to read. Ask for less of it at once: name tickers, or a range of dates."
+
+const tooLong = () => new DataRefreshing({ error: { message } })
+
+/** PostgreSQL's class of errors for what it has too little of, such as space on its disk. */
+const isShort = (error: unknown) =>
+  SqlError.isSqlError(error) && Predicate.hasProperty(error.reason.cause, "code") &&
+  /^53[124]/.test(String(error.reason.cause.code))
+
+const noSpace = () =>
+  new DatabasePoolTimeout({
+    error: { message: "The database has no space for a whole list at the moment. Ask for less, or for pages." },
+  })
+
+const lost = new SqlError.SqlError({
+  reason: new SqlError.ConnectionError({ cause: new Error("The database does not answer."), operation: "execute" }),
+})
+
+const Moved = Schema.Struct({ rowCount: Schema.Int })
+
+export class Cursors extends Context.Service<Cursors, {
+  /** Reads all that the statement finds; until the end of the scope. */
+  readonly open: (wanted: Wanted) => Effect.Effect<Cursor, DataRefreshing | DatabasePoolTimeout, Scope.Scope>
+}>()("tickerline/lists/Cursors") {
+  static readonly layer = Layer.effect(
+    Cursors,
+    Effect.gen(function* () {
+      const { config } = yield* PgClient.PgClient
+      const reactivity = yield* Reactivity.Reactivity
+      const places = yield* Places
+      const most = Math.ceil(places / 2)
+      let refused = 0
+      const { inside, stay } = turnstile(places, yield* PoolWait, (isFull) => {
+        refused += 1
+        const [who, which] = isFull ? ["This account is", most] : ["The service is", places]
+        const words = `${who} sending ${which} whole lists already. Ask again when one has ended, or ask for pages.`
+        return new DatabasePoolTimeout({ error: { message: words } })
+      }, most)
+      yield* gauge({
+        name: "tickerline_whole_lists",
+        description: "Lists that are being sent in whole.",
+        read: inside,
+      })
+      yield* counter({
+        name: "tickerline_whole_lists_refused_total",
+        description: "Lists that were not sent in whole, because too many others were.",
+        read: () => refused,
+      })
+
+      const declare = Effect.fnUntraced(function* ({ statement, tables }: Wanted) {
+        const sql = yield* Effect.provideService(PgClient.makeClient(config), Reactivity.Reactivity, reactivity)
+        yield* sql.withTransaction(Effect.gen(function* () {
+          // All rows are wanted, and not the first ones soon.
+          yield* sql`set local cursor_tuple_fraction = 1`
+          yield* Effect.forEach(
+            tables.toSorted(),
+            (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${swapLock(table)}))`,
+            { discard: true },
+          )
+          yield* sql`declare whole scroll cursor with hold for ${statement}`
+        }))
+        const rewind = Effect.asVoid(sql`move absolute 0 in whole`.raw)
+        const { rowCount } = yield* Schema.decodeUnknownEffect(Moved)(yield* sql`move forward all in whole`.raw)
+        yield* rewind
+        const fetch = (most: number) =>
+          Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${most} from whole`)}`.valuesUnprepared, {
+            duration: longestFetch,
+            orElse: () => Effect.fail(lost),
+          })
+        return { rows: rowCount, fetch, rewind }
+      })
+
+      const open = Effect.fnUntraced(function* (wanted: Wanted) {
+        const { account_id } = yield* Exchange
+        yield* stay(String(account_id))
+        return yield* declare(wanted).pipe(
+          Effect.catchIf(isTooSlow, () => Effect.fail(tooLong())),
+          Effect.catchIf(isShort, () => Effect.fail(noSpace())),
+          reading,
+        )
+      })
+      return Cursors.of({ open })
+    }),
+  ).pipe(Layer.provide(Reactivity.layer))
+}

@@ -1,0 +1,78 @@
+/** D8: a list is answered by the page or in whole, in the format that was asked for. */
+import { Context, Effect, Layer, type Scope } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Answers, fresh } from "../cache/Answers.ts"
+import type { List } from "../db/Listing.ts"
+import { type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../policy/Errors.ts"
+import { setHeaders } from "../policy/Exchange.ts"
+import { onlyWhole } from "../policy/Filters.ts"
+import { type Format, negotiated } from "../policy/Formats.ts"
+import type { Page } from "../policy/Paging.ts"
+import { Cursors } from "./Cursors.ts"
+import * as Whole from "./Whole.ts"
+
+type Answer<Query> = (query: Query) => Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  DataRefreshing | DatabasePoolTimeout | ValidationError,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+/** The parameter goes before the header, which is then nothing to the answer. */
+const formatOf = Effect.fnUntraced(function* ({ format }: Page) {
+  if (format !== undefined) return format
+  const { headers } = yield* HttpServerRequest.HttpServerRequest
+  yield* setHeaders({ Vary: "Accept" })
+  return negotiated(headers["accept"])
+})
+
+const notWhole = new ValidationError({
+  error: { message: `limit ${onlyWhole}`, details: { fields: [{ field: "limit", reason: onlyWhole }] } },
+})
+
+export class Lists extends Context.Service<Lists, {
+  /** A list of `tables`; its pages are kept in memory while these do not change (D17). */
+  readonly from: <Query extends Page>(tables: ReadonlyArray<string>, list: List<Query>) => Answer<Query>
+  /** A list of what belongs to an account; nothing of it is kept. */
+  readonly own: <Query extends Page>(list: List<Query>) => Answer<Query>
+}>()("tickerline/lists/Lists") {
+  static readonly layer = Layer.effect(
+    Lists,
+    Effect.gen(function* () {
+      const answers = yield* Answers
+      const cursors = yield* Cursors
+
+      const whole = Effect.fnUntraced(
+        function* <Query extends Page>(
+          query: Query,
+          format: Format,
+          { results, whole }: List<Query>,
+          tables: ReadonlyArray<string>,
+        ) {
+          if (format === "json") return yield* notWhole
+          if (yield* Whole.isHead) return yield* Whole.announced({ results, format })
+          const cursor = yield* cursors.open({ tables, statement: whole(query) })
+          return yield* Whole.send({ results, format }, cursor)
+        },
+      )
+
+      const from = <Query extends Page>(tables: ReadonlyArray<string>, list: List<Query>): Answer<Query> => {
+        const pageIn = (format: Format) => answers.from(tables, (query: Query) => list.page(query, format))
+        const pages = { json: pageIn("json"), csv: pageIn("csv"), ndjson: pageIn("ndjson") }
+        return (query) =>
+          Effect.flatMap(
+            formatOf(query),
+            (format): ReturnType<Answer<Query>> =>
+              query.limit === "all" ? whole(query, format, list, tables) : pages[format](query),
+          )
+      }
+
+      const own = <Query extends Page>(list: List<Query>): Answer<Query> => (query) =>
+        Effect.flatMap(
+          formatOf(query),
+          (format): ReturnType<Answer<Query>> =>
+            query.limit === "all" ? whole(query, format, list, []) : Effect.flatMap(list.page(query, format), fresh),
+        )
+      return Lists.of({ from, own })
+    }),
+  )
+}

@@ -1,0 +1,251 @@
+/** What holds for every list in every format; a new one is in it too. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Predicate } from "effect"
+import { SqlClient } from "effect/sql"
+import { document } from "../../src/catalogue/OpenApi.ts"
+import { at, endpoints } from "../support/Contract.ts"
+import * as Files from "../support/Files.ts"
+import * as Instances from "../support/Instances.ts"
+import * as Plenty from "../support/Plenty.ts"
+import { TestKeys } from "../support/Service.ts"
+
+const { instance, wire } = Instances
+
+const rows = 230
+
+/** Texts that are hard to write down, in whatever column has room for them. */
+const hostile = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const text = `=cmd|' /C calc'!A0, "quoted"\r\nsecond line – ü 😀`
+  yield* sql`update news set title = ${text}, summary = '-1', body = E'\\t=1', author = null where id like '%7'`
+  yield* sql`update ownership set owner_name = ${text} where owner_name like '%a'`
+})
+
+const filled = Layer.effectDiscard(Effect.andThen(Plenty.fillAll(rows), hostile)).pipe(
+  Layer.provideMerge(Instances.database),
+)
+
+const lists = endpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
+
+const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
+
+/** What the list must be told, and then finds. */
+const pathOf = ({ parameters, path }: typeof lists[number]) =>
+  parameters.some(({ name, required }) => name === "ticker" && required) ? `${path}?ticker=${tickers}&` : `${path}?`
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+/** The objects of `results` as their own text, which no reading of numbers has touched. */
+const resultsIn = (text: string): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  let [depth, start, inText] = [0, 0, false]
+  const from = text.indexOf(`"results":[`) + 11
+  for (let at = from; at < text.length; at++) {
+    const letter = text[at]
+    if (inText) {
+      if (letter === "\\") at += 1
+      else if (letter === `"`) inText = false
+    } else if (letter === `"`) inText = true
+    else if (letter === "{" || letter === "[") {
+      if (depth === 0) start = at
+      depth += 1
+    } else if (letter === "}" || letter === "]") {
+      depth -= 1
+      if (depth < 0) break
+      if (depth === 0) found.push(text.slice(start, at + 1))
+    }
+  }
+  return found
+}
+
+/** What a record must hold of a field, by what JSON says of it. */
+const cellFor = (value: unknown): string => {
+  if (value === null || value === undefined) return ""
+  if (typeof value !== "string") {
+    return Predicate.isObject(value) || Array.isArray(value) ? JSON.stringify(value) : `${value}`
+  }
+  return /^\s*[=+\-@]/.test(value) ? `'${value}` : value
+}
+
+/** The rows of a result: a filing's owners have one each. */
+const flat = (result: unknown) => {
+  const owners = listOf(at(result, "owners"))
+  return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
+}
+
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list", (it) => {
+  it.effect("D8, README, Formats: all lists have the parameter, and the document names what they answer in", () =>
+    Effect.sync(() => {
+      assert.isAbove(lists.length, 20)
+      for (const { path } of lists) {
+        const parameters = listOf(at(document, "paths", path, "get", "parameters"))
+        assert.include(parameters.map((parameter) => at(parameter, "name")), "format")
+        const content = Object.keys(Object(at(document, "paths", path, "get", "responses", "200", "content")))
+        assert.deepStrictEqual(content, [
+          "application/json",
+          "text/csv; charset=utf-8; header=present",
+          "application/x-ndjson",
+        ])
+      }
+    }))
+
+  it.effect.each(lists)(
+    "D8 D16, README, Formats: $path says the same in JSON, NDJSON and CSV, by the page and in whole",
+    (list) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* TestKeys
+        const port = yield* instance()
+        const path = pathOf(list)
+        const pages: Array<string> = []
+        const lines: Array<string> = []
+        let [page, more] = [1, true]
+        while (more && page <= 4) {
+          const json = yield* wire(port, `${path}limit=100&page=${page}`, ultimate)
+          assert.strictEqual(json.status, 200, json.text)
+          const results = resultsIn(json.text)
+          const ndjson = yield* Files.take(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
+          if (!list.path.startsWith("/v1/usage")) {
+            assert.deepStrictEqual(Files.linesOf(ndjson.text), results)
+            assert.strictEqual(ndjson.headers["link"]?.replace("&format=ndjson", ""), json.headers["link"])
+          }
+          assert.strictEqual(ndjson.headers["content-type"], "application/x-ndjson")
+          assert.strictEqual(ndjson.headers["x-row-count"], String(Files.linesOf(ndjson.text).length))
+          assert.strictEqual(ndjson.headers["unencoded-digest"], Files.digest(ndjson.bytes))
+          pages.push(...results)
+          lines.push(...Files.linesOf(ndjson.text))
+          more = at(JSON.parse(json.text), "has_more") === true
+          page += 1
+        }
+        const page1 = yield* Files.take(port, `${path}limit=7&format=csv`, ultimate)
+        const firstJson = yield* wire(port, `${path}limit=7`, ultimate)
+        const first = yield* Files.recordsOf(page1.text)
+        assert.match(page1.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.csv"$/)
+        assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
+        assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
+        assert.strictEqual(page1.headers["unencoded-digest"], Files.digest(page1.bytes))
+        // A request for usage is usage itself.
+        if (list.path.startsWith("/v1/usage")) return
+        assert.strictEqual(
+          first.records.length,
+          resultsIn(firstJson.text).flatMap((text) => flat(JSON.parse(text))).length,
+        )
+
+        const ndjson = yield* Files.take(port, `${path}limit=all&format=ndjson`, ultimate)
+        assert.strictEqual(ndjson.status, 200, ndjson.text.slice(0, 300))
+        assert.deepStrictEqual(Files.linesOf(ndjson.text), pages)
+        assert.deepStrictEqual(Files.linesOf(ndjson.text), lines)
+        const csv = yield* Files.take(port, `${path}limit=all&format=csv`, ultimate)
+        const { header, records } = yield* Files.recordsOf(csv.text)
+        const values = pages.map((text): unknown => JSON.parse(text)).flatMap(flat)
+        assert.strictEqual(records.length, values.length)
+        records.forEach((record, index) => {
+          assert.strictEqual(record.length, header.length)
+          const expected = header.map((name) => cellFor(Reflect.get(Object(values[index]), name)))
+          // Of a number JSON.parse keeps no more than a float can hold.
+          const said = record.map((text, at) =>
+            /^-?[\d.]+$/.test(text) && /^-?[\d.]+$/.test(expected[at] ?? "") ? String(Number(text)) : text
+          )
+          assert.deepStrictEqual(said, expected)
+        })
+        for (const { headers, isWhole, trailers, bytes } of [csv, ndjson]) {
+          assert.isTrue(isWhole)
+          assert.strictEqual(headers["trailer"], "Unencoded-Digest, X-Cost-Microdollars")
+          assert.strictEqual(headers["cache-control"], "private, no-store")
+          assert.isUndefined(headers["etag"])
+          assert.strictEqual(trailers["unencoded-digest"], Files.digest(bytes))
+          assert.match(trailers["x-cost-microdollars"] ?? "", /^\d+$/)
+        }
+        assert.strictEqual(csv.headers["x-row-count"], String(records.length))
+        assert.strictEqual(ndjson.headers["x-row-count"], String(pages.length))
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect.each(lists)(
+    "D4 D11, README, Formats: $path refuses in JSON what cannot be, and says what can",
+    (list) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* TestKeys
+        const port = yield* instance()
+        const path = pathOf(list)
+        const wrong = [
+          ["limit=all", "limit", /format=csv or format=ndjson/],
+          ["limit=all&format=json", "limit", /format=csv or format=ndjson/],
+          ["limit=all&format=csv&page=2", "page", /limit=all/],
+          ["limit=0&format=csv", "limit", /whole number from 1 to 100, or all/],
+          ["limit=ALL&format=csv", "limit", /must be a number/],
+          ["format=xml", "format", /json, csv, ndjson/],
+          ["format=CSV", "format", /json, csv, ndjson/],
+          ["format=csv&format=csv", "format", /more than once/],
+        ] as const
+        for (const [query, field, reason] of wrong) {
+          for (const headers of [{}, { Accept: "application/json" }] as const) {
+            const { headers: { "content-type": type }, status, text } = yield* wire(port, path + query, ultimate, {
+              headers,
+            })
+            assert.strictEqual(status, 422, `${query} ${text}`)
+            assert.strictEqual(type, "application/json")
+            const [found, ...more] = listOf(at(JSON.parse(text), "error", "details", "fields"))
+            assert.deepStrictEqual(more, [])
+            assert.strictEqual(at(found, "field"), field)
+            assert.match(String(at(found, "reason")), reason)
+          }
+        }
+        const refused = yield* wire(port, `${path}zzz=1`, ultimate, { headers: { Accept: "text/csv" } })
+        assert.strictEqual(refused.headers["content-type"], "application/json")
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("D17 RFC 9110: no memory gives one format for another, and each page has its own tag", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* TestKeys
+      const port = yield* instance()
+      const path = "/v1/intraday-runners?ticker=T1,T2&limit=20"
+      const ways: ReadonlyArray<readonly [string, string | undefined, RegExp]> = [
+        [path, undefined, /json/],
+        [path, "text/csv", /csv/],
+        [path, "application/x-ndjson", /ndjson/],
+        [`${path}&format=csv`, "application/json", /csv/],
+        [`${path}&format=ndjson`, "text/csv", /ndjson/],
+        [`${path}&format=json`, "text/csv", /^application\/json/],
+      ]
+      const said = new Map<string, string>()
+      for (const encoding of ["identity", "gzip"]) {
+        for (let round = 0; round < 5; round++) {
+          for (const [target, accept, type] of ways) {
+            const headers = { "Accept-Encoding": encoding, ...(accept === undefined ? {} : { Accept: accept }) }
+            const answer = yield* wire(port, target, ultimate, { headers })
+            assert.match(answer.headers["content-type"] ?? "", type)
+            const name = `${encoding} ${target} ${accept}`
+            assert.strictEqual(said.get(name) ?? answer.text, answer.text)
+            said.set(name, answer.text)
+            assert.strictEqual(answer.headers["vary"]?.includes("Accept,") === true, target === path, target)
+            const known = { ...headers, "If-None-Match": answer.headers["etag"] ?? "" }
+            const again = yield* wire(port, target, ultimate, { headers: known })
+            assert.strictEqual(again.status, 304)
+            assert.isUndefined(again.headers["x-row-count"])
+            const other = yield* wire(port, target, ultimate, {
+              headers: { ...known, Accept: accept === "text/csv" ? "application/x-ndjson" : "text/csv" },
+            })
+            assert.strictEqual(other.status, target === path ? 200 : 304, target)
+          }
+        }
+      }
+      assert.strictEqual(new Set(Array.from(said.values())).size, 3)
+    }).pipe(Effect.scoped))
+
+  it.effect("D10 HEAD has the headers of GET and reads nothing, by the page and in whole", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* TestKeys
+      const port = yield* instance()
+      for (const query of ["limit=3&format=csv", "limit=all&format=csv", "limit=all&format=ndjson"]) {
+        const get = yield* Files.take(port, `/v1/news?${query}`, ultimate)
+        const head = yield* wire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
+        assert.strictEqual(head.status, 200)
+        assert.strictEqual(head.bytes.length, 0)
+        for (const name of ["content-type", "content-disposition", "cache-control", "etag", "vary"]) {
+          assert.strictEqual(head.headers[name], get.headers[name], name)
+        }
+        assert.strictEqual(head.headers["x-cost-microdollars"], "0")
+      }
+    }).pipe(Effect.scoped))
+})
