@@ -94,9 +94,9 @@ ${state}
 const labels = new Map(endpoints.map(({ row }) => [row.path, row.label]))
 
 const rows = datasets.map(({ dataset, endpoints }) =>
-  `<tr><th scope="row"><code>${escape(dataset)}</code></th><td>${
+  `<tr><th scope="row"><code>${escape(dataset)}</code></th><td data-dataset="${escape(dataset)}">—</td><td>${
     endpoints.map((path) => `<code>${escape(path)}</code> ${escape(labels.get(path) ?? "")}`).join("<br>")
-  }</td><td data-dataset="${escape(dataset)}">—</td></tr>`
+  }</td></tr>`
 ).join("")
 
 const freshness: Page = {
@@ -119,7 +119,7 @@ ${state}
 <h2 id="all">All datasets</h2>
 ${
     scrolling(
-      `<thead><tr><th scope="col">Dataset</th><th scope="col">Read by</th><th scope="col">Changed (-05:00)</th></tr>` +
+      `<thead><tr><th scope="col">Dataset</th><th scope="col">Changed (-05:00)</th><th scope="col">Read by</th></tr>` +
         `</thead><tbody>${rows}</tbody>`,
     )
   }`,
