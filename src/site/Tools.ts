@@ -18,11 +18,12 @@ const key = `<form id="key-form" class="key" hidden>
  your requests.</p>
 </form>`
 
+/** What is read where no script runs; the first of them hides it. */
 const withoutScripts = (what: string, path: string) =>
-  `<noscript><div class="notice"><p>${what} needs JavaScript. The same is told by</p></div></noscript>
-<noscript><div class="code" data-language="sh"><p class="language">Shell</p><pre tabindex="0"><code>curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${
+  `<div id="without-scripts"><div class="notice"><p>${what} needs JavaScript. The same is told by</p></div>
+<div class="code" data-language="sh"><p class="language">Shell</p><pre tabindex="0"><code>curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${
     escape(path)
-  }"</code></pre></div></noscript>`
+  }"</code></pre></div></div>`
 
 const state = `<div id="state" class="state" role="status"></div>`
 
