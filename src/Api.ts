@@ -3,6 +3,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { Admission, Charged } from "./account/Admission.ts"
 import { Authentication } from "./account/Authentication.ts"
 import { Catalogue } from "./catalogue/Api.ts"
+import { Changes } from "./changelog/Api.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
 import { Accounts } from "./v1/account/Api.ts"
@@ -53,7 +54,7 @@ export class Api extends HttpApi.make("tickerline")
   .prefix("/v1")
   .middleware(Admission)
   .middleware(Authentication)
-  .add(Catalogue)
+  .add(Catalogue, Changes)
   .middleware(Validation)
   .middleware(Unexpected)
   .middleware(Lifecycle)

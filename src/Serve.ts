@@ -1,8 +1,9 @@
 /** `serve`: the database made ready, the socket opened, and a first request to try. */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Config, Console, Context, Effect, Layer, Option, Schema } from "effect"
+import { Config, Console, Context, Effect, Layer, Option } from "effect"
 import { IncomingMessage, ServerResponse } from "node:http"
 import type { ListenOptions } from "node:net"
+import { Base } from "./Base.ts"
 import { Home } from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
 import { BaseUrl } from "./Edge.ts"
@@ -19,20 +20,14 @@ const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
 /** Several processes may listen on one port, one a core; Linux shares the connections out among them. */
 const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
-const WebAddress = Schema.URLFromString.check(
-  Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
-    expected: "an address that starts with http:// or https://",
-  }),
-)
-
 /** Where clients reach the service, without a slash at the end. */
-const Base = Effect.gen(function* () {
-  const configured = yield* Config.option(Config.schema(WebAddress, "BASE_URL"))
+const reachable = Effect.gen(function* () {
+  const configured = yield* Base
   const [host, port] = [yield* Host, yield* Port]
   const local = `http://${
     host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
   }:${port}`
-  return Option.match(configured, { onNone: () => local, onSome: (url) => url.href.replace(/\/$/, "") })
+  return Option.getOrElse(configured, () => local)
 })
 
 type Serve = (typeof Shortcut.Service)["serve"]
@@ -108,7 +103,7 @@ const prepare = Effect.gen(function* () {
 
 /** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
 export const serve = Effect.gen(function* () {
-  const base = yield* Base
+  const base = yield* reachable
   const demoKey = yield* prepare
   yield* start({ host: yield* Host, port: yield* Port, reusePort: yield* ReusePort }).pipe(
     Effect.provideService(BaseUrl, base),

@@ -13,8 +13,10 @@ import { Sent } from "./cache/Sent.ts"
 import { Versions } from "./cache/Versions.ts"
 import * as Catalogue from "./catalogue/Http.ts"
 import * as Prices from "./catalogue/Prices.ts"
+import * as Changelog from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
 import * as Edge from "./Edge.ts"
+import * as Sender from "./mail/Sender.ts"
 import { Requests } from "./observability/Requests.ts"
 import * as Traces from "./observability/Traces.ts"
 import { Unexpected, Validation } from "./policy/Failures.ts"
@@ -68,6 +70,7 @@ const Handlers = Layer.mergeAll(
   Usage.layer,
   Datasets.layer,
   Catalogue.layer,
+  Changelog.layer,
 )
 
 const Policies = Layer.mergeAll(
@@ -94,6 +97,7 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Policies),
   Layer.merge(Layer.provide(Edge.layer, Documentation)),
   Layer.merge(Proxies.layer),
+  Layer.merge(Sender.layer),
   Layer.provideMerge(Shortcut.layer),
   Layer.provide(Requests.layer),
   Layer.provide(Accounting),

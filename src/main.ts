@@ -11,6 +11,7 @@ import * as Connection from "./db/Connection.ts"
 import * as Database from "./db/Command.ts"
 import { explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
+import * as Mail from "./mail/Command.ts"
 import * as Traces from "./observability/Traces.ts"
 import * as Samples from "./samples/Command.ts"
 import * as Serve from "./Serve.ts"
@@ -48,6 +49,8 @@ const tickerline = Command.make("tickerline").pipe(
     Samples.command,
     Accounts.command,
     Keys.command(keyed),
+    Mail.announce,
+    Mail.announcements,
     openapi,
   ]),
 )

@@ -53,6 +53,20 @@ export const setTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
+/** Where the account is written to; null: nowhere. */
+export const setEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
+  const sql = yield* SqlClient.SqlClient
+  const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
+  if (changed.length === 0) return yield* noSuchAccount(name)
+})
+
+/** Whether the account is told of new features; what concerns how its requests are answered it is told in any case. */
+export const setNews = Effect.fnUntraced(function* (name: string, news: boolean) {
+  const sql = yield* SqlClient.SqlClient
+  const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
+  if (changed.length === 0) return yield* noSuchAccount(name)
+})
+
 export interface Credit {
   readonly name: string
   readonly microdollars: bigint

@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
 import { tiers } from "../policy/Access.ts"
 import * as Accounts from "./Accounts.ts"
+import { Email } from "./Email.ts"
 import { Name } from "./KeysCommand.ts"
 
 const millionths = 6
@@ -38,7 +39,11 @@ const create = Command.make(
   {
     name,
     tier: Flag.Literals("tier", tiers).pipe(Flag.withDescription("What it may see, and how much it may ask")),
-    email: Flag.String("email").pipe(Flag.withDescription("Contact address of the account"), Flag.optional),
+    email: Flag.String("email").pipe(
+      Flag.withSchema(Email),
+      Flag.withDescription("Contact address of the account"),
+      Flag.optional,
+    ),
     prepaid: Flag.Boolean("prepaid").pipe(
       Flag.withDescription(
         "It pays in advance, and is refused where its balance is used up; otherwise it is billed later",
@@ -123,9 +128,50 @@ const setTier = Command.make(
   }]),
 )
 
+const setEmail = Command.make(
+  "set-email",
+  {
+    name,
+    email: Argument.String("email").pipe(
+      Argument.withSchema(Email),
+      Argument.withDescription("Where it is written to; left out: nowhere"),
+      Argument.optional,
+    ),
+  },
+  Effect.fnUntraced(function* ({ email, name }) {
+    yield* Accounts.setEmail(name, Option.getOrNull(email))
+    yield* Console.log(
+      Option.match(email, {
+        onNone: () => `${name} is not written to.`,
+        onSome: (address) => `${name} is written to at ${address}.`,
+      }),
+    )
+  }),
+).pipe(
+  Command.withDescription("Change an account's contact address, or take it away"),
+  Command.withExamples([{
+    command: "npm run tickerline -- accounts set-email acme api@acme.example",
+    description: "A new address",
+  }]),
+)
+
+const news = Command.make(
+  "news",
+  { name, wish: Argument.Literals("wish", ["on", "off"]).pipe(Argument.withDescription("Whether it gets news")) },
+  Effect.fnUntraced(function* ({ name, wish }) {
+    yield* Accounts.setNews(name, wish === "on")
+    yield* Console.log(
+      `${name} gets ${wish === "on" ? "news" : "no news"}. Deprecations and breaking changes it is told in any case.`,
+    )
+  }),
+).pipe(
+  Command.withDescription("Turn mails about new features off, or on again; deprecations are told in any case"),
+  Command.withExamples([{ command: "npm run tickerline -- accounts news acme off", description: "It unsubscribed" }]),
+)
+
 export const command = Command.make("accounts").pipe(
   Command.withDescription("Accounts: who asks, and who pays"),
   Command.withExamples([{ command: "npm run tickerline -- accounts list", description: "All accounts" }]),
-  Command.withSubcommands([create, list, credit, setTier]),
+  Command.withSubcommands([create, list, credit, setTier, setEmail, news]),
   Command.provide(Connection.migrated),
 )

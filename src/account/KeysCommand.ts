@@ -5,6 +5,7 @@ import * as Connection from "../db/Connection.ts"
 import { tiers } from "../policy/Access.ts"
 import { Day } from "../policy/Dates.ts"
 import * as Accounts from "./Accounts.ts"
+import { Email } from "./Email.ts"
 import * as Keys from "./Keys.ts"
 
 /** A name of an account or a key. */
@@ -47,6 +48,7 @@ const create = (paths: ReadonlyArray<string>) =>
         Flag.optional,
       ),
       email: Flag.String("email").pipe(
+        Flag.withSchema(Email),
         Flag.withDescription("Contact address of an account that is made"),
         Flag.optional,
       ),

@@ -14,10 +14,16 @@ export const favicon = "data:image/svg+xml," + encodeURIComponent(
 
 export const path = `${documentation}/reference` as const
 
-const scalar = HttpApiScalar.layer(DocumentedApi, {
-  path,
-  scalar: { favicon, withDefaultFonts: false, authentication: { preferredSecurityScheme: "apiKey" } },
-})
+const settings = {
+  favicon,
+  withDefaultFonts: false,
+  authentication: { preferredSecurityScheme: "apiKey" },
+  // What leads to its makers' pages.
+  showDeveloperTools: "never",
+  hideClientButton: true,
+}
+
+const scalar = HttpApiScalar.layer(DocumentedApi, { path, scalar: settings })
 
 /** The way back to the other pages; Scalar makes room for a header of that height. */
 const header = `<style>

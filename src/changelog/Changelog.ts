@@ -6,7 +6,7 @@ import { Option, Schema } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"
 import type { Deprecation } from "../policy/Lifecycle.ts"
 import source from "./entries.json" with { type: "json" }
-import { Entry, Release, type Written } from "./Entry.ts"
+import { type Entry, Release, type Written } from "./Entry.ts"
 
 const decodeReleases = Schema.decodeUnknownSync(Schema.Array(Release), { onExcessProperty: "error", errors: "all" })
 
@@ -55,8 +55,6 @@ const deprecations = endpoints.flatMap(({ life, row }) =>
   Option.match(life, { onNone: () => [], onSome: (one) => [deprecation(row.path, one)] })
 )
 
-const decode = Schema.decodeUnknownSync(Schema.toType(Schema.Array(Entry)))
-
 const unique = (entries: ReadonlyArray<Entry>) => {
   const ids = entries.map(({ id }) => id)
   const again = ids.find((id, at) => ids.indexOf(id) !== at)
@@ -67,10 +65,10 @@ const unique = (entries: ReadonlyArray<Entry>) => {
 const order = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
 
 /** Every entry, newest first; those of one day by how much they ask of a client. Wrong ones stop the start. */
-export const changelog: ReadonlyArray<Entry> = unique(decode([
+export const changelog: ReadonlyArray<Entry> = unique([
   ...releases.flatMap((release) => release.entries.map(written(release))),
   ...deprecations,
-])).toSorted((left, right) =>
+]).toSorted((left, right) =>
   right.date.localeCompare(left.date) || Number(right.breaking) - Number(left.breaking) ||
   order[left.type] - order[right.type]
 )

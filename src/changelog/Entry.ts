@@ -4,32 +4,22 @@ import { Day } from "../policy/Dates.ts"
 
 export const entryTypes = ["added", "changed", "deprecated", "removed", "fixed"] as const
 
-export const EntryType = Schema.Literals(entryTypes).annotate({ identifier: "ChangelogEntryType" })
-
-const nullable = <S extends Schema.Top>(schema: S, description: string) =>
-  Schema.NullOr(schema).annotate({ description })
-
-const Line = Schema.String.check(Schema.isPattern(/^\S[^\r\n]*\S$/, { message: "must be one line of text" }))
-
-const PathPattern = Schema.String.check(
-  Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, which may end in *" }),
-)
+const text = (description: string) => Schema.String.annotate({ description })
+const day = (description: string) => Schema.String.annotate({ description, format: "date" })
 
 export const Entry = Schema.Struct({
-  id: Schema.String.check(Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/)).annotate({
-    description: "Stable, and never used again.",
-  }),
-  type: EntryType,
-  breaking: Schema.Boolean.annotate({ description: "A client may have to change (§9.2)." }),
-  date: Day.annotate({ description: "The day it was announced, YYYY-MM-DD." }),
-  release: Schema.String.annotate({ description: "The release of the service that brought it." }),
-  title: Line,
-  text: Schema.String.annotate({ description: "What is new or different; plain text." }),
-  migration: nullable(Schema.String, "What a client has to do; null: nothing."),
-  takes_effect: nullable(Day, "The day from which a planned change holds; null: it holds since the release."),
-  sunset: nullable(Day, "The last day on which what is deprecated must answer; null while none is committed."),
-  successor: nullable(Schema.String, "The path of what replaces it."),
-  paths: Schema.Array(PathPattern).annotate({
+  id: text("Stable, and never used again."),
+  type: Schema.Literals(entryTypes).annotate({ description: "What kind of change it is." }),
+  breaking: Schema.Boolean.annotate({ description: "A client may have to change." }),
+  date: day("The day it was announced, YYYY-MM-DD."),
+  release: text("The release of the service that brought it."),
+  title: text("What it is about, in a line."),
+  text: text("What is new or different; plain text."),
+  migration: Schema.NullOr(text("What a client has to do; null: nothing.")),
+  takes_effect: Schema.NullOr(day("The day from which a planned change holds; null: it holds since the release.")),
+  sunset: Schema.NullOr(day("The last day on which what is deprecated must answer; null while none is committed.")),
+  successor: Schema.NullOr(text("The path of what replaces it.")),
+  paths: Schema.Array(Schema.String).annotate({
     description: "The endpoints it concerns; `*` at the end stands for any path that begins so.",
   }),
   names: Schema.Array(Schema.String).annotate({
@@ -38,9 +28,20 @@ export const Entry = Schema.Struct({
 }).annotate({ identifier: "ChangelogEntry" })
 export type Entry = typeof Entry.Type
 
+/** Titles become subjects of mails, which are one line. */
+const Line = Schema.String.check(
+  Schema.isPattern(/^\S[^\r\n\0]{0,98}\S$/, { message: "must be one line of at most 100 characters" }),
+)
+
+const PathPattern = Schema.String.check(
+  Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, which may end in *" }),
+)
+
 /** An entry as it is written in `entries.json`; its release tells its date, and what is left out is null or nothing. */
 export const Written = Schema.Struct({
-  id: Entry.fields.id,
+  id: Schema.String.check(
+    Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/, { message: "must be words of a-z and 0-9, joined by -" }),
+  ),
   // What is deprecated is declared at its endpoint, and nowhere else (D24).
   type: Schema.Literals(["added", "changed", "removed", "fixed"]),
   breaking: Schema.optionalKey(Schema.Literal(true)),
@@ -48,8 +49,8 @@ export const Written = Schema.Struct({
   text: Schema.NonEmptyString,
   migration: Schema.optionalKey(Schema.NonEmptyString),
   takes_effect: Schema.optionalKey(Day),
-  paths: Entry.fields.paths,
-  names: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  paths: Schema.NonEmptyArray(PathPattern),
+  names: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
   /** Customers are written to because of it, although nothing of theirs has to change (§9.6). */
   significant: Schema.optionalKey(Schema.Literal(true)),
 }).check(
@@ -64,9 +65,9 @@ export type Written = typeof Written.Type
 /** One release, as it is written in `entries.json`. */
 export const Release = Schema.Struct({
   /** The version of `package.json` that is released. */
-  release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/)),
+  release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/, { message: "must be a version, such as 1.2.3" })),
   date: Day,
-  entries: Schema.Array(Written),
+  entries: Schema.NonEmptyArray(Written),
 })
 export type Release = typeof Release.Type
 

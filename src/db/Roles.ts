@@ -23,6 +23,9 @@ const grants = (role: string) => [
   `grant insert, update on public.usage_daily to ${role}`,
   `grant update (last_used_at) on public.api_keys to ${role}`,
   `grant update (balance_microdollars, last_charged_at) on public.accounts to ${role}`,
+  `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
+    on public.announcement_mails to ${role}`,
+  `grant update (holder, until) on public.announcement_sender to ${role}`,
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
 ]
 

@@ -48,6 +48,7 @@ export const guides = Effect.gen(function* () {
         path: at(name),
         section: sectionOf[name] ?? "Guides",
         scripts: scripts[name] ?? [],
+        ...(name === "index" ? { label: "First steps" } : {}),
       })),
   )
 }).pipe(Effect.orDie)

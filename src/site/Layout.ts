@@ -4,7 +4,7 @@ import { escape } from "./Html.ts"
 import { asset, at, type Page, sections } from "./Page.ts"
 
 /** A line of the navigation. */
-export type Entry = Pick<Page, "path" | "section" | "title">
+export type Entry = Pick<Page, "path" | "section" | "title" | "label">
 
 const logo = `<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="M3 15V9M8 15V2M13 15V6"/></svg>`
 
@@ -16,7 +16,7 @@ const list = (entries: ReadonlyArray<Entry>, current: string) =>
     .filter(({ among }) => among.length > 0)
     .map(({ among, section }) =>
       `<p class="section">${section}</p><ul>${
-        among.map(({ path, title }) => `<li>${link(path, title, current)}</li>`).join("")
+        among.map(({ label, path, title }) => `<li>${link(path, label ?? title, current)}</li>`).join("")
       }</ul>`
     ).join("")
 

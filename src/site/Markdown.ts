@@ -1,5 +1,6 @@
 /** A guide's Markdown as HTML. What it is made of is fixed: no HTML of its own, and links that lead somewhere. */
 import { Marked, type Tokens } from "marked"
+import { coloured } from "./Colours.ts"
 import { escape } from "./Html.ts"
 import { at } from "./Page.ts"
 
@@ -38,12 +39,10 @@ const titles: Readonly<Record<string, string>> = {
 }
 
 /** Scrolls by itself where it is wider than the screen, by the keyboard too. */
-const code: Block = (text) => `<pre tabindex="0"><code>${escape(text)}</code></pre>`
-
 const fence = (language: string, text: string) =>
   `<div class="code" data-language="${escape(language)}"><p class="language">${
     escape(titles[language] ?? language)
-  }</p>${code(text)}</div>`
+  }</p><pre tabindex="0"><code>${coloured(language, text)}</code></pre></div>`
 
 export const render = (file: string, source: string, blocks: Blocks): Guide => {
   const found = { title: "", description: "" }

@@ -8,6 +8,8 @@ export interface Page {
   /** Its address: `/v1/docs/lineage`. */
   readonly path: `/${string}`
   readonly title: string
+  /** What the navigation calls it, where that is not its title. */
+  readonly label?: string
   /** A sentence, for search results and link previews. */
   readonly description: string
   readonly section: typeof sections[number]

@@ -78,8 +78,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
               yield* act(() => page.emulateMedia({ colorScheme }))
               yield* shot(page, name)
               // Colours do not depend on the width, nor the rest on colours.
-            const isJudged = path !== reference && (viewport.width > 1000) === (colorScheme === "dark")
-            if (isJudged) assert.deepStrictEqual(yield* objections(page), [], name)
+              const isJudged = path !== reference && (viewport.width > 1000) === (colorScheme === "dark")
+              if (isJudged) assert.deepStrictEqual(yield* objections(page), [], name)
             }
           }
           assert.deepStrictEqual(unexpected(wrong), [], path)

@@ -1,0 +1,13 @@
+/** Where clients reach the service, as whoever runs it says: `BASE_URL`. */
+import { Config, Option, Schema } from "effect"
+
+const WebAddress = Schema.URLFromString.check(
+  Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
+    expected: "an address that starts with http:// or https://",
+  }),
+)
+
+/** Without a slash at the end; none where nobody said. */
+export const Base = Config.option(Config.schema(WebAddress, "BASE_URL")).pipe(
+  Config.map(Option.map((url) => url.href.replace(/\/$/, ""))),
+)

@@ -1,0 +1,97 @@
+/** A real mail server in the process of the tests, which does what a test tells it. */
+import { Effect } from "effect"
+import { SMTPServer } from "smtp-server"
+
+export interface Received {
+  readonly to: ReadonlyArray<string>
+  readonly raw: string
+}
+
+export interface Reply {
+  readonly code: number
+  readonly message: string
+}
+
+/** What the server says at a step; none: it accepts. A promise that never ends is a server that says nothing. */
+export interface Behaviour {
+  rcpt: (address: string) => Promise<Reply | undefined>
+  data: (received: Received) => Promise<Reply | undefined>
+  /** Before the first byte of a mail is read. */
+  begun: () => Promise<void>
+}
+
+const accept = () => Promise.resolve(undefined)
+
+const failing = ({ code, message }: Reply) => Object.assign(new Error(message), { responseCode: code })
+
+/** Mails are in `received` once the server has said 250, or would have. */
+export const server = Effect.fnUntraced(function* (port = 0) {
+  const received: Array<Received> = []
+  const behaviour: Behaviour = { rcpt: accept, data: accept, begun: () => Promise.resolve() }
+  let connections = 0
+  let most = 0
+  let open = 0
+  const smtp = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    allowInsecureAuth: true,
+    closeTimeout: 50,
+    onAuth: ({ password, username }, _session, done) =>
+      username === "mailer" && password === "s3cret:/@" ? done(null, { user: username }) : done(
+        Object.assign(new Error("Wrong"), { responseCode: 535 }),
+      ),
+    onConnect: (_session, done) => {
+      connections += 1
+      open += 1
+      most = Math.max(most, open)
+      done()
+    },
+    onClose: () => {
+      open -= 1
+    },
+    onRcptTo: ({ address }, _session, done) =>
+      void behaviour.rcpt(address).then((reply) => reply === undefined ? done() : done(failing(reply))),
+    onData: (stream, session, done) => {
+      const chunks: Array<Buffer> = []
+      void behaviour.begun().then(() => stream.on("data", (chunk: Buffer) => chunks.push(chunk)))
+      stream.on("end", () => {
+        const mail = {
+          to: session.envelope.rcptTo.map(({ address }) => address),
+          raw: Buffer.concat(chunks).toString("utf8"),
+        }
+        void behaviour.data(mail).then((reply) => {
+          if (reply !== undefined) return done(failing(reply))
+          received.push(mail)
+          done()
+        })
+      })
+    },
+  })
+  // A client that was killed is no error of the server.
+  smtp.on("error", () => {})
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => {
+      smtp.listen(port, "127.0.0.1", () => resume(Effect.void))
+    }),
+    () =>
+      Effect.callback<void>((resume) => {
+        smtp.close(() => resume(Effect.void))
+      }),
+  )
+  const address = smtp.server.address()
+  return {
+    port: typeof address === "object" && address !== null ? address.port : 0,
+    received,
+    behaviour,
+    connections: () => connections,
+    most: () => most,
+  }
+})
+
+/** A header of a mail, unfolded. */
+export const header = (raw: string, name: string) => {
+  const head = raw.slice(0, raw.indexOf("\r\n\r\n")).replaceAll(/\r\n[ \t]+/g, " ")
+  return head.split("\r\n").filter((line) => line.toLowerCase().startsWith(`${name.toLowerCase()}:`)).map((line) =>
+    line.slice(name.length + 1).trim()
+  )
+}
