@@ -18,11 +18,12 @@ const key = `<form id="key-form" class="key" hidden>
  your requests.</p>
 </form>`
 
+/** What is read where no script runs; the first of them hides it. */
 const withoutScripts = (what: string, path: string) =>
-  `<noscript><div class="notice"><p>${what} needs JavaScript. The same is told by</p></div></noscript>
-<noscript><div class="code" data-language="sh"><p class="language">Shell</p><pre tabindex="0"><code>curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${
+  `<div id="without-scripts"><div class="notice"><p>${what} needs JavaScript. The same is told by</p></div>
+<div class="code" data-language="sh"><p class="language">Shell</p><pre tabindex="0"><code>curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${
     escape(path)
-  }"</code></pre></div></noscript>`
+  }"</code></pre></div></div>`
 
 const state = `<div id="state" class="state" role="status"></div>`
 
@@ -94,9 +95,9 @@ ${state}
 const labels = new Map(endpoints.map(({ row }) => [row.path, row.label]))
 
 const rows = datasets.map(({ dataset, endpoints }) =>
-  `<tr><th scope="row"><code>${escape(dataset)}</code></th><td>${
+  `<tr><th scope="row"><code>${escape(dataset)}</code></th><td data-dataset="${escape(dataset)}">—</td><td>${
     endpoints.map((path) => `<code>${escape(path)}</code> ${escape(labels.get(path) ?? "")}`).join("<br>")
-  }</td><td data-dataset="${escape(dataset)}">—</td></tr>`
+  }</td></tr>`
 ).join("")
 
 const freshness: Page = {
@@ -119,7 +120,7 @@ ${state}
 <h2 id="all">All datasets</h2>
 ${
     scrolling(
-      `<thead><tr><th scope="col">Dataset</th><th scope="col">Read by</th><th scope="col">Changed (-05:00)</th></tr>` +
+      `<thead><tr><th scope="col">Dataset</th><th scope="col">Changed (-05:00)</th><th scope="col">Read by</th></tr>` +
         `</thead><tbody>${rows}</tbody>`,
     )
   }`,

@@ -1,10 +1,11 @@
 /** The account page: what the visitor's own key may know of its account. Each part says by itself what it lacks. */
-import { byId, make, picture, table } from "./dom.js"
+import { byId, make, table } from "./dom.js"
 import { at, listAt, numberAt, textAt, textsAt } from "./json.js"
 import { ask, hasKey, keyForm } from "./key.js"
-import { compact, daysBetween, dollars, figure, grouped } from "./plot.js"
+import { daysBetween, dollars, grouped } from "./plot.js"
 import { problem } from "./problem.js"
 import { toNewYork } from "./time.js"
+import { byEndpoint, plots, sums } from "./usage.js"
 
 /** @typedef {import("./key.js").Answer} Answer */
 
@@ -19,9 +20,6 @@ const parts = {
 }
 const period = byId("period", HTMLSelectElement)
 const refresh = byId("refresh", HTMLButtonElement)
-
-/** More pages of sums than these are not read: some 40 endpoints of 90 days fit. */
-const mostPages = 40
 
 /** @param {string | undefined} text */
 const shown = (text) => text ?? "—"
@@ -53,81 +51,6 @@ const facts = (account, overview) => {
     "dl",
     { class: "facts" },
     ...told.flatMap(([name, value]) => [make("div", {}, make("dt", {}, name), make("dd", {}, value))]),
-  )
-}
-
-/**
- * All sums since a day, or the answer that was none.
- * @param {string} from
- */
-const sums = async (from) => {
-  /** @type {Array<unknown>} */
-  const rows = []
-  for (let page = 1; page <= mostPages; page += 1) {
-    const answer = await ask(`/v1/usage/daily?usage_date_from=${from}&limit=100&page=${page}`)
-    if (answer.status !== 200) return { rows, failed: answer }
-    rows.push(...listAt(answer.body, "results"))
-    if (at(answer.body, "has_more") !== true) break
-  }
-  return { rows, failed: undefined }
-}
-
-/** @param {ReadonlyArray<unknown>} rows @param {string} by @param {string} name */
-const added = (rows, by, name) => {
-  /** @type {Map<string, number>} */
-  const sums = new Map()
-  for (const row of rows) {
-    const key = textAt(row, by) ?? ""
-    sums.set(key, (sums.get(key) ?? 0) + (numberAt(row, name) ?? 0))
-  }
-  return sums
-}
-
-/** @param {ReadonlyArray<unknown>} rows @param {ReadonlyArray<string>} days */
-const plots = (rows, days) => {
-  /** @param {string} name */
-  const ofDays = (name) => {
-    const sums = added(rows, "usage_date", name)
-    return days.map((day) => sums.get(day) ?? 0)
-  }
-  return [
-    figure({
-      id: "requests",
-      title: "Requests a day; of them, below, those that were answered with an error",
-      name: "requests",
-      days,
-      values: ofDays("requests"),
-      within: { name: "errors", values: ofDays("errors") },
-      format: grouped,
-      axis: compact,
-    }),
-    figure({
-      id: "cost",
-      title: "Cost a day, USD",
-      name: "USD",
-      days,
-      values: ofDays("cost_microdollars"),
-      within: undefined,
-      format: dollars,
-      axis: dollars,
-    }),
-  ].map(picture)
-}
-
-/** @param {ReadonlyArray<unknown>} rows */
-const byEndpoint = (rows) => {
-  const names = ["requests", "errors", "bytes", "cost_microdollars"]
-  const sums = names.map((name) => added(rows, "endpoint", name))
-  const paths = Array.from(sums[0]?.keys() ?? []).toSorted((left, right) =>
-    (sums[3]?.get(right) ?? 0) - (sums[3]?.get(left) ?? 0) || (sums[0]?.get(right) ?? 0) - (sums[0]?.get(left) ?? 0)
-  )
-  return table(
-    "Usage by endpoint",
-    ["Endpoint", "#Requests", "#Errors", "#Bytes", "#Cost"],
-    paths.map((path) => [
-      make("code", {}, path),
-      ...sums.map((of, at) => at === 3 ? dollars(of.get(path) ?? 0) : grouped(of.get(path) ?? 0)),
-    ]),
   )
 }
 

@@ -39,6 +39,7 @@ const show = async () => {
   result.replaceChildren()
   result.removeAttribute("aria-busy")
   state.textContent = ""
+  state.classList.remove("hidden")
   if (ticker === "") return
   result.setAttribute("aria-busy", "true")
   state.textContent = `Asking for ${ticker}…`
@@ -60,29 +61,39 @@ const show = async () => {
     result.replaceChildren(problem(answer, show), tools)
   } else {
     result.replaceChildren(picture(drawn), tools, rawJson(answer.body))
+    // For those who listen; the others read it below the picture.
+    state.classList.add("hidden")
     state.textContent = result.querySelector(".summary")?.textContent ?? ""
   }
 }
 
-/** What there is to see in the sample data, as far as these are loaded. Estimates are free. */
+const links = Array.from(samples.querySelectorAll("a"))
+
+/** Estimates are free. @param {string} ticker */
+const sizeOf = async (ticker) => {
+  const { body } = await ask(`/estimate?endpoint=/v1/ticker-changes&ticker=${encodeURIComponent(ticker)}`)
+  return numberAt(body, "results", 0, "estimated_bytes")
+}
+
+/** The symbols of the sample data of which changes are known, so that none is offered that leads to nothing. */
+const find = async () => {
+  // Of as many letters, and nothing is known of it: an answer of another length tells of changes.
+  const unknown = await sizeOf("^^^^")
+  if (unknown === undefined) return undefined
+  const sizes = await Promise.all(links.map(({ hash }) => sizeOf(hash.slice(1))))
+  return links.filter((_, at) => sizes[at] !== undefined && sizes[at] !== unknown).map(({ hash }) => hash)
+}
+
+/** @type {ReadonlyArray<string> | undefined} */
+let found
+
 const suggest = async () => {
-  samples.hidden = true
-  if (!hasKey()) return
-  const links = Array.from(samples.querySelectorAll("a"))
-  /** @param {string} ticker */
-  const bytes = async (ticker) => {
-    const { body } = await ask(`/estimate?endpoint=/v1/ticker-changes&ticker=${encodeURIComponent(ticker)}`)
-    return numberAt(body, "results", 0, "estimated_bytes")
-  }
-  // A symbol of as many letters that nothing is known of: an answer of another length tells of changes.
-  const unknown = await bytes("^^^^")
-  if (unknown === undefined) return
-  const sizes = await Promise.all(links.map((link) => bytes(decodeURIComponent(link.hash.slice(1)))))
-  links.forEach((link, at) => {
+  if (hasKey()) found ??= await find()
+  samples.hidden = !hasKey() || found === undefined || found.length === 0
+  for (const link of links) {
     const item = link.closest("li")
-    if (item !== null) item.hidden = sizes[at] === undefined || sizes[at] === unknown
-  })
-  samples.hidden = links.every((link) => link.closest("li")?.hidden === true)
+    if (item !== null) item.hidden = found?.includes(link.hash) !== true
+  }
 }
 
 form.hidden = false

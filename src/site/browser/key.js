@@ -85,6 +85,7 @@ export const keyForm = (changed) => {
       ? `${key.slice(0, 12)}… is used, until this tab is closed or it is forgotten.`
       : "No key is set."
   }
+  byId("without-scripts", HTMLElement).hidden = true
   form.hidden = false
   form.addEventListener("submit", (event) => {
     event.preventDefault()

@@ -82,7 +82,7 @@ const draw = ({ days, format: tell, id, name, title, values, within }, { format,
   const amounts = days.map((_, at) => amount(values[at]))
   const marks = ticks(Math.max(0, ...amounts))
   const greatest = marks.at(-1) ?? 1
-  const labels = marks.map(format)
+  const labels = marks.map((mark) => mark > 0 && Math.max(...amounts) === 0 ? "" : format(mark))
   const left = 8 + Math.max(...labels.map((label) => label.length)) * 8
   const base = height - bottom
   /** @param {number} value */
