@@ -53,6 +53,7 @@ const isSite = (name: string) => name.startsWith("src/site/")
 const isChangelog = (name: string) => name.startsWith("src/changelog/")
 const isAccount = (name: string) => name.startsWith("src/account/")
 const isLists = (name: string) => name.startsWith("src/lists/")
+const isClient = (name: string) => name.startsWith("src/client/")
 
 describe("The import scanner", () => {
   it("§house finds every form of import, and every import of the house leads to a file", () => {
@@ -102,6 +103,15 @@ describe("The house", () => {
       ),
       [],
     )
+  })
+
+  it("§house the client imports the contract and itself, and nothing imports the client", () => {
+    assert.isAbove(files.filter(isClient).length, 5)
+    const isContract = (name: string) => isPolicy(name) || isAccountContract(name) || name === "src/Api.ts"
+    assert.deepStrictEqual(strangers(isClient, (name) => isContract(name) || isClient(name)), [])
+    assert.deepStrictEqual(strangers((file) => !isClient(file), (name) => !isClient(name)), [])
+    const foreign = files.filter(isClient).flatMap(imports).filter((name) => !/^(src\/|effect($|\/))/.test(name))
+    assert.deepStrictEqual(foreign, [])
   })
 
   it("§house what serves an endpoint imports Api.ts, policy, db, cache, lists, account and v1, never another Http.ts", () => {
@@ -164,7 +174,9 @@ describe("The house", () => {
   })
 
   it("§house the contract drags no server code along, by whatever detour: no db, Http.ts, Node or driver", () => {
-    const contract = files.filter((file) => file.endsWith("/Api.ts") || isPolicy(file) || isAccountContract(file))
+    const contract = files.filter((file) =>
+      file.endsWith("/Api.ts") || isPolicy(file) || isAccountContract(file) || isClient(file)
+    )
     assert.isAbove(contract.length, 15)
     const isServerCode = (name: string) =>
       isDatabase(name) || name.endsWith("/Http.ts") || name.startsWith("node:") ||

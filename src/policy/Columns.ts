@@ -117,7 +117,12 @@ declare global {
   }
 }
 
-const isPrintedNumber = (value: unknown) => typeof value === "number" || JSON.isRawJSON(value)
+/** Digits that no float holds, as a client that reads JSON with all of them hands them over. Nothing prints them so. */
+const isDigits = (value: unknown) =>
+  typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
+
+const isPrintedNumber = (value: unknown) =>
+  typeof value === "number" || isDigits(value) || ("isRawJSON" in JSON && JSON.isRawJSON(value))
 
 /**
  * D16: a decimal prints exactly as stored. Within the service it is its text; on the wire a JSON number of the same

@@ -1,0 +1,81 @@
+/**
+ * What the two faces of the client are called and made of: types read from the contract, `Api.ts`, and nothing beside.
+ * An endpoint is named after its path, its stable key (§4.5): `/v1/gap-stats-advanced` is `gapStatsAdvanced`.
+ */
+import type { DateTime, Schema } from "effect"
+import type { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import type { Api } from "../Api.ts"
+
+type Groups = typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? Groups : never
+
+/** Every endpoint of the contract. */
+export type Endpoints = Extract<HttpApiGroup.Endpoints<Groups>, HttpApiEndpoint.ConstraintRequest>
+
+type Joined<Text extends string> = Text extends `${infer Left}/${infer Right}`
+  ? `${Joined<Left>}${Capitalize<Joined<Right>>}`
+  : Text extends `${infer Left}-${infer Right}` ? `${Joined<Left>}${Capitalize<Joined<Right>>}`
+  : Text extends `${infer Left}.${infer Right}` ? `${Joined<Left>}${Capitalize<Joined<Right>>}`
+  : Text
+
+/** `/v1/gap-stats-advanced` → `gapStatsAdvanced`. */
+export type NameOf<Path extends string> = Path extends `/v1/${infer Rest}` ? Joined<Rest>
+  : Path extends `/${infer Rest}` ? Joined<Rest>
+  : Joined<Path>
+
+/** `/v1/gap-stats-advanced` → `gapStatsAdvanced`. */
+export const nameOf = (path: string) =>
+  path.replace(/^\/(v1\/)?/, "").replace(/[-/.]+(.)/g, (_, letter: string) => letter.toUpperCase())
+
+/** A newer service may know words that this client does not (§9.3), so a word is never only one of those known. */
+export type Open<Value> = Value extends string ? (string extends Value ? Value : Value | (string & {}))
+  : Value extends number | boolean | null | undefined | DateTime.Utc ? Value
+  : { readonly [Key in keyof Value]: Open<Value[Key]> }
+
+/** As plain JSON: what is a `DateTime` stays the text that was sent, `2026-06-01T08:30:00-05:00`. */
+export type Plain<Value> = Value extends DateTime.Utc ? string
+  : Value extends string | number | boolean | null | undefined ? Value
+  : { readonly [Key in keyof Value]: Plain<Value[Key]> }
+
+type Sent<Name, Value> = Value extends boolean ? boolean
+  : Value extends number ? number
+  : Value extends ReadonlyArray<infer Word> ? Word | ReadonlyArray<Word>
+  : Name extends `min_${string}` | `max_${string}` ? Value | number
+  : Value
+
+/** A list may be sent as one of its words, and a bound as a number; with text it keeps all of its digits. */
+type Parameters<Type, Encoded> = {
+  readonly [Name in keyof Encoded]: Name extends keyof Type
+    ? Sent<Name, Type[Name]> | ({} extends Pick<Encoded, Name> ? undefined : never)
+    : never
+}
+
+/** For editors, which show the names of computed types and not what they hold. */
+type Shown<Fields> = Fields extends infer Known ? { readonly [Name in keyof Known]: Known[Name] } : never
+
+/** As declared: what has a default is optional there, and may be left out here. */
+type Query<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Endpoint["~Query"]] extends [never] ? never
+  : [Endpoint["~Query"]] extends [Schema.toCodecStringTree<infer Declared>] ? Declared
+  : Endpoint["~Query"]
+
+/** What the endpoint takes: its parameters, by their names in the specification. */
+export type QueryOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Query<Endpoint>] extends [never] ? {}
+  : Shown<Parameters<Query<Endpoint>["Type"], Query<Endpoint>["Encoded"]>>
+
+/** What it answers with 200. */
+export type AnswerOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = Open<Endpoint["~Success"]["Type"]>
+
+/** The errors that it declares, those of its middleware included. */
+export type ErrorOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = HttpApiEndpoint.Errors<Endpoint>
+
+/** What comes in pages (D8). */
+export interface Paged {
+  readonly results: ReadonlyArray<unknown>
+  readonly page: number
+  readonly has_more: boolean
+}
+
+/** A parameter as a program has it. */
+export type Parameter = string | number | boolean | ReadonlyArray<string> | undefined
+
+/** All that a query can hold, whatever the endpoint. */
+export type AnyQuery = { readonly [name: string]: Parameter }

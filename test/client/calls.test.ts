@@ -1,0 +1,299 @@
+/** Both faces of the client against the service and its sample data, through a socket. */
+import { assert, layer } from "@effect/vitest"
+import { DateTime, Effect, Logger, Predicate, Redacted, Stream } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { type AmbiguousTickerLineage, make, type Options, type Told } from "../../src/client/Client.ts"
+import { createServer } from "node:http"
+import { nameOf } from "../../src/client/Contract.ts"
+import { createClient, TickerlineError } from "../../src/client/Promise.ts"
+import * as Contract from "../support/Contract.ts"
+import * as Service from "../support/Service.ts"
+
+const address = Effect.map(Service.port, (port) => `http://127.0.0.1:${port}`)
+
+const inEffect = Effect.fnUntraced(function* (options: Partial<Options> = {}) {
+  const { ultimate } = yield* Service.TestKeys
+  const asked = { baseUrl: yield* address, apiKey: Redacted.make(ultimate), ...options }
+  return yield* Effect.provide(make(asked), FetchHttpClient.layer)
+})
+
+type Promised = Parameters<typeof createClient>[0]
+
+const inPromises = Effect.fnUntraced(function* (options: Partial<Promised> = {}) {
+  const { ultimate } = yield* Service.TestKeys
+  return createClient({ baseUrl: yield* address, apiKey: ultimate, ...options })
+})
+
+const rejected = (promise: () => Promise<unknown>) =>
+  Effect.promise(async () => {
+    try {
+      await promise()
+    } catch (error) {
+      return error
+    }
+    return assert.fail("It was not rejected")
+  })
+
+/** What must be sent, by name. */
+const queryOf = (endpoint: Contract.Endpoint) => Object.fromEntries(Contract.needed(endpoint))
+
+const method = (client: object, path: string, name: string) => {
+  const resource: unknown = Reflect.get(client, nameOf(path))
+  const found: unknown = Predicate.isObject(resource) ? Reflect.get(resource, name) : undefined
+  return Predicate.isFunction(found) ? found : undefined
+}
+
+layer(Service.sampled, { excludeTestServices: true })("docs/client.md", (it) => {
+  it.effect("§4.5 each endpoint of the contract has its method in both faces, lists have pages and rows, and all answer", () =>
+    Effect.gen(function* () {
+      const [effects, promises] = [yield* inEffect(), yield* inPromises({ onDeprecated: () => {} })]
+      const names = Contract.endpoints.map(({ path }) => nameOf(path)).toSorted()
+      assert.deepStrictEqual(Object.keys(effects).toSorted(), names)
+      assert.deepStrictEqual(Object.keys(promises).toSorted(), names)
+      for (const endpoint of Contract.endpoints) {
+        const paged = endpoint.parameters.some(({ name }) => name === "page")
+        for (const client of [effects, promises]) {
+          for (const name of ["get", "getWithHeaders"]) assert.isDefined(method(client, endpoint.path, name))
+          for (const name of ["pages", "rows"]) {
+            assert.strictEqual(method(client, endpoint.path, name) !== undefined, paged, endpoint.path)
+          }
+        }
+        const query = { ...queryOf(endpoint), ...(paged ? { limit: 100 } : {}) }
+        const ask = method(promises, endpoint.path, "get")
+        const answer: unknown = yield* Effect.promise(async () => {
+          try {
+            return await ask?.(query)
+          } catch (error) {
+            return error
+          }
+        })
+        // What the sample data do not know is not_found; all else can be read.
+        if (answer instanceof TickerlineError) {
+          assert.strictEqual(answer.code, "not_found", `${endpoint.path}: ${answer.message}`)
+        } else assert.isTrue(Predicate.isObject(answer), endpoint.path)
+      }
+    }))
+
+  it.effect("§2.1 D16 every list is answered in both faces with what the service sends, to the letter", () =>
+    Effect.gen(function* () {
+      const promises = yield* inPromises({ onDeprecated: () => {} })
+      const { ultimate } = yield* Service.TestKeys
+      let compared = 0
+      for (const endpoint of Contract.datasetEndpoints) {
+        const query = { ...queryOf(endpoint), ticker: "GAP7" }
+        const sent = yield* Service.ask(Contract.url(endpoint.path, Object.entries(query)), { key: ultimate })
+        const ask = method(promises, endpoint.path, "get")
+        const answer: unknown = yield* Effect.promise(async () => {
+          try {
+            return await ask?.(query)
+          } catch {
+            return undefined
+          }
+        })
+        if (sent.status !== 200) continue
+        compared += 1
+        // Decimals are text with the digits of the number; nothing else differs.
+        const digits = (value: unknown): unknown =>
+          Array.isArray(value)
+            ? value.map(digits)
+            : Predicate.isObject(value)
+            ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, digits(inner)]))
+            : typeof value === "number"
+            ? String(value)
+            : value
+        assert.deepStrictEqual(digits(answer), digits(sent.body), endpoint.path)
+      }
+      assert.isAbove(compared, 18)
+    }))
+
+  it.effect("§4.1 D21 an ambiguous lineage is a typed error with its candidates, in both faces", () =>
+    Effect.gen(function* () {
+      const asked = (yield* inEffect()).tickerChanges.get({ ticker: "META" })
+      const seen = yield* asked.pipe(
+        Effect.as<AmbiguousTickerLineage | undefined>(undefined),
+        Effect.catchTag("AmbiguousTickerLineage", (error) => Effect.succeed(error)),
+      )
+      if (seen === undefined) return assert.fail("It was answered")
+      assert.strictEqual(seen.error.details.candidates.length, 2)
+      const promises = yield* inPromises()
+      const error = yield* rejected(() => promises.tickerChanges.get({ ticker: "META" }))
+      if (!TickerlineError.is(error, "ambiguous_ticker_lineage")) return assert.fail(String(error))
+      assert.strictEqual(error.details.candidates[1]?.current_ticker, seen.error.details.candidates[1]?.current_ticker)
+      assert.strictEqual(error.status, 409)
+      assert.strictEqual(error.message, seen.error.message)
+      assert.match(error.request_id ?? "", /^[0-9a-f-]{36}$/)
+    }))
+
+  it.effect("D11 what is wrong with a parameter is for the service to say", () =>
+    Effect.gen(function* () {
+      const promises = yield* inPromises()
+      const error = yield* rejected(() => promises.intradayRunners.get({ ticker: [], limit: 1000 }))
+      if (!TickerlineError.is(error, "validation_error")) return assert.fail(String(error))
+      assert.sameMembers(error.details.fields.map(({ field }) => field), ["ticker", "limit"])
+    }))
+
+  it.effect("D8 rows are those of all pages, each once, and no page is asked for that nobody takes", () =>
+    Effect.gen(function* () {
+      const asked: Array<Told> = []
+      const onAnswer = (_: string, told: Told) => Effect.sync(() => void asked.push(told))
+      const tickerline = yield* inEffect({ onAnswer })
+      const query = { ticker: ["GAP7", "PMP1"], limit: 3 }
+      const all = yield* Stream.runCollect(tickerline.gapStats.rows(query))
+      const whole = yield* tickerline.gapStats.get({ ...query, limit: 100 })
+      assert.isAbove(whole.count, 6)
+      assert.deepStrictEqual(Array.from(all), Array.from(whole.results))
+      assert.strictEqual(asked.length, Math.ceil(whole.count / 3) + 1)
+      asked.length = 0
+      const some = yield* Stream.runCollect(Stream.take(tickerline.gapStats.rows(query), 4))
+      assert.strictEqual(Array.from(some).length, 4)
+      assert.strictEqual(asked.length, 2)
+      const second = yield* Stream.runHead(tickerline.gapStats.pages({ ...query, page: 2 }))
+      assert.strictEqual(second._tag === "Some" ? second.value.page : 0, 2)
+
+      const told: Array<Told> = []
+      const promises = yield* inPromises({ onAnswer: (_, seen) => void told.push(seen) })
+      const rows: Array<string> = []
+      yield* Effect.promise(async () => {
+        for await (const { date, ticker } of promises.gapStats.rows(query)) {
+          rows.push(`${ticker} ${date}`)
+          if (rows.length === 4) break
+        }
+      })
+      assert.deepStrictEqual(rows, Array.from(all).slice(0, 4).map(({ date, ticker }) => `${ticker} ${date}`))
+      assert.strictEqual(told.length, 2)
+      assert.isAbove(told[0]?.cost_microdollars ?? 0, 0)
+    }))
+
+  it.effect("§2.1 D16 times are instants in Effect and -05:00 in promises; decimals keep digits that no float has", () =>
+    Effect.gen(function* () {
+      const [effects, promises] = [yield* inEffect(), yield* inPromises()]
+      const query = { ticker: "GAP7", limit: 1 }
+      const [row] = (yield* effects.intradayRunners.get(query)).results
+      const { results: [plain] } = yield* Effect.promise(() => promises.intradayRunners.get(query))
+      if (row === undefined || plain === undefined || plain.high_time === null || row.high_time === null) {
+        return assert.fail("The sample data have no session of GAP7 with a time")
+      }
+      assert.isTrue(DateTime.isDateTime(row.high_time))
+      assert.match(plain.high_time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?-05:00$/)
+      assert.strictEqual(Date.parse(plain.high_time), DateTime.toEpochMillis(row.high_time))
+      assert.strictEqual(plain.market_open, row.market_open)
+    }))
+
+  it.effect("D16 a decimal comes with digits that no float holds", () =>
+    Effect.gen(function* () {
+      yield* Service.insert("intraday_runners", {
+        ticker: "ZZEXACT",
+        date: "2025-07-01",
+        gap_percentage: "-99999999999999.9999",
+        market_open: "12345678901234.5678",
+        previous_day_close: "1",
+        percentage_gain: "0.1",
+        open_to_high_pct: "0.0001",
+        high_price: "100.00",
+        low_price: "1.10",
+        daily_volume_ratio: "12.5",
+        market_close: "1.2",
+        volume: "9007199254740991",
+        market_cap: "999999999999999999.99",
+        close_under_50pct_of_range: true,
+        last_updated: "2025-07-01 20:05:00",
+        anomaly_flagged: true,
+      })
+      const promises = yield* inPromises()
+      const { results: [row] } = yield* Effect.promise(() => promises.intradayRunners.get({ ticker: "ZZEXACT" }))
+      assert.deepInclude(row, {
+        gap_percentage: "-99999999999999.9999",
+        market_open: "12345678901234.5678",
+        percentage_gain: "0.1",
+        open_to_high_pct: "0.0001",
+        high_price: "100",
+        low_price: "1.1",
+        volume: 9007199254740991,
+        market_cap: "999999999999999999.99",
+        dollar_volume: null,
+      })
+      // A bound as text is compared by all of its digits.
+      const query = { ticker: "ZZEXACT", min_gap_percentage: "-99999999999999.9998" }
+      assert.strictEqual((yield* Effect.promise(() => promises.intradayRunners.get(query))).count, 0)
+    }))
+
+  it.effect("D5 D12 D27 what headers tell comes along: dropped symbols, cost, limits, the request's id", () =>
+    Effect.gen(function* () {
+      const { told } = yield* (yield* inEffect()).gapStats.getWithHeaders({ ticker: "GAP7,@@,a,b" })
+      assert.deepStrictEqual(told.dropped_tickers, ["@@"])
+      assert.isAbove(told.cost_microdollars ?? 0, 0)
+      assert.isAbove(told.rate_limit?.remaining ?? 0, 0)
+      assert.strictEqual(told.api_version, "v1")
+      assert.strictEqual(told.deprecated, null)
+    }))
+
+  it.effect("§9.4 a deprecated endpoint is logged once as a warning, with its successor", () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+      const tickerline = yield* inEffect()
+      const twice = Effect.andThen(
+        tickerline.historicalTickers.get({ ticker: "NXH" }),
+        tickerline.historicalTickers.get({ ticker: "OSTK" }),
+      )
+      yield* Effect.provide(twice, Logger.layer([logger]))
+      assert.strictEqual(lines.length, 1)
+      assert.match(lines[0] ?? "", /^Warn .*\/v1\/historical-tickers is deprecated\. Use .*\/v1\/ticker-changes/)
+    }))
+
+  it.effect("D2 without a key what is open is answered, and all else is missing_api_key", () =>
+    Effect.gen(function* () {
+      const promises = createClient({ baseUrl: yield* address })
+      assert.isAbove((yield* Effect.promise(() => promises.endpoints.get())).count, 20)
+      const error = yield* rejected(() => promises.news.get())
+      assert.isTrue(TickerlineError.is(error, "missing_api_key"))
+    }))
+
+  it.effect("docs/client.md a signal ends a call with its reason, before it and while it waits", () =>
+    Effect.gen(function* () {
+      const controller = new AbortController()
+      const promises = yield* inPromises({
+        fetch: (_, init) =>
+          new Promise((_, reject) => {
+            init?.signal?.addEventListener("abort", () => reject(new Error("aborted")))
+            controller.abort(new Error("enough"))
+          }),
+      })
+      const during = yield* rejected(() => promises.news.get({}, { signal: controller.signal }))
+      assert.strictEqual(String(during), "Error: enough")
+      const before = yield* rejected(() => promises.news.get({}, { signal: AbortSignal.abort("no") }))
+      assert.strictEqual(before, "no")
+    }))
+
+  it.effect("docs/client.md nobody there is no_answer with the cause, and wrong options are thrown at once", () =>
+    Effect.gen(function* () {
+      const promises = createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 })
+      const error = yield* rejected(() => promises.healthLive.get())
+      if (!TickerlineError.is(error, "no_answer")) return assert.fail(String(error))
+      assert.deepStrictEqual([error.status, error.retry_after_seconds], [null, null])
+      assert.isDefined(error.cause)
+      assert.throws(() => createClient({ baseUrl: "nowhere" }), TickerlineError, "baseUrl")
+    }))
+
+  it.effect("§7.2 an answer that breaks off is asked for again, and what is known of it is never taken for all", () =>
+    Effect.gen(function* () {
+      let requests = 0
+      const whole = JSON.stringify({ status: "ok" })
+      const server = createServer((_, response) => {
+        requests += 1
+        response.writeHead(200, { "Content-Type": "application/json", "Content-Length": whole.length })
+        if (requests % 2 === 0) return void response.end(whole)
+        response.write(whole.slice(0, 5), () => response.destroy())
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+        () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
+      )
+      const at = server.address()
+      const baseUrl = `http://127.0.0.1:${typeof at === "object" && at !== null ? at.port : 0}`
+      const answer = yield* Effect.promise(() => createClient({ baseUrl }).healthLive.getWithHeaders())
+      assert.deepStrictEqual([answer.answer, answer.told.attempts], [{ status: "ok" }, 2])
+      const error = yield* rejected(() => createClient({ baseUrl, retries: 0 }).healthLive.get())
+      assert.isTrue(TickerlineError.is(error, "no_answer"))
+    }))
+})

@@ -1,0 +1,53 @@
+/** A program of somebody else's: what the published package is for. It is compiled and run outside of the repository. */
+import { DateTime, Effect, Redacted, Stream } from "effect"
+import { Tickerline } from "tickerline/client"
+import { createClient, TickerlineError } from "tickerline/promise"
+
+declare const process: { readonly env: Readonly<Record<string, string | undefined>> }
+
+const { API_KEY: apiKey = "", BASE_URL: baseUrl = "" } = process.env
+
+const plain = createClient({ baseUrl, apiKey })
+
+const { count, results: [chain] } = await plain.tickerChanges.get({ ticker: "OSTK" })
+const current: string | null = chain.current_ticker
+
+const refused = await plain.tickerChanges.get({ ticker: "META" }).then(
+  () => [],
+  (error: unknown) => {
+    if (!TickerlineError.is(error, "ambiguous_ticker_lineage")) throw error
+    const names: ReadonlyArray<string | null> = error.details.candidates.map(({ company_name }) => company_name)
+    return names
+  },
+)
+
+const days: Array<string> = []
+for await (const { date, market_open } of plain.gapStats.rows({ ticker: ["GAP7"], limit: 2, min_gap_percentage: 1 })) {
+  const price: string | null = market_open
+  days.push(`${date} ${price}`)
+  if (days.length === 3) break
+}
+
+const program = Effect.gen(function* () {
+  const tickerline = yield* Tickerline
+  const rows = yield* Stream.runCollect(Stream.take(tickerline.gapStats.rows({ ticker: "GAP7", limit: 2 }), 3))
+  const times: ReadonlyArray<DateTime.Utc> = Array.from(rows, ({ last_updated }) => last_updated)
+  const reason = yield* tickerline.tickerChanges.get({ ticker: "META" }).pipe(
+    Effect.as(""),
+    Effect.catchTag("AmbiguousTickerLineage", ({ error }) => Effect.succeed<string>(error.details.reason)),
+  )
+  return { times: times.map(DateTime.formatIso), reason }
+})
+
+const inEffect = await Effect.runPromise(
+  Effect.provide(program, Tickerline.layerFetch({ baseUrl, apiKey: Redacted.make(apiKey) })),
+)
+
+// @ts-expect-error a parameter that there is not
+export const misspelt = () => plain.intradayRunners.get({ min_gap: 5 })
+// @ts-expect-error one that is missing
+export const missing = () => plain.tickerChanges.get()
+// @ts-expect-error a field that there is not
+export const strange = () => plain.news.get().then(({ results }) => results[0]?.mood)
+
+console.log(JSON.stringify({ count, current, refused, days, inEffect }))

@@ -1,0 +1,247 @@
+/** The package as it is published: built, packed, and put into a project that knows nothing of this repository. */
+import { assert, expect, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Schema } from "effect"
+import { execFile, execFileSync } from "node:child_process"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { delimiter, join } from "node:path"
+import { version } from "../../src/client/Send.ts"
+import { root } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+
+interface Ran {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+/** Asynchronously, for the service that it asks answers in this process. */
+const run = (
+  folder: string,
+  command: string,
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {},
+) =>
+  Effect.callback<Ran>((resume) => {
+    const { HOME, PATH } = process.env
+    execFile(
+      command,
+      [...args],
+      { cwd: folder, env: { HOME, PATH, NO_COLOR: "1", ...env }, maxBuffer: 16 * 1024 * 1024 },
+      (error, out, err) => resume(Effect.succeed({ code: error === null ? 0 : Number(error.code), out, err })),
+    )
+  })
+
+const works = Effect.fnUntraced(function* (...[folder, command, args, env]: Parameters<typeof run>) {
+  const { code, err, out } = yield* run(folder, command, args, env)
+  assert.strictEqual(code, 0, `${command} ${args.join(" ")}\n${out}${err}`)
+  return out
+})
+
+/** The compiler and Deno of this project. */
+const tool = (name: string) => join(root, "node_modules/.bin", name)
+
+/** A Node of the PATH that is another one than this. */
+const older = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, "node")).find((node) => {
+  try {
+    const [major] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }).split(".")
+    return Number(major) >= 20 && Number(major) < 24
+  } catch {
+    return false
+  }
+})
+
+const Packed = Schema.Array(
+  Schema.Struct({
+    filename: Schema.String,
+    size: Schema.Int,
+    files: Schema.Array(Schema.Struct({ path: Schema.String })),
+  }),
+)
+
+class Project extends Context.Service<Project, {
+  /** A folder with the package and its peer, and the consumer. */
+  readonly folder: string
+  /** Of the package, compressed. */
+  readonly bytes: number
+  readonly files: ReadonlyArray<string>
+}>()("test/client/Project") {
+  static readonly layer = Layer.effect(
+    Project,
+    Effect.gen(function* () {
+      const home = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "tickerline-client-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),
+      )
+      const [source, folder] = [join(home, "source"), join(home, "project")]
+      const installed = join(folder, "node_modules/tickerline")
+      mkdirSync(source)
+      mkdirSync(installed, { recursive: true })
+      for (const file of ["package.json", "README.md", "LICENSE"]) {
+        cpSync(join(root, "client", file), join(source, file))
+      }
+      yield* works(root, tool("tsc"), ["--project", "client/tsconfig.json", "--outDir", join(source, "dist")])
+      const packed = yield* works(source, "npm", ["pack", "--json", "--offline", "--pack-destination", home])
+      const [first] = yield* Schema.decodeUnknownEffect(Packed)(JSON.parse(packed))
+      if (first === undefined) return assert.fail(packed)
+      yield* works(home, "tar", ["-xzf", first.filename, "--strip-components=1", "-C", installed])
+      symlinkSync(join(root, "node_modules/effect"), join(folder, "node_modules/effect"))
+      writeFileSync(join(folder, "package.json"), `{ "name": "fresh", "type": "module", "private": true }`)
+      writeFileSync(join(folder, "deno.json"), `{ "nodeModulesDir": "manual" }`)
+      cpSync(join(root, "test/client/consumer.ts"), join(folder, "consumer.ts"))
+      return { folder, bytes: first.size, files: first.files.map(({ path }) => path).toSorted() }
+    }),
+  )
+}
+
+const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--target", "esnext"]
+
+interface Fence {
+  readonly code: string
+  /** What it prints, as the page says. */
+  readonly wanted: string
+}
+
+/** The programs of a page in this language, each with the text that follows it. */
+const fences = (page: string, language: string): ReadonlyArray<Fence> =>
+  Array.from(
+    readFileSync(join(root, "docs", page), "utf8").matchAll(
+      new RegExp("^```" + language + "\\n(.*?)^```\\n\\n```text\\n(.*?)^```$", "gms"),
+    ),
+    ([, code = "", wanted = ""]) => ({ code, wanted }),
+  )
+
+const tellsTheTruth = Effect.fnUntraced(function* (page: string, language: "ts" | "python", command: string) {
+  const { folder } = yield* Project
+  const { ultimate } = yield* Service.TestKeys
+  const env = { TICKERLINE_URL: `http://127.0.0.1:${yield* Service.port}`, TICKERLINE_KEY: ultimate }
+  const programs = fences(page, language)
+  const all = readFileSync(join(root, "docs", page), "utf8").match(new RegExp("^```" + language + "$", "gm"))
+  assert.strictEqual(programs.length, all?.length, "a program without the text that it prints")
+  const files: Array<string> = []
+  for (const [index, { code, wanted }] of programs.entries()) {
+    const file = `${page}-${index}.${language === "ts" ? "ts" : "py"}`
+    files.push(file)
+    writeFileSync(join(folder, file), code)
+    assert.strictEqual(yield* works(folder, command, [file], env), wanted, `${page}, example ${index + 1}`)
+  }
+  // Node runs them without a look at their types.
+  if (language === "ts") yield* works(folder, tool("deno"), ["check", "--quiet", ...files])
+})
+
+const pythonHasRequests = (() => {
+  try {
+    execFileSync("python3", ["-c", "import requests"], { stdio: "ignore" })
+    return true
+  } catch {
+    return false
+  }
+})()
+
+/** Whatever runs it, it prints the same. */
+const prints = Effect.fnUntraced(function* (command: string, args: ReadonlyArray<string>) {
+  const { folder } = yield* Project
+  const { ultimate } = yield* Service.TestKeys
+  const port = yield* Service.port
+  const env = { BASE_URL: `http://127.0.0.1:${port}`, API_KEY: ultimate }
+  const said: unknown = JSON.parse(yield* works(folder, command, args, env))
+  assert.strictEqual(Service.at(said, "current"), "NXH")
+  assert.strictEqual(Service.at(said, "count"), 3)
+  const refused = Service.at(said, "refused")
+  assert.isTrue(Array.isArray(refused) && refused.length === 2)
+  const times = Service.at(said, "inEffect", "times")
+  assert.isTrue(Array.isArray(times) && times.length === 3)
+  assert.strictEqual(Service.at(said, "inEffect", "reason"), "multiple_cik_lineages")
+})
+
+const service = Layer.provideMerge(Project.layer, Service.sampled)
+
+layer(service, { excludeTestServices: true })("docs/client.md, package", (it) => {
+  it.effect("docs/client.md holds these files and no others (`npm test -- package -u` renews the list)", () =>
+    Effect.gen(function* () {
+      const { files } = yield* Project
+      yield* Effect.promise(() => expect(`${files.join("\n")}\n`).toMatchFileSnapshot("package-files.txt"))
+    }))
+
+  it.effect("docs/client.md holds no server code, no data and nothing of a runtime: it imports itself and effect", () =>
+    Effect.gen(function* () {
+      const { bytes, files, folder } = yield* Project
+      const strange = /(^|\/)(db|load|cache|samples|observability|sql)\/|Http\.|Server|main\.|\.json$|\.ts$/
+      assert.deepStrictEqual(
+        files.filter((file) => strange.test(file.replace(/\.d\.ts$/, ""))),
+        ["package.json"],
+      )
+      const installed = join(folder, "node_modules/tickerline")
+      const imported = files.filter((file) => file.endsWith(".js")).flatMap((file) =>
+        Array.from(
+          readFileSync(join(installed, file), "utf8").matchAll(
+            /^(?:(?:import|export)\b[^"';=()]*\bfrom |import )"([^"]+)";?$/gm,
+          ),
+          ([, name = ""]) => name,
+        )
+      )
+      assert.isAbove(imported.length, 100)
+      assert.deepStrictEqual(imported.filter((name) => !/^(\.{1,2}\/.*\.js|effect(\/[a-z-]+)?)$/.test(name)), [])
+      assert.isBelow(bytes, 150_000)
+    }))
+
+  it.effect("docs/client.md the package's version is the one it tells, its peer the one it is tested with", () =>
+    Effect.sync(() => {
+      const require = createRequire(import.meta.url)
+      const [client, service] = [require("../../client/package.json"), require("../../package.json")]
+      assert.strictEqual(Service.at(client, "version"), version)
+      assert.deepStrictEqual(Service.at(client, "dependencies"), undefined)
+      const peer = String(Service.at(service, "dependencies", "effect")).replace(/\.\d+$/, ".0")
+      assert.deepStrictEqual(Service.at(client, "peerDependencies"), { effect: `~${peer}` })
+      const text = (file: string) => readFileSync(join(root, file), "utf8")
+      assert.strictEqual(text("client/LICENSE"), text("LICENSE"))
+    }))
+
+  it.effect.each(["nodenext", "bundler"])(
+    "docs/client.md its types resolve in a fresh project: %s",
+    (resolution) =>
+      Effect.gen(function* () {
+        const { folder } = yield* Project
+        const modules = [
+          "--module",
+          resolution === "bundler" ? "esnext" : resolution,
+          "--moduleResolution",
+          resolution,
+        ]
+        const args = [...strict, ...modules, "--skipLibCheck", String(resolution === "bundler"), "--types", ""]
+        yield* works(folder, tool("tsc"), [...args, "--noEmit", "consumer.ts"])
+      }),
+  )
+
+  it.effect("docs/client.md runs on this Node, types stripped", () => prints(process.execPath, ["consumer.ts"]))
+
+  it.effect("docs/client.md runs on Deno, which checks its types first", () =>
+    prints(tool("deno"), ["run", "--quiet", "--check", "--allow-net", "--allow-env", "consumer.ts"]))
+
+  const missing = older === undefined && (process.env["REQUIRE_OLDER_NODE"] ?? "") === ""
+  const name = "docs/client.md runs on Node 20 or 22, compiled"
+  it.effect.skipIf(missing)(
+    missing ? `${name} (skipped: the PATH has neither)` : name,
+    () =>
+      Effect.gen(function* () {
+        if (older === undefined) {
+          return assert.fail("REQUIRE_OLDER_NODE: no Node 20 or 22 on the PATH")
+        }
+        const { folder } = yield* Project
+        const modules = ["--module", "nodenext", "--skipLibCheck", "--types", "", "--outDir", "out"]
+        yield* works(folder, tool("tsc"), [...strict, ...modules, "consumer.ts"])
+        yield* prints(older, ["out/consumer.js"])
+      }),
+  )
+
+  it.effect("docs/client.md each example prints what stands below it", () =>
+    tellsTheTruth("client.md", "ts", process.execPath))
+
+  const noPython = !pythonHasRequests && (process.env["REQUIRE_PYTHON"] ?? "") === ""
+  const example = "docs/python.md the example prints what stands below it"
+  it.effect.skipIf(noPython)(
+    noPython ? `${example} (skipped: no python3 with requests)` : example,
+    () => tellsTheTruth("python.md", "python", "python3"),
+  )
+})
