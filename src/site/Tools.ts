@@ -21,7 +21,8 @@ const key = `<form id="key-form" class="key" hidden>
 /** What is read where no script runs; the first of them hides it. */
 const withoutScripts = (what: string, path: string) =>
   `<div id="without-scripts"><div class="notice"><p>${what} needs JavaScript. The same is told by</p></div>
-<div class="code" data-language="sh"><p class="language">Shell</p><pre tabindex="0"><code>curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${
+<div class="code" data-language="sh"><p class="language">Shell</p>
+<pre tabindex="0"><code>curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${
     escape(path)
   }"</code></pre></div></div>`
 
@@ -52,8 +53,8 @@ ${key}
 <label for="symbol">Symbol</label>
 <div class="field"><input id="symbol" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false"
  size="12" aria-describedby="symbol-note"><button class="main">Show its lineage</button></div>
-<p class="quiet" id="symbol-note">One to six letters, digits, dots, hyphens or carets. A chain costs what its bytes cost;
- a refusal is free.</p>
+<p class="quiet" id="symbol-note">One to six letters, digits, dots, hyphens or carets. A chain costs what its bytes
+ cost; a refusal is free.</p>
 </form>
 <nav id="samples" class="samples" aria-label="Symbols of the sample data" hidden><p>In the sample data:</p><ul>${
     samples.map(([symbol, what]) => `<li><a href="#${symbol}">${symbol}</a> <span>${what}</span></li>`).join("")
@@ -110,8 +111,8 @@ const freshness: Page = {
 <p>Every dataset, the endpoints that answer from it, and when its rows changed last. <code>/v1/datasets</code> tells the
  same to programs, free of charge.</p>
 <p>Whoever runs this service loads files into the datasets, or adds rows to them. A load replaces all rows of a dataset
- in one moment: until then you are answered from the old ones, and never from a half of the new. What you are answered is
- at most a second older than the data; an <code>ETag</code> tells you cheaply whether an answer is still the same
+ in one moment: until then you are answered from the old ones, and never from a half of the new. What you are answered
+ is at most a second older than the data; an <code>ETag</code> tells you cheaply whether an answer is still the same
  (<a href="${at("caching")}">Caching</a>).</p>
 ${withoutScripts("To see when they changed", "/v1/datasets?limit=100")}
 ${key}

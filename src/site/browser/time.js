@@ -1,6 +1,6 @@
 /**
- * §2.1, D15: clocks. What the API prints is at -05:00 all year; what New York's clock shows is an hour later in daylight
- * time. Pure; moments are milliseconds since 1970.
+ * §2.1, D15: clocks. What the API prints is at -05:00 all year; what New York's clock shows is an hour later in
+ * daylight time. Pure; moments are milliseconds since 1970.
  */
 
 const hour = 3_600_000

@@ -22,8 +22,10 @@ const mostDrawn = 20
 
 /**
  * A bar of a symbol's line: from the change that took it to the one that gave it up, as their places in the list.
- * @typedef {{ readonly from: number | undefined, readonly to: number | undefined, readonly issuer: string | undefined }}
- *   Span
+ * @typedef {object} Span
+ * @property {number | undefined} from
+ * @property {number | undefined} to
+ * @property {string | undefined} issuer
  */
 
 /**
