@@ -8,6 +8,7 @@ import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
 import { Accounts } from "./v1/account/Api.ts"
 import { AfterhoursStats } from "./v1/afterhours-stats/Api.ts"
+import { Datasets } from "./v1/datasets/Api.ts"
 import { DilutionData } from "./v1/dilution-data/Api.ts"
 import { FloatOutstandings } from "./v1/float-outstanding/Api.ts"
 import { GapStats } from "./v1/gap-stats/Api.ts"
@@ -49,7 +50,7 @@ export class Api extends HttpApi.make("tickerline")
     Screener,
   )
   .middleware(Charged)
-  .add(Overviews, Accounts, Usages)
+  .add(Overviews, Accounts, Usages, Datasets)
   .prefix("/v1")
   .middleware(Admission)
   .middleware(Authentication)

@@ -22,6 +22,9 @@ type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
 /** Where clients reach the service: what `Link` headers start with. */
 export const BaseUrl = Context.Reference<string>("tickerline/Edge/BaseUrl", { defaultValue: () => "" })
 
+/** The addresses of pages, which answer the same methods as endpoints (D10). */
+export const Pages = Context.Reference<ReadonlySet<string>>("tickerline/Edge/Pages", { defaultValue: () => new Set() })
+
 const { allowed } = Cors
 
 /** What a status always comes with (§7.2, D2, D10). */
@@ -74,15 +77,12 @@ const nothingAt = (path: string) =>
     404,
   )
 
-const wrongMethod = (method: string, path: string): Answer =>
-  Option.match(Endpoints.at(path), {
-    onNone: () => nothingAt(path),
-    onSome: ({ row }) =>
-      methodNotAllowed(
-        new MethodNotAllowed({ error: { message: `${row.path} answers ${allowed}, not ${method}.` } }),
-        405,
-      ),
-  })
+const wrongMethod = (method: string, path: string, pages: ReadonlySet<string>): Answer => {
+  const known = pages.has(path) ? path : Option.getOrUndefined(Endpoints.at(path))?.row.path
+  if (known === undefined) return nothingAt(path)
+  const message = `${known} answers ${allowed}, not ${method}.`
+  return methodNotAllowed(new MethodNotAllowed({ error: { message } }), 405)
+}
 
 const preflight = HttpServerResponse.empty({ status: 204, headers: { Allow: allowed } })
 
@@ -93,7 +93,7 @@ const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   headers["host"] === undefined && Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.1"
 
 /** The answer to a request that must not reach an endpoint. */
-const early = (request: HttpServerRequest.HttpServerRequest, path: string): Option.Option<Answer> => {
+const early = (request: HttpServerRequest.HttpServerRequest, path: string, pages: ReadonlySet<string>) => {
   const { method, url } = request
   if (lacksHost(request)) return unreadable("The request names no Host.")
   // The router would look past the scheme for a path.
@@ -102,7 +102,7 @@ const early = (request: HttpServerRequest.HttpServerRequest, path: string): Opti
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflight))
   // The router would take what follows for the query.
   if (/[;#]/.test(path) && !path.startsWith("/enterprise/v1/")) return Option.some(nothingAt(path))
-  return method === "GET" || method === "HEAD" ? Option.none() : Option.some(wrongMethod(method, path))
+  return method === "GET" || method === "HEAD" ? Option.none() : Option.some(wrongMethod(method, path, pages))
 }
 
 /** An endpoint that is deprecated says so before it is reached, too (D14). */
@@ -137,6 +137,7 @@ const begin = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServer
 const Surroundings = HttpRouter.middleware(
   Effect.gen(function* () {
     const base = yield* BaseUrl
+    const pages = yield* Pages
     const shared = yield* Cors.shared
     const compressed = yield* compression
     const sent = yield* Sent
@@ -149,7 +150,7 @@ const Surroundings = HttpRouter.middleware(
         const exchange = yield* begin(request)
         const path = pathOf(request.url)
         const answered = Effect.flatMap(version(path), (gone) =>
-          Option.match(early(request, path), {
+          Option.match(early(request, path, pages), {
             onSome: (answer) => Effect.andThen(announceEndpoint(path), answer),
             onNone: () => Option.getOrElse(gone, () => served),
           }))

@@ -25,9 +25,11 @@ import { Unexpected, Validation } from "./policy/Failures.ts"
 import { Lifecycle } from "./policy/Lifecycle.ts"
 import * as Proxies from "./Proxies.ts"
 import { Shortcut } from "./Shortcut.ts"
+import * as Site from "./site/Http.ts"
 import { nameOf } from "./Target.ts"
 import * as Account from "./v1/account/Http.ts"
 import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
+import * as Datasets from "./v1/datasets/Http.ts"
 import * as DilutionData from "./v1/dilution-data/Http.ts"
 import * as FloatOutstanding from "./v1/float-outstanding/Http.ts"
 import * as GapStats from "./v1/gap-stats/Http.ts"
@@ -68,6 +70,7 @@ const Handlers = Layer.mergeAll(
   Overview.layer,
   Account.layer,
   Usage.layer,
+  Datasets.layer,
   Catalogue.layer,
   Changelog.layer,
 )
@@ -87,6 +90,9 @@ const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer,
 /** What was answered before, and whether it still holds. */
 const Memory = Layer.merge(Answers.layer, Sent.layer).pipe(Layer.provideMerge(Versions.layer))
 
+/** The pages of the documentation; the edge knows where they are, to tell a wrong method from a wrong path. */
+const Documentation = Layer.effect(Edge.Pages, Site.Addresses).pipe(Layer.provide(Site.layer))
+
 /** Pages from memory or the database, and whole lists. */
 const Listed = Lists.layer.pipe(Layer.provide(Cursors.layer), Layer.provideMerge(Memory))
 
@@ -94,7 +100,7 @@ const Listed = Lists.layer.pipe(Layer.provide(Cursors.layer), Layer.provideMerge
 const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
   Layer.provide(Policies),
-  Layer.merge(Edge.layer),
+  Layer.merge(Layer.provide(Edge.layer, Documentation)),
   Layer.merge(Proxies.layer),
   Layer.merge(Sender.layer),
   Layer.provideMerge(Shortcut.layer),

@@ -68,6 +68,7 @@ const free = new Set([
   "/estimate",
   "/v1/account",
   "/v1/account/api-keys",
+  "/v1/datasets",
   "/v1/overview",
   "/v1/usage",
   "/v1/usage/daily",
@@ -291,9 +292,9 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       assert.include(text, "<title>Tickerline</title>")
     }))
 
-  it.effect("§4.5 /v1/docs works without the internet: nothing that it names is fetched from elsewhere", () =>
+  it.effect("§4.5 the reference works without the internet: nothing that it names is fetched from elsewhere", () =>
     Effect.gen(function* () {
-      const { text } = yield* ask("/v1/docs", open)
+      const { text } = yield* ask("/v1/docs/reference", open)
       const scripts = Array.from(text.matchAll(/<script([^>]*)>([\s\S]*?)<\/script>/g))
       assert.isAtLeast(scripts.length, 2)
       for (const [, attributes = "", source = ""] of scripts) {
@@ -304,14 +305,16 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       const markup = text.replace(/<script[^>]*>[\s\S]*?<\/script>/g, "")
       assert.notMatch(markup, /<script/i)
       assert.notMatch(markup, /<(link|img|iframe|object|embed|source|base)\b/i)
-      assert.notMatch(markup, /\b(src|srcset|href|poster|action)\s*=/i)
+      assert.notMatch(markup, /\b(src|srcset|poster|action)\s*=/i)
+      const links = Array.from(markup.matchAll(/\bhref\s*=\s*(\S+)/gi), ([, address]) => address)
+      assert.deepStrictEqual(links.map((link) => link?.split(">")[0]), [`"/v1/docs"`])
       assert.notMatch(markup, /@import|url\(/i)
       assert.notMatch(markup, /http-equiv\s*=\s*["']?refresh/i)
     }))
 
-  it.effect("§4.5 what the page is set up with loads no fonts, proxies no request and holds every path", () =>
+  it.effect("§4.5 what the reference is set up with loads no fonts, proxies no request and holds every path", () =>
     Effect.gen(function* () {
-      const { text } = yield* ask("/v1/docs", open)
+      const { text } = yield* ask("/v1/docs/reference", open)
       const setup = text.slice(text.lastIndexOf("<script>"))
       assert.include(setup, `"withDefaultFonts":false`)
       assert.notInclude(setup, "proxyUrl")

@@ -78,7 +78,15 @@ const endpoints = reflected()
 const keyed = endpoints.filter((endpoint) => endpoint.keyed)
 const open = endpoints.filter((endpoint) => !endpoint.keyed)
 /** D27: what tells data has a price; what the service tells of an account, or of itself, has none. */
-const free = ["/estimate", "/v1/account", "/v1/account/api-keys", "/v1/overview", "/v1/usage", "/v1/usage/daily"]
+const free = [
+  "/estimate",
+  "/v1/account",
+  "/v1/account/api-keys",
+  "/v1/datasets",
+  "/v1/overview",
+  "/v1/usage",
+  "/v1/usage/daily",
+]
 const priced = keyed.filter(({ path }) => !free.includes(path))
 /** §4.1, D23, D28 and the resources of an account say of these what they answer instead of a list. */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]

@@ -10,7 +10,7 @@ import { Api } from "../src/Api.ts"
 const root = fileURLToPath(new URL("..", import.meta.url))
 
 /** `src/…`, with slashes. */
-const files = globSync("src/**/*.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/")).toSorted()
+const files = globSync("src/**/*.{ts,js}", { cwd: root }).map((file) => file.replaceAll("\\", "/")).toSorted()
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
 
@@ -55,6 +55,8 @@ const isProgress = (name: string) => name === "src/terminal/Progress.ts"
 const isAccount = (name: string) => name.startsWith("src/account/")
 const isClient = (name: string) => name.startsWith("src/client/")
 const isLists = (name: string) => name.startsWith("src/lists/")
+const isSite = (name: string) => name.startsWith("src/site/")
+const isChangelog = (name: string) => name.startsWith("src/changelog/")
 
 describe("The import scanner", () => {
   it("§house finds every form of import, and every import of the house leads to a file", () => {
@@ -151,7 +153,6 @@ describe("The house", () => {
   })
 
   it("§house changelog imports policy, cache, catalogue and what stands around responses; mail that, db and account", () => {
-    const isChangelog = (name: string) => name.startsWith("src/changelog/")
     const isMail = (name: string) => name.startsWith("src/mail/")
     const told = (name: string) => isPolicy(name) || isChangelog(name) || name === "src/catalogue/Endpoints.ts"
     assert.deepStrictEqual(
@@ -169,6 +170,16 @@ describe("The house", () => {
     const allowed = /^src\/(mail\/.*|main|Server|doctor\/Settings)\.ts$/
     const outside = (file: string) => !allowed.test(file)
     assert.deepStrictEqual(strangers(outside, (name) => !isMail(name)), [])
+  })
+
+  it("§house the site reads what the code declares, and asks no database; nothing but Server.ts imports it", () => {
+    const declared =
+      /^src\/(v1\/datasets\/Api|catalogue\/(Docs|Endpoints|OpenApi)|cache\/Revalidation|account\/(Errors|Prices|RateLimit)|Edge|Compression)\.ts$/
+    assert.deepStrictEqual(
+      strangers(isSite, (name) => isSite(name) || isPolicy(name) || isChangelog(name) || declared.test(name)),
+      [],
+    )
+    assert.deepStrictEqual(strangers((file) => file !== "src/Server.ts" && !isSite(file), (name) => !isSite(name)), [])
   })
 
   it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {

@@ -85,7 +85,8 @@ try {
   )
   const wrong = await ask("/v1/intraday-runners?tickr=NXH")
   expect("a misspelt filter", [wrong.status, at(wrong.body, "error", "details", "fields", 0, "field")], [422, "tickr"])
-  expect("documentation", (await ask("/v1/docs")).headers.get("content-type"), "text/html")
+  expect("documentation", (await ask("/v1/docs")).headers.get("content-type"), "text/html; charset=utf-8")
+  expect("the reference", (await ask("/v1/docs/reference")).status, 200)
   expect("readiness", (await ask("/health/ready")).body, {
     status: "ok",
     parts: { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok" },

@@ -1,14 +1,13 @@
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
-import * as Docs from "./Docs.ts"
 import { endpoints } from "./Endpoints.ts"
 import { estimator } from "./Estimate.ts"
 import { document } from "./OpenApi.ts"
 import { readiness } from "./Readiness.ts"
 
-const group = HttpApiBuilder.group(
+export const layer = HttpApiBuilder.group(
   Api,
   "catalogue",
   Effect.fnUntraced(function* (handlers) {
@@ -26,5 +25,3 @@ const group = HttpApiBuilder.group(
     })
   }),
 )
-
-export const layer = Layer.merge(group, Docs.layer)

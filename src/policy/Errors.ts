@@ -102,6 +102,17 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
       })).annotate({
         description: "One chain per issuer, by first date, where each stands alone; otherwise empty.",
       }),
+      events: Schema.Array(Schema.Struct({
+        ...ChangeEvent.fields,
+        cik: Schema.NullOr(Schema.String),
+        company_name: Schema.NullOr(Schema.String),
+        reasons: Schema.Array(LineageReason).annotate({ description: "Those that this event is a part of." }),
+      })).annotate({
+        description: "What the record holds, by date, the first 100 of it: events that clash, and no chain.",
+      }),
+      event_count: Schema.Int.annotate({
+        description: "How many events there are; more than 25,000 are not looked at.",
+      }),
     }),
   ),
   { httpApiStatus: 409, description: "The symbol's history cannot be resolved to one unambiguous chain." },

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import * as Service from "../support/Service.ts"
 
-const page = Service.ask("/v1/docs", { key: null })
+const page = Service.ask("/v1/docs/reference", { key: null })
 
 /** `script-src 'x' 'y'` as `["script-src", ["'x'", "'y'"]]`. */
 const directives = (policy: string | undefined) =>
@@ -22,8 +22,8 @@ const scriptsIn = (html: string, from = 0): ReadonlyArray<string> => {
   return [html.slice(start + "<script>".length, end), ...scriptsIn(html, end)]
 }
 
-layer(Service.layer, { excludeTestServices: true })("The documentation page", (it) => {
-  it.effect("SECURITY.md, the page: its own scripts run and no others, each known by its digest", () =>
+layer(Service.layer, { excludeTestServices: true })("The reference page", (it) => {
+  it.effect("SECURITY.md, the reference: its own scripts run and no others, each known by its digest", () =>
     Effect.gen(function* () {
       const { headers, status, text } = yield* page
       assert.strictEqual(status, 200)
@@ -39,14 +39,15 @@ layer(Service.layer, { excludeTestServices: true })("The documentation page", (i
       )
       const markup = scripts.reduce((rest, script) => rest.replace(script, () => ""), text)
       assert.isBelow(markup.length, 5_000)
+      assert.include(markup, `<a href="/v1/docs">`)
       assert.lengthOf(markup.match(/<script/gi) ?? [], 2)
       assert.notMatch(markup, /\son[a-z]+\s*=|javascript:/i)
     }))
 
-  it.effect("SECURITY.md, the page: it talks to its own origin alone, and nobody frames it or learns where it was read", () =>
+  it.effect("SECURITY.md, the reference: it talks to its own origin alone, and nobody frames it or learns where it was read", () =>
     Effect.gen(function* () {
       for (const method of ["GET", "HEAD"] as const) {
-        const { headers } = yield* Service.ask("/v1/docs", { key: null, method })
+        const { headers } = yield* Service.ask("/v1/docs/reference", { key: null, method })
         const { "script-src": scripts, ...others } = Object.fromEntries(directives(headers["content-security-policy"]))
         assert.isDefined(scripts)
         assert.deepStrictEqual(others, {
@@ -65,7 +66,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation page", (i
       }
     }))
 
-  it.effect("SECURITY.md, the page: what it tries is of its own origin, since the document names no other server", () =>
+  it.effect("SECURITY.md, the reference: what it tries is of its own origin, since the document names no other server", () =>
     Effect.gen(function* () {
       const { body } = yield* Service.ask("/v1/openapi.json", { key: null })
       assert.isDefined(Service.at(body, "openapi"))

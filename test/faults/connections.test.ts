@@ -162,8 +162,8 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
 
   it.effect("D14, README, Bad input: what is refused does not stand within an answer", () =>
     Effect.gen(function* () {
-      // The page is compressed while it is sent.
-      const page = numbered("/v1/docs", "", "page", "Accept-Encoding: gzip\r\n\r\n")
+      // The document is compressed while it is sent.
+      const page = numbered("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
       const answers = yield* Raw.talk(yield* Port, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
     }))

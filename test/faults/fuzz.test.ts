@@ -126,9 +126,7 @@ const target = ({ number, of }: Chooser) => {
     const pair = `${name}=${of(values, "")}`
     return number(8) === 0 ? `${pair}&${name}=${of(values, "")}` : pair
   })
-  // The reference page is long, and always the same.
-  const where = path === "/v1/docs" ? "/v1/docs/" : path
-  return pairs.length === 0 ? where : `${where}?${pairs.join("&")}`
+  return pairs.length === 0 ? path : `${path}?${pairs.join("&")}`
 }
 
 const headers = [

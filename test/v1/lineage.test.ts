@@ -378,6 +378,68 @@ const subsets = Array.from(
   (_, number) => reasonsInOrder.filter((_, at) => Math.floor(number / 2 ** at) % 2 === 1),
 )
 
+/** What D21 says of each reason, about one event and the others. */
+const isPart = (events: Events, one: Event, reason: Reason): boolean => {
+  const others = events.filter((other) => other !== one)
+  const before = events.filter((other) => other.effective_date < one.effective_date)
+  switch (reason) {
+    case "multiple_cik_lineages":
+      return one.cik !== null && others.some(({ cik }) => cik !== null && cik !== one.cik)
+    case "same_date_events":
+      return others.some(({ effective_date }) => effective_date === one.effective_date)
+    case "competing_destinations":
+      return others.some(({ old_ticker }) => old_ticker === one.old_ticker)
+    case "broken_chain":
+      return before.length > 0 && before.toSorted((a, b) => a.effective_date < b.effective_date ? -1 : 1)
+            .at(-1)?.new_ticker !== one.old_ticker
+    case "max_hops_exceeded":
+      return before.length >= 12
+  }
+}
+
+describe("D21 the events of a refusal", () => {
+  it.prop(
+    "D21 each is there once, by date, and a reason holds exactly where some event is a part of it",
+    [heap, keys],
+    ([events, order]) => {
+      const answer = ask(shuffled(events, order))
+      if (Result.isSuccess(answer)) return
+      const { event_count, events: shown, reasons } = answer.failure
+      assert.strictEqual(event_count, events.length)
+      assert.sameDeepMembers(shown.map(({ reasons: _, ...one }) => one), [...events])
+      assert.isTrue(shown.every((one, at) => at === 0 || (shown[at - 1]?.effective_date ?? "") <= one.effective_date))
+      const held = new Set(shown.flatMap((one) => one.reasons))
+      assert.deepStrictEqual(reasonsInOrder.filter((reason) => held.has(reason)), [...reasons])
+      const dated = new Set(events.map(({ effective_date }) => effective_date)).size === events.length
+      for (const one of shown) {
+        const own = events.find((event) =>
+          event.old_ticker === one.old_ticker && event.new_ticker === one.new_ticker && event.cik === one.cik &&
+          event.effective_date === one.effective_date
+        )
+        // Which of two events of a day breaks a chain is not settled by their date.
+        const settled = reasonsInOrder.filter((reason) =>
+          dated || (reason !== "broken_chain" && reason !== "max_hops_exceeded")
+        )
+        assert.isDefined(own)
+        if (own === undefined) continue
+        assert.deepStrictEqual(
+          one.reasons.filter((reason) => settled.includes(reason)),
+          settled.filter((reason) => isPart(events, own, reason)),
+        )
+      }
+    },
+    { arbitrary: { runs: 1000 } },
+  )
+
+  it.prop("D21 of a long chain the events from the thirteenth on are too many", [chain(13, 23)], ([events]) => {
+    const { events: shown } = refused(events)
+    assert.deepStrictEqual(
+      shown.map(({ reasons }) => [...reasons]),
+      events.map((_, at) => at < 12 ? [] : ["max_hops_exceeded"]),
+    )
+  })
+})
+
 describe("D21 the reasons", () => {
   for (const wanted of subsets) {
     it(`D21 exactly these, in order: ${wanted.join(", ") || "none"}`, () => {

@@ -33,7 +33,7 @@ const changed = (query_ticker: string, ...history: ReadonlyArray<ReturnType<type
   results: [{ query_ticker, has_changes: true, current_ticker: history.at(-1)?.new_ticker, history }],
 })
 
-const ambiguous = Effect.fnUntraced(function* (ticker: string) {
+const refusal = Effect.fnUntraced(function* (ticker: string) {
   const { body, headers, status, text } = yield* of(ticker)
   assert.strictEqual(status, 409, text)
   assert.strictEqual(at(body, "error", "code"), "ambiguous_ticker_lineage")
@@ -42,6 +42,14 @@ const ambiguous = Effect.fnUntraced(function* (ticker: string) {
   assert.isUndefined(headers["retry-after"])
   return at(body, "error", "details")
 })
+
+/** What is said of the record as a whole, beside its events. */
+const ambiguous = (ticker: string) =>
+  Effect.map(refusal(ticker), (details) => {
+    const { event_count, events, ...others } = Object(details)
+    assert.strictEqual(at(events, "length"), Math.min(Number(event_count), 100))
+    return others
+  })
 
 /** `n` changes in a row: `P00` to `P01` to `P02`, one a year. */
 const chain = (prefix: string, length: number) =>
@@ -274,6 +282,59 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       const split = yield* ambiguous("NDD")
       assert.strictEqual(at(split, "reason"), "multiple_cik_lineages")
       assert.deepStrictEqual(at(split, "candidates"), [])
+    }))
+
+  it.effect("§4.1.3 §9.3 D21 the events of a refused record, by date, each with the reasons that it is a part of", () =>
+    Effect.gen(function* () {
+      yield* insert(
+        "ticker_changes",
+        change("EVC", "EVD", "2022-05-05", { cik: "0000000200" }),
+        change("EVA", "EVB", "2019-05-05", { cik: "0000000100", company_name: "First Corp", source: "secret" }),
+        change("EVA", "EVC", "2021-05-05"),
+        change("EVD", "EVE", "2023-05-05", { status: "estimated" }),
+      )
+      const { event_count, events } = Object(yield* refusal("EVD"))
+      assert.strictEqual(event_count, 3)
+      assert.deepStrictEqual(events, [
+        {
+          ...event("EVA", "EVB", "2019-05-05"),
+          cik: "0000000100",
+          company_name: "First Corp",
+          reasons: ["multiple_cik_lineages", "competing_destinations"],
+        },
+        {
+          ...event("EVA", "EVC", "2021-05-05"),
+          cik: null,
+          company_name: null,
+          reasons: ["competing_destinations", "broken_chain"],
+        },
+        {
+          ...event("EVC", "EVD", "2022-05-05"),
+          cik: "0000000200",
+          company_name: null,
+          reasons: ["multiple_cik_lineages"],
+        },
+      ])
+    }))
+
+  it.effect("§4.1.3 D21 of a record without end its first hundred events are told, and how many there are", () =>
+    Effect.gen(function* () {
+      const days = Array.from(
+        { length: 130 },
+        (_, at) => new Date(Date.UTC(2001, 0, 1 + at)).toISOString().slice(0, 10),
+      )
+      yield* store(...days.map((day, at) => event(`EM${at}`, `EM${at + 1}`, day)))
+      const { event_count, events } = Object(yield* refusal("EM60"))
+      assert.strictEqual(event_count, 130)
+      assert.deepStrictEqual(
+        events,
+        days.slice(0, 100).map((day, at) => ({
+          ...event(`EM${at}`, `EM${at + 1}`, day),
+          cik: null,
+          company_name: null,
+          reasons: at < 12 ? [] : ["max_hops_exceeded"],
+        })),
+      )
     }))
 
   it.effect("§4.1.3 D21 same_date_events", () =>

@@ -14,13 +14,13 @@ const answer = (count: number, result: typeof TickerChangesAnswer.Encoded["resul
   return single(answered, 1)
 }
 
-const refusal = (query_ticker: string, { candidates, reasons, tickers }: Refusal) =>
+const refusal = (query_ticker: string, { candidates, event_count, events, reasons, tickers }: Refusal) =>
   new AmbiguousTickerLineage({
     error: {
       message: `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${
         reasons.join(", ")
       }.`,
-      details: { query_ticker, reason: reasons[0], reasons, tickers, candidates },
+      details: { query_ticker, reason: reasons[0], reasons, tickers, candidates, events, event_count },
     },
   })
 

@@ -28,15 +28,26 @@ export interface Candidate extends Chain {
   readonly company_name: string | null
 }
 
+/** An event of what is refused, with the reasons that it is a part of; none where others clash. */
+export interface Clashing extends Event {
+  readonly reasons: ReadonlyArray<LineageReason>
+}
+
 export interface Refusal {
   readonly reasons: Array.NonEmptyReadonlyArray<LineageReason>
   /** The symbols involved, sorted. */
   readonly tickers: ReadonlyArray<string>
   readonly candidates: ReadonlyArray<Candidate>
+  /** The first `mostShown` of them by date, and how many there are. */
+  readonly events: ReadonlyArray<Clashing>
+  readonly event_count: number
 }
 
 /** A chain of more links is taken for bad data (§8). */
 export const mostLinks = 12
+
+/** More events than a person looks at; what is beyond the twelfth link is refused for that, so some of these clash. */
+export const mostShown = 100
 
 type Events = ReadonlyArray<Event>
 
@@ -48,24 +59,46 @@ const byDate: Order.Order<Event> = Order.combineAll([
   Order.mapInput(Order.String, (event: Event) => event.cik ?? ""),
 ])
 
-const repeats = (values: ReadonlyArray<string>) => new Set(values).size < values.length
-
 /** A missing CIK is unknown, not different. */
 const ciks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
-/** The order in which they are tested (D21): the first that holds is the reason given. */
-const tests: ReadonlyArray<readonly [LineageReason, (ordered: Events) => boolean]> = [
-  ["multiple_cik_lineages", (ordered) => ciks(ordered).length > 1],
-  ["same_date_events", (ordered) => repeats(ordered.map((event) => event.effective_date))],
-  ["competing_destinations", (ordered) => repeats(ordered.map((event) => event.old_ticker))],
-  [
-    "broken_chain",
-    (ordered) => ordered.some((event, at) => at > 0 && ordered[at - 1]?.new_ticker !== event.old_ticker),
-  ],
-  ["max_hops_exceeded", (ordered) => ordered.length > mostLinks],
+const repeated = (values: ReadonlyArray<string>): ReadonlySet<string> => {
+  const seen = new Set<string>()
+  return new Set(values.filter((value) => seen.size === seen.add(value).size))
+}
+
+type IsPart = (event: Event, at: number) => boolean
+
+/** Which events are a part of a reason, in the order in which reasons are tested (D21): one holds where some are. */
+const clashes: ReadonlyArray<readonly [LineageReason, (ordered: Events) => IsPart]> = [
+  ["multiple_cik_lineages", (ordered) => {
+    const several = ciks(ordered).length > 1
+    return ({ cik }) => several && cik !== null
+  }],
+  ["same_date_events", (ordered) => {
+    const shared = repeated(ordered.map(({ effective_date }) => effective_date))
+    return ({ effective_date }) => shared.has(effective_date)
+  }],
+  ["competing_destinations", (ordered) => {
+    const vacated = repeated(ordered.map(({ old_ticker }) => old_ticker))
+    return ({ old_ticker }) => vacated.has(old_ticker)
+  }],
+  ["broken_chain", (ordered) => ({ old_ticker }, at) => at > 0 && ordered[at - 1]?.new_ticker !== old_ticker],
+  ["max_hops_exceeded", () => (_, at) => at >= mostLinks],
 ]
 
-const reasonsAgainst = (ordered: Events) => tests.flatMap(([reason, holds]) => holds(ordered) ? [reason] : [])
+const parts = (ordered: Events) => clashes.map(([reason, isPart]) => ({ reason, isPart: isPart(ordered) }))
+
+const reasonsAgainst = (ordered: Events) =>
+  parts(ordered).flatMap(({ isPart, reason }) => ordered.some(isPart) ? [reason] : [])
+
+const clashing = (ordered: Events): ReadonlyArray<Clashing> => {
+  const against = parts(ordered)
+  return ordered.slice(0, mostShown).map((event, at) => ({
+    ...event,
+    reasons: against.flatMap(({ isPart, reason }) => isPart(event, at) ? [reason] : []),
+  }))
+}
 
 const toLink = ({ effective_date, new_ticker, old_ticker }: Event): Link => ({ old_ticker, new_ticker, effective_date })
 
@@ -96,5 +129,11 @@ export const resolve = (events: Array.NonEmptyReadonlyArray<Event>): Result.Resu
   const reasons = reasonsAgainst(ordered)
   if (!Array.isReadonlyArrayNonEmpty(reasons)) return Result.succeed(toChain(ordered))
   const tickers = Array.dedupe(ordered.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])).toSorted()
-  return Result.fail({ reasons, tickers, candidates: candidates(ordered) })
+  return Result.fail({
+    reasons,
+    tickers,
+    candidates: candidates(ordered),
+    events: clashing(ordered),
+    event_count: ordered.length,
+  })
 }

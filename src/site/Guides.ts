@@ -1,0 +1,54 @@
+/** The guides: each file of `docs/`, read and rendered once, when the service starts. */
+import { Effect, FileSystem, Path } from "effect"
+import { BaseUrl } from "../Edge.ts"
+import { blocks } from "./Blocks.ts"
+import { render } from "./Markdown.ts"
+import { at, type Page } from "./Page.ts"
+
+const folder = new URL("../../docs/", import.meta.url)
+
+/** In the order of the navigation; what is not named here comes behind, by name. */
+const order = ["index", "lineage", "timestamps", "errors", "paging", "formats", "caching", "cost", "client", "python"]
+
+/** Those that are no guide to one subject. */
+const sectionOf: Readonly<Record<string, Page["section"]>> = {
+  index: "Start",
+  client: "Start",
+  python: "Start",
+  deprecations: "Reference",
+  glossary: "Reference",
+  operators: "Reference",
+}
+
+/** Scripts of single guides. */
+const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
+  timestamps: ["converter.js"],
+}
+
+/** Where examples ask; a reader is shown the address of the service that is read. */
+export const example = "http://127.0.0.1:8080"
+
+const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
+
+export const guides = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const place = yield* path.fromFileUrl(folder)
+  const made = yield* blocks
+  const base = yield* BaseUrl
+  const names = (yield* fs.readDirectory(place)).filter((file) => file.endsWith(".md"))
+    .map((file) => file.slice(0, -".md".length)).toSorted((left, right) =>
+      rank(left) - rank(right) || (left < right ? -1 : 1)
+    )
+  return yield* Effect.forEach(
+    names,
+    (name) =>
+      Effect.map(fs.readFileString(path.join(place, `${name}.md`)), (source): Page => ({
+        ...render(`${name}.md`, base === "" ? source : source.replaceAll(example, base), made),
+        path: at(name),
+        section: sectionOf[name] ?? "Guides",
+        scripts: scripts[name] ?? [],
+        ...(name === "index" ? { label: "First steps" } : {}),
+      })),
+  )
+}).pipe(Effect.orDie)

@@ -1,0 +1,64 @@
+/** An answer of `/v1/ticker-changes` drawn and told: a chain, or why it is refused. Pure. */
+import { explain, issuerOf, markOf, read, summary } from "./record.js"
+import { escape, widths } from "./svg.js"
+import { draw } from "./timeline.js"
+
+/** @typedef {import("./record.js").Answer} Answer */
+/** @typedef {import("./record.js").Change} Change */
+
+/** @param {Change} change */
+const item = (change) => {
+  const issuer = issuerOf(change)
+  const clash = change.reasons.length === 0
+    ? ""
+    : ` <strong class="clash">Clashes: ${escape(change.reasons.map(markOf).join("; "))}.</strong>`
+  const { date, from, to } = change
+  return `<li><time datetime="${escape(date)}">${escape(date)}</time>: <b>${escape(from)}</b> became <b>${
+    escape(to)
+  }</b>${issuer === undefined ? "" : `, ${escape(issuer)}`}.${clash}</li>`
+}
+
+/** @param {Answer} answer */
+const offered = ({ candidates }) =>
+  candidates.length === 0
+    ? ""
+    : `<p>What stands alone, each issuer by itself:</p><ul>${
+      candidates.map((one) =>
+        `<li>${escape(issuerOf(one) ?? "")}: ${
+          escape([
+            one.changes[0]?.from ?? "",
+            ...one.changes.map(({ date, to }) => `${to} (${date})`),
+          ].join(" → "))
+        }</li>`
+      ).join("")
+    }</ul>`
+
+/** @param {Answer} answer */
+const reasons = (answer) =>
+  answer.reasons.length === 0
+    ? ""
+    : `<ul class="reasons">${
+      answer.reasons.map((reason) => `<li><code>${escape(reason)}</code> ${escape(explain(answer, reason))}</li>`).join(
+        "",
+      )
+    }</ul>`
+
+/**
+ * The body of a 200 or 409 of `/v1/ticker-changes`, drawn and told, as HTML; undefined where it is none.
+ * @param {unknown} body
+ * @param {{ readonly id: string, readonly today: string }} where an id of its own on the page; the day, `YYYY-MM-DD`
+ */
+export const figure = (body, { id, today }) => {
+  const answer = read(body)
+  if (answer === undefined) return undefined
+  const pictures = answer.changes.length === 0
+    ? ""
+    : widths.map(([kind, width]) => draw(answer, { id, today, kind, width })).join("")
+  const left = answer.count - answer.changes.length
+  const list = answer.changes.length === 0
+    ? ""
+    : `<ol>${answer.changes.map(item).join("")}</ol>${left > 0 ? `<p>${left} more changes are on record.</p>` : ""}`
+  return `<figure class="lineage ${answer.kind}">${pictures}<figcaption><p class="summary">${
+    escape(summary(answer))
+  }</p>${reasons(answer)}${list}${offered(answer)}</figcaption></figure>`
+}

@@ -1,0 +1,52 @@
+/** Reading what came over the wire, which may be anything: what is not there, or of another kind, is nothing. Pure. */
+
+/**
+ * What stands at a place of a JSON value.
+ * @param {unknown} value
+ * @param {ReadonlyArray<string | number>} path
+ * @returns {unknown}
+ */
+export const at = (value, ...path) => {
+  /** @type {unknown} */
+  let found = value
+  for (const key of path) {
+    if (typeof found !== "object" || found === null) return undefined
+    found = Reflect.get(found, key)
+  }
+  return found
+}
+
+/**
+ * @param {unknown} value
+ * @param {ReadonlyArray<string | number>} path
+ */
+export const textAt = (value, ...path) => {
+  const found = at(value, ...path)
+  return typeof found === "string" ? found : undefined
+}
+
+/**
+ * @param {unknown} value
+ * @param {ReadonlyArray<string | number>} path
+ */
+export const numberAt = (value, ...path) => {
+  const found = at(value, ...path)
+  return typeof found === "number" && Number.isFinite(found) ? found : undefined
+}
+
+/**
+ * @param {unknown} value
+ * @param {ReadonlyArray<string | number>} path
+ * @returns {ReadonlyArray<unknown>}
+ */
+export const listAt = (value, ...path) => {
+  const found = at(value, ...path)
+  return Array.isArray(found) ? found : []
+}
+
+/**
+ * @param {unknown} value
+ * @param {ReadonlyArray<string | number>} path
+ */
+export const textsAt = (value, ...path) =>
+  listAt(value, ...path).flatMap((item) => typeof item === "string" ? [item] : [])

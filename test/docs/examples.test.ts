@@ -1,0 +1,181 @@
+/** Every block of code in the documents is run against the sample data, and what stands below it is what it prints. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Logger } from "effect"
+import { execFileSync } from "node:child_process"
+import { globSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { BaseUrl } from "../../src/Edge.ts"
+import * as FirstStart from "../../src/FirstStart.ts"
+import { LineageReason } from "../../src/policy/Errors.ts"
+import { folder, run, runFence, steady, typeErrors } from "../support/Examples.ts"
+import { compact, type Fence, fencesOf, pretty, rewrite, root } from "../support/Fences.ts"
+import * as Instances from "../support/Instances.ts"
+import { freePort } from "../support/Processes.ts"
+import { TestKeys } from "../support/Service.ts"
+
+const files = ["README.md", ...globSync("docs/*.md", { cwd: root }).toSorted()]
+
+/** `UPDATE_EXAMPLES=1 npm test -- docs/examples` writes down what the examples print now. */
+const update = process.env["UPDATE_EXAMPLES"] === "1"
+
+const hasRequests = () => {
+  try {
+    execFileSync("python3", ["-c", "import requests"], { stdio: "ignore" })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Without it these examples are skipped, and say so; where it is required they fail. */
+const skipped = !hasRequests() && (process.env["REQUIRE_PYTHON"] ?? "") === ""
+const named = (name: string) => `${name}${skipped ? " (no python3 with requests on this machine)" : ""}`
+
+const sampled = Layer.effectDiscard(Effect.scoped(Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  yield* FirstStart.loadSamples(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
+}))).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(Instances.database))
+
+const asks = ({ language, text }: Fence) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
+const isRun = (fence: Fence) => asks(fence) || fence.language === "ts" || fence.language === "python"
+const isOutput = ({ language }: Fence) => language === "json" || language === "text"
+
+/** Each block that is run, with the block of its output, where the document shows one. */
+const examplesOf = (file: string) =>
+  fencesOf(file).flatMap((fence, at, all) => {
+    const next = all[at + 1]
+    return isRun(fence) ? [{ fence, shown: next !== undefined && isOutput(next) ? next : undefined }] : []
+  })
+
+const same = (shown: Fence, printed: string) =>
+  shown.language === "text"
+    ? shown.text.trimEnd() === printed
+    : shown.text !== "" && steady(compact(shown.text), "none:") === compact(printed)
+
+layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The documents' examples", (it) => {
+  const started = Effect.gen(function* () {
+    const port = yield* freePort
+    const base = `http://127.0.0.1:${port}`
+    yield* Instances.instance({}, { port }).pipe(Effect.provideService(BaseUrl, base))
+    const { ultimate } = yield* TestKeys
+    const place = yield* folder
+    writeFileSync(join(place, ".tickerline", "demo-key"), `${ultimate}\n`)
+    return { base, key: ultimate, place }
+  })
+
+  const check = Effect.fnUntraced(function* (file: string, languages: ReadonlyArray<string>) {
+    const { base, key, place } = yield* started
+    const changes: Array<{ readonly fence: Fence; readonly text: string }> = []
+    for (const { fence, shown } of examplesOf(file).filter(({ fence }) => languages.includes(fence.language))) {
+      const where = `${file}:${fence.line}`
+      const { code, error, out } = yield* runFence(fence, place, base, key)
+      assert.strictEqual(code, 0, `${where} ends with ${code}: ${error}${out}`)
+      if (shown === undefined) continue
+      const printed = steady(out, base)
+      if (same(shown, printed)) continue
+      const text = shown.language === "json" ? pretty(printed) : printed
+      if (update) changes.push({ fence: shown, text })
+      else assert.fail(`${where} prints, and ${file}:${shown.line} does not show:\n${text}`)
+    }
+    if (changes.length > 0) rewrite(file, changes)
+  }, Effect.scoped)
+
+  it.effect.each(files)("%s, its examples run, and print what stands below them", (file) => check(file, ["sh", "ts"]))
+
+  for (const file of files.filter((file) => fencesOf(file).some(({ language }) => language === "python"))) {
+    it.effect.skipIf(skipped)(
+      named(`${file}, its Python runs, and prints what stands below it`),
+      () => check(file, ["python"]),
+    )
+  }
+
+  it.effect("docs/lineage.md, each picture shows what the service answers", () =>
+    Effect.gen(function* () {
+      const { base, key } = yield* started
+      const port = Number(new URL(base).port)
+      const changes: Array<{ readonly fence: Fence; readonly text: string }> = []
+      const drawn = files.flatMap(fencesOf).filter(({ language }) => language === "chain")
+      assert.isAbove(drawn.length, 6)
+      for (const fence of drawn) {
+        const answer = yield* Instances.wire(port, `/v1/ticker-changes?ticker=${fence.argument}`, key)
+        const printed = steady(answer.text, base)
+        if (fence.text !== "" && compact(fence.text) === compact(printed)) continue
+        const text = pretty(printed)
+        if (update) changes.push({ fence, text })
+        else assert.fail(`${fence.file}:${fence.line} draws something else than\n${text}`)
+      }
+      for (const file of new Set(changes.map(({ fence }) => fence.file))) {
+        rewrite(file, changes.filter(({ fence }) => fence.file === file))
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("docs, every reason to refuse a chain is drawn", () =>
+    Effect.sync(() => {
+      const shown = files.flatMap(fencesOf).filter(({ language }) => language === "chain").map(({ text }) => text)
+        .join()
+      for (const reason of LineageReason.literals) assert.include(shown, `"reason": "${reason}"`)
+    }))
+
+  it.effect("docs, TypeScript in the documents has no type error", () =>
+    Effect.gen(function* () {
+      const fences = files.flatMap(fencesOf).filter(({ language }) => language === "ts")
+      assert.isAbove(fences.length, 3)
+      assert.strictEqual(yield* typeErrors(yield* folder, fences), "")
+      const wrong = { file: "docs/wrong.md", line: 7, language: "ts", argument: "", text: "const text: string = 1" }
+      assert.include(yield* typeErrors(yield* folder, [wrong]), "docs/wrong.md:7(1,7): error TS2322")
+    }).pipe(Effect.scoped))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What is not run
+// ---------------------------------------------------------------------------------------------------------------------
+
+const known = new Set(["sh", "ts", "python", "json", "text", "chain", "table", "deprecations", "converter"])
+
+/** `npm run --silent tickerline -- keys create --account acme # why` */
+const commandsIn = ({ text }: Fence) =>
+  Array.from(
+    text.replaceAll("\\\n", "").matchAll(/npm run (?:--silent )?tickerline -- ([^\n#;&|>]+)/g),
+    ([, words = ""]) => words.trim().split(/\s+/),
+  )
+
+describe("The documents' blocks", () => {
+  it("docs, each is of a kind that is run, drawn, filled in or shown as output; and each output is somebody's", () => {
+    const wrong = files.flatMap((file) =>
+      fencesOf(file).filter((fence, at, all) => {
+        const before = all[at - 1]
+        return !known.has(fence.language) || (isOutput(fence) && (before === undefined || !isRun(before)))
+      })
+    )
+    assert.deepStrictEqual(wrong.map(({ file, language, line }) => `${file}:${line} ${language}`), [])
+  })
+
+  it("docs, a command of the documents exists, with the options that it is given", async () => {
+    const all = files.flatMap((file) =>
+      fencesOf(file).filter(({ language }) => language === "sh").flatMap((fence) =>
+        commandsIn(fence).map((words) => ({ where: `${file}:${fence.line}`, words }))
+      )
+    )
+    assert.isAbove(all.length, 10)
+    const helpOf = (command: string) =>
+      run(process.execPath, ["src/main.ts", ...command.split(" "), "--help"], root, {})
+    const commands = all.map(({ where, words }) => {
+      const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
+      return { where, words, command: words.slice(0, end < 0 ? 2 : Math.min(end, 2)).join(" ") }
+    })
+    const helps = new Map(
+      await Effect.runPromise(Effect.forEach(
+        new Set(commands.map(({ command }) => command)),
+        (command) => Effect.map(helpOf(command), ({ out }) => [command, out] as const),
+        { concurrency: 3 },
+      )),
+    )
+    for (const { command, where, words } of commands) {
+      const help = helps.get(command) ?? ""
+      for (const option of words.filter((word) => word.startsWith("--"))) {
+        assert.include(help, option, `${where}: tickerline ${command} takes no ${option}`)
+      }
+      assert.match(help, /USAGE/i, `${where}: there is no command ${command}`)
+    }
+  })
+})

@@ -1,0 +1,100 @@
+/** Links lead somewhere: in the documents of the repository, and on the pages that are served. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { existsSync, globSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path/posix"
+import { endpoints } from "../../src/catalogue/Endpoints.ts"
+import { slugOf } from "../../src/site/Markdown.ts"
+import { root } from "../support/Fences.ts"
+import * as Service from "../support/Service.ts"
+
+const documents = globSync("**/*.md", {
+  cwd: root,
+  exclude: (name) => ["node_modules", ".tickerline", "results"].includes(name) || name.startsWith("."),
+}).toSorted()
+
+const prose = (file: string) => readFileSync(root + file, "utf8").replace(/^```[\s\S]*?^```$/gm, "")
+
+const anchorsOf = (file: string) =>
+  new Set(
+    Array.from(prose(file).matchAll(/^#+ (.+)$/gm), ([, heading = ""]) =>
+      slugOf(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1"))),
+  )
+
+const linksOf = (file: string) =>
+  Array.from(prose(file).replace(/`[^`\n]*`/g, "").matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link)
+
+const isServed = (path: string) => path.startsWith("/v1/docs") || endpoints.some(({ row }) => row.path === path)
+
+/** Pages of the service that no file stands for. */
+const served = documents.flatMap((file) => linksOf(file).filter((link) => link.startsWith("/")))
+
+describe("The documents' links", () => {
+  it.each(documents)("%s, each of its links leads to a file, a heading or a page", (file) => {
+    const dead = linksOf(file).filter((link) => {
+      if (/^https?:/.test(link)) return false
+      if (link.startsWith("/")) return !isServed(link.split("#")[0] ?? link)
+      const [path = "", anchor] = link.split("#")
+      const target = path === "" ? file : join(dirname(file), path)
+      if (!existsSync(root + target)) return true
+      return anchor !== undefined && target.endsWith(".md") && !anchorsOf(target).has(anchor)
+    })
+    assert.deepStrictEqual(dead, [])
+  })
+})
+
+interface Page {
+  readonly path: string
+  readonly text: string
+}
+
+const attributes = (text: string, name: string) =>
+  Array.from(
+    text.matchAll(new RegExp(`<[a-z][^>]*\\s${name}="([^"]*)"`, "g")),
+    ([, value = ""]) => value.replaceAll("&amp;", "&"),
+  )
+
+/** A page that works without the internet loads nothing from elsewhere; a reader may go there, unknown. */
+const foreign = ({ text }: Page) => {
+  const own = text.replaceAll(/<a href="https:[^"]*" rel="noreferrer">/g, "<a>")
+  return [...attributes(own, "href"), ...attributes(own, "src")].filter((link) =>
+    !/^(\/(?!\/)|#|data:image\/svg)/.test(link)
+  )
+}
+
+layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => {
+  const open = (path: string) => Service.ask(path, { key: null })
+
+  it.effect("§9.4 docs, from the first page every page is reached, and no link is dead", () =>
+    Effect.gen(function* () {
+      const pages = new Map<string, Page>()
+      const wanted = new Map<string, string>([
+        ["/v1/docs", "the Link header"],
+        ...served.map((link) => [link, "a guide"] as const),
+      ])
+      for (const [link, from] of wanted) {
+        const path = link.split("#")[0] ?? link
+        if (pages.has(path)) continue
+        const { headers, status, text } = yield* open(path)
+        // What needs a key is there all the same.
+        assert.include([200, 401, 422], status, `${link}, to which ${from} leads`)
+        const isPage = path.startsWith("/v1/docs") && headers["content-type"]?.startsWith("text/html") === true
+        pages.set(path, { path, text: isPage && path !== "/v1/docs/reference" ? text : "" })
+        if (!isPage || path === "/v1/docs/reference") continue
+        assert.deepStrictEqual(foreign({ path, text }), [], path)
+        for (const next of [...attributes(text, "href"), ...attributes(text, "src")]) {
+          if (next.startsWith("/")) wanted.set(next, path)
+          if (next.startsWith("#")) wanted.set(`${path}${next}`, path)
+        }
+      }
+      assert.isAbove(pages.size, 12)
+      const lost = Array.from(wanted.keys()).filter((link) => {
+        const [path = "", anchor] = link.split("#")
+        // There it is a symbol to look up.
+        if (path === "/v1/docs/explorer" && /^[A-Z0-9]+$/.test(anchor ?? "")) return false
+        const page = pages.get(path)
+        return anchor !== undefined && page?.text !== "" && !page?.text.includes(`id="${anchor}"`)
+      })
+      assert.deepStrictEqual(lost, [])
+    }))
+})

@@ -1,0 +1,216 @@
+/** The documentation as it is served: §4.5, §9.4 and SECURITY.md. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { document } from "../../src/catalogue/OpenApi.ts"
+import { tiers } from "../../src/policy/Access.ts"
+import { errors } from "../../src/site/blocks/Tables.ts"
+import { render } from "../../src/site/Markdown.ts"
+import * as Instances from "../support/Instances.ts"
+import * as Service from "../support/Service.ts"
+
+const { at } = Service
+
+const open = (path: string, more: Service.Asked = {}) => Service.ask(path, { key: null, ...more })
+
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const guides = ["", "/lineage", "/timestamps", "/errors", "/paging", "/caching", "/cost", "/deprecations", "/changelog"]
+
+layer(Service.layer, { excludeTestServices: true })("The documentation", (it) => {
+  it.effect.each(guides)(
+    "SECURITY.md, the pages: %s runs scripts of this origin alone, and nobody frames it",
+    (page) =>
+      Effect.gen(function* () {
+        for (const method of ["GET", "HEAD"] as const) {
+          const { headers, status, text } = yield* open(`/v1/docs${page}`, { method })
+          assert.strictEqual(status, 200)
+          assert.strictEqual(headers["content-type"], "text/html; charset=utf-8")
+          assert.strictEqual(headers["content-security-policy"], policy)
+          assert.strictEqual(headers["x-frame-options"], "DENY")
+          assert.strictEqual(headers["referrer-policy"], "no-referrer")
+          assert.strictEqual(headers["cross-origin-opener-policy"], "same-origin")
+          if (method === "HEAD") continue
+          // The policy would stop it: what stands in the page itself would not run.
+          assert.notMatch(text, /<script(?![^>]*\ssrc=)/)
+          assert.notMatch(text, /<style|\sstyle="|\son[a-z]+="|javascript:/i)
+        }
+      }),
+  )
+
+  it.effect.each(guides)(
+    "§4.5 the page %s has a title, a language, one heading above all, and a way past the navigation",
+    (page) =>
+      Effect.gen(function* () {
+        const { text } = yield* open(`/v1/docs${page}`)
+        assert.match(text, /^<!doctype html>\n<html lang="en">/)
+        assert.lengthOf(text.match(/<h1[ >]/g) ?? [], 1)
+        assert.match(text, /<title>[^<]*Tickerline<\/title>/)
+        assert.match(text, /<meta name="description" content="[^"]{20,}">/)
+        assert.include(text, `<a class="skip" href="#main">`)
+        assert.include(text, `aria-current="page"`)
+        const ids = Array.from(text.matchAll(/\sid="([^"]+)"/g), ([, id]) => id)
+        assert.deepStrictEqual(ids.filter((id, index) => ids.indexOf(id) !== index), [], "ids that occur twice")
+      }),
+  )
+
+  it.effect("§9.4 D24 the first page shows what is deprecated, with its successor and the page that says how to migrate", () =>
+    Effect.gen(function* () {
+      const { body } = yield* open("/endpoints")
+      const rows = Array.from({ length: Number(at(body, "count")) }, (_, index) => at(body, "results", index))
+      const deprecated = rows.filter((row) => at(row, "deprecated") === true)
+      assert.isAbove(deprecated.length, 0)
+      for (const path of ["/v1/docs", "/v1/docs/deprecations"]) {
+        const { text } = yield* open(path)
+        for (const row of deprecated) {
+          assert.include(text, String(at(row, "path")))
+          assert.include(text, String(at(row, "successor")))
+        }
+      }
+      assert.include((yield* open("/v1/docs")).text, `href="/v1/docs/deprecations"`)
+    }))
+
+  it.effect("D17 a page and what it loads is sent once: its tag is strong, and 304 has no body", () =>
+    Effect.gen(function* () {
+      for (const path of ["/v1/docs", "/v1/docs/reference", "/v1/docs/assets/style.css", "/v1/docs/assets/copy.js"]) {
+        const first = yield* open(path)
+        const { etag = "" } = first.headers
+        assert.match(etag, /^"[^"]+"$/, path)
+        assert.strictEqual(first.headers["cache-control"], "no-cache")
+        const again = yield* open(path, { headers: { "If-None-Match": `"other", W/${etag}` } })
+        assert.strictEqual(again.status, 304, path)
+        assert.strictEqual(again.text, "")
+        assert.strictEqual(again.headers["etag"], etag)
+        assert.strictEqual((yield* open(path, { headers: { "If-None-Match": `"other"` } })).status, 200)
+      }
+    }))
+
+  it.effect("D4 a page takes any query parameter and ignores it", () =>
+    Effect.gen(function* () {
+      const [plain, more] = [
+        yield* open("/v1/docs/errors"),
+        yield* open("/v1/docs/errors?utm_source=mail&utm_source=x"),
+      ]
+      assert.strictEqual(more.status, 200)
+      assert.strictEqual(more.text, plain.text)
+    }))
+
+  it.effect("D10 another method is 405 where a page or an asset is, and 404 where none is, in the service's own words", () =>
+    Effect.gen(function* () {
+      for (const path of ["/v1/docs", "/v1/docs/lineage", "/v1/docs/reference", "/v1/docs/assets/style.css"]) {
+        const { body, headers, status } = yield* open(path, { method: "POST" })
+        assert.strictEqual(status, 405, path)
+        assert.strictEqual(headers["allow"], "GET, HEAD")
+        assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
+        assert.include(String(at(body, "error", "message")), path)
+      }
+      const hidden = [
+        "nowhere",
+        "assets",
+        "assets/",
+        "assets/tsconfig.json",
+        "assets/../index.md",
+        "index.md",
+        "lineage.md",
+      ]
+      for (const path of hidden.map((name) => `/v1/docs/${name}`)) {
+        for (const method of ["GET", "POST"] as const) {
+          const { body, headers, status } = yield* open(path, { method })
+          assert.strictEqual(status, 404, `${method} ${path}`)
+          assert.strictEqual(at(body, "error", "code"), "not_found")
+          assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+        }
+      }
+    }))
+
+  it.effect("§7.2 D13 the page of errors lists every code that an endpoint can answer, by its status", () =>
+    Effect.gen(function* () {
+      const { text } = yield* open("/v1/docs/errors")
+      const listed = errors.map(({ code, status }) => `${status} ${code}`)
+      const declared = new Set<string>()
+      for (const path of Object.keys(document.paths)) {
+        const responses = at(document, "paths", path, "get", "responses")
+        for (const [status, response] of Object.entries(Object(responses))) {
+          if (Number(status) < 400) continue
+          const schema = at(response, "content", "application/json", "schema")
+          const refs = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
+          for (const [, name = ""] of refs) {
+            const code = at(
+              document,
+              "components",
+              "schemas",
+              name,
+              "properties",
+              "error",
+              "properties",
+              "code",
+              "enum",
+              0,
+            )
+            if (code !== undefined) declared.add(`${status} ${String(code)}`)
+          }
+        }
+      }
+      assert.isAbove(declared.size, 10)
+      assert.includeMembers(listed, Array.from(declared))
+      for (const { code } of errors) assert.include(text, `<code>${code}</code>`)
+    }))
+})
+
+layer(Instances.database, { excludeTestServices: true })("The documentation of one service", (it) => {
+  it.effect("D18 D27 tells this service's own limits and prices", () =>
+    Effect.gen(function* () {
+      const settings = { RATE_LIMIT_BASIC: "77", RATE_LIMIT_PRO: "1234", ENDPOINT_PRICES: "/v1/news=20000000" }
+      const port = yield* Instances.instance(settings)
+      const { text } = yield* Instances.wire(port, "/v1/docs/cost", "")
+      assert.match(text, /<code>basic<\/code><\/td><td>77<\/td>/)
+      assert.match(text, /<code>pro<\/code><\/td><td>1,234<\/td>/)
+      assert.match(text, /<code>\/v1\/news<\/code><\/td><td>\$20.00<\/td>/)
+      for (const tier of tiers) assert.include(text, `<code>${tier}</code>`)
+    }).pipe(Effect.scoped))
+
+  it.effect("README, caching: a page is compressed for those who ask, in every form, and keeps one strong tag a form", () =>
+    Effect.gen(function* () {
+      const port = yield* Instances.instance()
+      const plain = yield* Instances.wire(port, "/v1/docs/reference", "")
+      for (const encoding of ["zstd", "br", "gzip"]) {
+        const headers = { "Accept-Encoding": encoding }
+        const [first, again] = [
+          yield* Instances.wire(port, "/v1/docs/reference", "", { headers }),
+          yield* Instances.wire(port, "/v1/docs/reference", "", { headers }),
+        ]
+        assert.strictEqual(first.headers["content-encoding"], encoding)
+        assert.strictEqual(first.headers["vary"], "Accept-Encoding")
+        assert.strictEqual(first.text, plain.text)
+        assert.isBelow(first.bytes.length, plain.bytes.length / 3)
+        assert.deepStrictEqual(again.bytes, first.bytes)
+        assert.strictEqual(first.headers["etag"], `${plain.headers["etag"]?.slice(0, -1)}-${encoding}"`)
+        const known = { ...headers, "If-None-Match": first.headers["etag"] ?? "" }
+        assert.strictEqual((yield* Instances.wire(port, "/v1/docs/reference", "", { headers: known })).status, 304)
+      }
+    }).pipe(Effect.scoped))
+})
+
+describe("A guide", () => {
+  it("docs, HTML of its own is refused, and what is code stays text", () => {
+    assert.throws(() => render("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: HTML is not for guides: <b>")
+    assert.throws(() => render("x.md", "# X\n\n<!-- no -->\n", {}), "docs/x.md")
+    const { body } = render("x.md", '# X\n\n```ts\nconst a = "</code><script>"\n```\n\n`<i>` \\<i>\n', {})
+    assert.notMatch(body, /<script|<i>/)
+    assert.include(body, "&lt;/code&gt;&lt;script&gt;")
+  })
+
+  it("docs, a guide without a title, or with two headings of one address, stops the start", () => {
+    assert.throws(() => render("x.md", "text\n", {}), "its first line must be its title")
+    assert.throws(() => render("x.md", "# X\n\n## A\n\n## A\n", {}), "two headings have the address #a")
+  })
+
+  it("docs, links between guides lead to their pages, with the heading; others stay", () => {
+    const { body } = render("x.md", "# X\n\n[a](lineage.md#a-chain) [b](index.md) [c](/v1/openapi.json)\n", {})
+    assert.include(body, `href="/v1/docs/lineage#a-chain"`)
+    assert.include(body, `href="/v1/docs"`)
+    assert.include(body, `href="/v1/openapi.json"`)
+    const { body: outside } = render("x.md", "# X\n\n[d](https://example.com/)\n", {})
+    assert.include(outside, `<a href="https://example.com/" rel="noreferrer">`)
+  })
+})

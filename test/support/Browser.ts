@@ -1,0 +1,183 @@
+/** A real browser, for the pages of the documentation: Chromium, as Debian and others ship it. */
+import { assert } from "@effect/vitest"
+import { Context, Data, Effect, FileSystem, Layer } from "effect"
+import { HttpServer } from "effect/http"
+import { accessSync, constants, readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { type Browser as Chromium, type BrowserContextOptions, chromium, type Page } from "playwright-core"
+import * as FirstStart from "../../src/FirstStart.ts"
+import * as Service from "./Service.ts"
+
+const isProgram = (path: string) => {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const usual = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+const folders = (process.env["PATH"] ?? "").split(":").concat("/usr/bin", "/usr/local/bin", "/snap/bin")
+
+const program = [
+  process.env["CHROMIUM_PATH"] ?? "",
+  ...usual.flatMap((name) => folders.map((folder) => `${folder}/${name}`)),
+].find((path) => path !== "" && isProgram(path))
+
+/** Without a browser its tests are skipped, and say so; where one is required they fail. */
+export const skipped = program === undefined && (process.env["REQUIRE_BROWSER"] ?? "") === ""
+export const named = (name: string) =>
+  `${name}${skipped ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
+
+class NoBrowser extends Data.TaggedError("NoBrowser")<{ readonly message: string }> {}
+
+/** What the browser does, or why it could not. */
+export const act = <A>(doing: () => Promise<A>) =>
+  Effect.tryPromise({
+    try: doing,
+    catch: (cause) => new NoBrowser({ message: cause instanceof Error ? cause.message : String(cause) }),
+  })
+
+export class Browser extends Context.Service<Browser, {
+  readonly chromium: Chromium
+  readonly origin: string
+  /** The key of a first start. */
+  readonly demoKey: string
+}>()("test/Browser") {
+  /** One browser, and one service with the sample data, for all tests. */
+  static readonly layer = Layer.effect(
+    Browser,
+    Effect.gen(function* () {
+      if (program === undefined) {
+        return yield* new NoBrowser({ message: "REQUIRE_BROWSER: no Chromium on the PATH; CHROMIUM_PATH names one" })
+      }
+      const { address } = yield* HttpServer.HttpServer
+      const home = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-home-" })
+      const demoKey = yield* FirstStart.prepare(home)
+      const running = yield* Effect.acquireRelease(
+        act(() =>
+          chromium.launch({
+            executablePath: program,
+            // As root, and where there is little shared memory, as in containers.
+            args: ["--no-sandbox", "--disable-dev-shm-usage"],
+          })
+        ),
+        (browser) => Effect.promise(() => browser.close()),
+      )
+      return { chromium: running, demoKey, origin: `http://127.0.0.1:${"port" in address ? address.port : 0}` }
+    }),
+  ).pipe(Layer.provideMerge(Service.sampled))
+}
+
+/** A page, and what went wrong on it. */
+export interface Watched {
+  readonly page: Page
+  /** Errors of the console and of scripts, requests that failed or went elsewhere, and what the policy forbade. */
+  readonly wrong: Array<string>
+}
+
+/** A page of a visitor of its own; it is gone with the scope. */
+export const visit = Effect.fnUntraced(function* (options: BrowserContextOptions = {}) {
+  const { chromium, origin } = yield* Browser
+  const context = yield* Effect.acquireRelease(
+    act(() => chromium.newContext({ baseURL: origin, ...options })),
+    (context) => Effect.promise(() => context.close()),
+  )
+  const page = yield* act(() => context.newPage())
+  page.setDefaultTimeout(20_000)
+  const wrong: Array<string> = []
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") wrong.push(`console: ${message.text()}`)
+  })
+  page.on("pageerror", (error) => wrong.push(`script: ${error.message}`))
+  page.on("request", (request) => {
+    const url = request.url()
+    if (!url.startsWith(origin) && !url.startsWith("data:") && !url.startsWith("blob:")) wrong.push(`elsewhere: ${url}`)
+  })
+  page.on("requestfailed", (request) => {
+    const why = request.failure()?.errorText ?? ""
+    // A page that is left takes its requests with it.
+    if (why !== "net::ERR_ABORTED") wrong.push(`failed: ${request.url()} ${why}`)
+  })
+  page.on("response", (response) => {
+    if (response.status() >= 400) wrong.push(`${response.status()}: ${response.url()}`)
+  })
+  yield* act(() =>
+    page.addInitScript(
+      `addEventListener("securitypolicyviolation", (event) =>
+        console.error("policy: " + event.effectiveDirective + " " + event.blockedURI + " " + event.sourceFile))`,
+    )
+  )
+  const watched: Watched = { page, wrong }
+  return watched
+})
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+/** What WCAG 2.2 (A and AA) has against the page as it is rendered now; a line for each element. */
+export const objections = Effect.fnUntraced(function* (page: Page) {
+  yield* act(() => page.evaluate(`globalThis.axe ?? (() => { ${axe} })()`))
+  const found = yield* act(() =>
+    page.evaluate<ReadonlyArray<string>>(`
+      axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+        violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) =>
+          id + ": " + html.slice(0, 160) + " " + any.map(({ message }) => message).join("; ").slice(0, 200))))
+    `)
+  )
+  return found
+})
+
+/** How far the page is wider than the window, and what makes it so. */
+export const overflow = (page: Page) =>
+  act(() =>
+    page.evaluate<string>(`(() => {
+      const { clientWidth, scrollWidth } = document.documentElement
+      if (scrollWidth <= clientWidth) return ""
+      const wide = [...document.querySelectorAll("body *")].filter((element) =>
+        element.getBoundingClientRect().right > clientWidth + 1)
+      return scrollWidth + " > " + clientWidth + ": " + wide.slice(0, 3).map(({ outerHTML }) => outerHTML.slice(0, 120)).join(" | ")
+    })()`)
+  )
+
+/** Goes through the page with the Tab key; what cannot be reached so, or does not show that it has the focus. */
+export const unreachable = Effect.fnUntraced(function* (page: Page) {
+  const count = yield* act(() =>
+    page.evaluate<number>(`(() => {
+      document.activeElement?.blur?.()
+      globalThis.reached = new Set()
+      globalThis.dim = []
+      globalThis.focusable = [...document.querySelectorAll(
+        'a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((element) =>
+        element.checkVisibility({ visibilityProperty: true }) && !element.disabled)
+      return focusable.length
+    })()`)
+  )
+  yield* act(() => page.evaluate(`scrollTo(0, 0)`))
+  for (let at = 0; at < 2 * count + 20; at++) {
+    yield* act(() => page.keyboard.press("Tab"))
+    const isOver = yield* act(() =>
+      page.evaluate<boolean>(`(() => {
+        const element = document.activeElement
+        if (element === null || element === document.body) return reached.size > 0
+        // A field of several parts, such as a date's, keeps the focus for each of them.
+        if (reached.has(element)) return element !== globalThis.latest
+        globalThis.latest = element
+        reached.add(element)
+        const { outlineStyle, outlineWidth } = getComputedStyle(element)
+        const { height, width } = element.getBoundingClientRect()
+        if (outlineStyle === "none" || parseFloat(outlineWidth) < 2 || height === 0 || width === 0) {
+          dim.push("not shown: " + element.outerHTML.slice(0, 120))
+        }
+        return false
+      })()`)
+    )
+    if (isOver) break
+  }
+  const missed = yield* act(() =>
+    page.evaluate<ReadonlyArray<string>>(`[...dim, ...focusable.filter((element) => !reached.has(element))
+      .map(({ outerHTML }) => "not reached: " + outerHTML.slice(0, 120))]`)
+  )
+  assert.isAbove(count, 3)
+  return missed
+})

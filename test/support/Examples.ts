@@ -1,0 +1,73 @@
+/** Programs as they stand in documents, run as a reader runs them. */
+import { execFile } from "node:child_process"
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { type Fence, root } from "./Fences.ts"
+
+/** Where examples ask. */
+export const example = "http://127.0.0.1:8080"
+
+export interface Ran {
+  readonly code: number
+  readonly out: string
+  readonly error: string
+}
+
+export const run = (program: string, args: ReadonlyArray<string>, cwd: string, env: Readonly<Record<string, string>>) =>
+  Effect.callback<Ran>((resume) => {
+    const options = { cwd, env: { ...process.env, ...env }, timeout: 60_000, maxBuffer: 16 * 1024 * 1024 }
+    const child = execFile(program, args, options, (failure, out, error) => {
+      const code = failure === null ? 0 : typeof failure.code === "number" ? failure.code : 1
+      resume(Effect.succeed({ code, out, error }))
+    })
+    return Effect.sync(() => child.kill())
+  })
+
+/** A folder in which packages are found as in a reader's own project, and this one under its name. */
+export const folder = Effect.acquireRelease(
+  Effect.sync(() => {
+    const place = mkdtempSync(join(tmpdir(), "tickerline-examples-"))
+    mkdirSync(join(place, "node_modules"))
+    for (const name of readdirSync(join(root, "node_modules"))) {
+      if (!name.startsWith(".")) symlinkSync(join(root, "node_modules", name), join(place, "node_modules", name))
+    }
+    symlinkSync(root, join(place, "node_modules", "tickerline"))
+    writeFileSync(join(place, "package.json"), `{ "type": "module" }\n`)
+    mkdirSync(join(place, ".tickerline"))
+    return place
+  }),
+  (place) => Effect.sync(() => rmSync(place, { recursive: true })),
+)
+
+const nameOf = ({ file, line }: Fence) => `${file.replaceAll(/\W/g, "-")}-${line}`
+
+/** Type errors of the TypeScript blocks, under the strict rules of this project; each names file and line. */
+export const typeErrors = Effect.fnUntraced(function* (place: string, fences: ReadonlyArray<Fence>) {
+  const config = { extends: join(root, "tsconfig.json"), include: ["*.ts"], exclude: [] }
+  writeFileSync(join(place, "tsconfig.json"), JSON.stringify(config))
+  for (const fence of fences) writeFileSync(join(place, `${nameOf(fence)}.ts`), `${fence.text}\n`)
+  const { code, out } = yield* run(join(root, "node_modules/.bin/tsc"), ["--noEmit", "--pretty", "false"], place, {})
+  if (code === 0) return ""
+  return fences.reduce(
+    (text, fence) => text.replaceAll(`${nameOf(fence)}.ts`, `${fence.file}:${fence.line}`),
+    `tsc ends with ${code}: ${out}`,
+  )
+})
+
+/** Runs what stands in a block, against the service at `base`. */
+export const runFence = (fence: Fence, place: string, base: string, key: string) => {
+  const text = fence.text.replaceAll(example, base)
+  const env = { TICKERLINE_KEY: key, TICKERLINE_URL: base }
+  if (fence.language === "sh") return run("bash", ["-euo", "pipefail", "-c", text], place, env)
+  const file = join(place, `run-${nameOf(fence)}.${fence.language === "ts" ? "ts" : "py"}`)
+  writeFileSync(file, `${text}\n`)
+  return run(fence.language === "ts" ? process.execPath : "python3", [file], place, env)
+}
+
+/** Ids are others each time, and lines of headers end in what nobody sees. */
+export const steady = (text: string, base: string) =>
+  text.replaceAll(base, example)
+    .replaceAll(/("request_id":\s*")[^"]*"/g, `$101a1f000-0000-7000-8000-000000000000"`)
+    .split("\n").map((line) => line.trimEnd()).join("\n").trimEnd()

@@ -1,0 +1,86 @@
+/** Freshness of the data, through the wire; D30 for what the datasets are. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { globSync, readFileSync } from "node:fs"
+import * as Endpoints from "../../src/catalogue/Endpoints.ts"
+import * as Load from "../../src/load/Datasets.ts"
+import { datasets } from "../../src/v1/datasets/Api.ts"
+import { root } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at, insert } = Service
+
+/** All of them, by name. */
+const listed = Effect.gen(function* () {
+  const { body, status, text } = yield* ask("/v1/datasets?limit=100")
+  assert.strictEqual(status, 200, text)
+  const results = at(body, "results")
+  return new Map<unknown, unknown>(Array.isArray(results) ? results.map((row) => [at(row, "dataset"), row]) : [])
+})
+
+const changed = (dataset: string) => Effect.map(listed, (rows) => at(rows.get(dataset), "changed_at"))
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => {
+  it.effect("D30 lists what can be loaded, by name, each with the endpoints that read it, and no endpoint is left out", () =>
+    Effect.gen(function* () {
+      const rows = Array.from((yield* listed).values())
+      assert.deepStrictEqual(rows.map((row) => at(row, "dataset")), Load.datasets.map(({ table }) => table).toSorted())
+      const named = new Set(rows.flatMap((row) => at(row, "endpoints")))
+      assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.priced.toSorted())
+    }))
+
+  it("D17 D30 the datasets told of an endpoint are those that its answers depend on", () => {
+    const files = globSync("src/v1/*/Http.ts", { cwd: root })
+    const readers = files.flatMap((file) => {
+      const found = Array.from(readFileSync(`${root}/${file}`, "utf8").matchAll(/\bfrom\(\s*\[([^\]]*)\]/g))
+      const tables = found.flatMap(([, tables = ""]) => Array.from(tables.matchAll(/"(\w+)"/g), ([, table]) => table))
+      return tables.length === 0 ? [] : [{ path: `/v1/${file.split("/")[2]}`, tables }]
+    })
+    assert.isAbove(readers.length, 15)
+    for (const { path, tables } of readers) {
+      const told = datasets.filter(({ endpoints }) => endpoints.includes(path)).map(({ dataset }) => dataset)
+      assert.sameMembers(told, [...new Set(tables)], path)
+    }
+  })
+
+  it.effect("§2.1 changed_at is null before the first change, and then the time of the last, with -05:00", () =>
+    Effect.gen(function* () {
+      assert.isNull(yield* changed("ticker_changes"))
+      const event = { old_ticker: "FRA", new_ticker: "FRB", effective_date: "2020-01-01", status: "confirmed" }
+      const sql = yield* SqlClient.SqlClient
+      // PostgreSQL's clock, not that of the test.
+      const now = Effect.map(
+        sql<{ readonly ms: number }>`select extract(epoch from clock_timestamp())::float8 * 1000 as ms`,
+        ([row]) => row?.ms ?? 0,
+      )
+      const began = yield* now
+      yield* insert("ticker_changes", event)
+      const first = String(yield* changed("ticker_changes"))
+      assert.match(first, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?-05:00$/)
+      assert.isAtLeast(Date.parse(first), Math.floor(began))
+      const between = yield* now
+      yield* sql`update ticker_changes set status = 'blocked'`
+      const second = String(yield* changed("ticker_changes"))
+      assert.isAtLeast(Date.parse(second), Math.floor(between))
+      assert.isAtMost(Date.parse(second), yield* now)
+      assert.isNull(yield* changed("news"))
+    }))
+
+  it.effect("§2.1 of several notes the latest counts, printed to the letter", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into dataset_versions (dataset, changes, changed_at)
+        values ('screener', 2, '2026-07-01T13:30:00Z'), ('screener', 1, '2026-07-01T13:30:00.250Z'),
+          ('screener', 7, '2026-06-30T13:30:00Z'), ('no_dataset', 1, '2026-07-03T13:30:00Z')
+      `
+      const { text } = yield* ask(
+        `/v1/datasets?limit=1&page=${datasets.findIndex((one) => one.dataset === "screener") + 1}`,
+      )
+      assert.include(
+        text,
+        `[{"dataset":"screener","endpoints":["/v1/screener"],"changed_at":"2026-07-01T08:30:00.250-05:00"}]`,
+      )
+    }))
+})
