@@ -126,6 +126,17 @@ describe("A lineage, drawn", () => {
     assert.include(text, "META → METV (2022-01-31)")
   })
 
+  it("D21 a chain that returns to its first symbol says so", () => {
+    const history = [
+      { old_ticker: "BMR1", new_ticker: "BMR2", effective_date: "2019-05-06" },
+      { old_ticker: "BMR2", new_ticker: "BMR1", effective_date: "2022-08-15" },
+    ]
+    const html = drawn({ results: [{ query_ticker: "BMR2", current_ticker: "BMR1", history }] })
+    assert.include(textOf(html), "BMR1 is BMR1 again, after 2 changes.")
+    // Two lines, and three bars.
+    assert.lengthOf(html.match(/class="bar/g) ?? [], 6)
+  })
+
   it("§4.1.1 a symbol without changes has words, and no picture", () => {
     const html = drawn(exampleOf("AAPL"))
     assert.notInclude(html, "<svg")
