@@ -77,15 +77,10 @@ const nothingAt = (path: string) =>
   )
 
 const wrongMethod = (method: string, path: string, pages: ReadonlySet<string>): Answer => {
-  const found = pages.has(path) ? Option.some(path) : Option.map(Endpoints.at(path), ({ row }) => row.path)
-  return Option.match(found, {
-    onNone: () => nothingAt(path),
-    onSome: (known) =>
-      methodNotAllowed(
-        new MethodNotAllowed({ error: { message: `${known} answers ${allowed}, not ${method}.` } }),
-        405,
-      ),
-  })
+  const known = pages.has(path) ? path : Option.getOrUndefined(Endpoints.at(path))?.row.path
+  if (known === undefined) return nothingAt(path)
+  const message = `${known} answers ${allowed}, not ${method}.`
+  return methodNotAllowed(new MethodNotAllowed({ error: { message } }), 405)
 }
 
 const preflight = HttpServerResponse.empty({ status: 204, headers: { Allow: allowed } })
@@ -97,11 +92,7 @@ const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   headers["host"] === undefined && Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.1"
 
 /** The answer to a request that must not reach an endpoint. */
-const early = (
-  request: HttpServerRequest.HttpServerRequest,
-  path: string,
-  pages: ReadonlySet<string>,
-): Option.Option<Answer> => {
+const early = (request: HttpServerRequest.HttpServerRequest, path: string, pages: ReadonlySet<string>) => {
   const { method, url } = request
   if (lacksHost(request)) return unreadable("The request names no Host.")
   // The router would look past the scheme for a path.

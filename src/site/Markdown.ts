@@ -70,7 +70,8 @@ export const render = (file: string, source: string, blocks: Blocks): Guide => {
         return `<p>${inner}</p>\n`
       },
       link({ href, tokens }: Tokens.Link) {
-        return `<a href="${escape(addressOf(href))}">${this.parser.parseInline(tokens)}</a>`
+        const elsewhere = /^https?:/.test(href) ? ` rel="noreferrer"` : ""
+        return `<a href="${escape(addressOf(href))}"${elsewhere}>${this.parser.parseInline(tokens)}</a>`
       },
       code({ lang = "", text }: Tokens.Code) {
         const [kind = "", ...rest] = lang.split(" ")

@@ -54,11 +54,13 @@ const attributes = (text: string, name: string) =>
     ([, value = ""]) => value.replaceAll("&amp;", "&"),
   )
 
-/** A page that works without the internet has no other origin in it but as text. */
-const foreign = ({ text }: Page) =>
-  [...attributes(text, "href"), ...attributes(text, "src")].filter((link) =>
+/** A page that works without the internet loads nothing from elsewhere; a reader may go there, unknown. */
+const foreign = ({ text }: Page) => {
+  const own = text.replaceAll(/<a href="https:[^"]*" rel="noreferrer">/g, "<a>")
+  return [...attributes(own, "href"), ...attributes(own, "src")].filter((link) =>
     !/^(\/(?!\/)|#|data:image\/svg)/.test(link)
   )
+}
 
 layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => {
   const open = (path: string) => Service.ask(path, { key: null })

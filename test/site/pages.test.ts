@@ -210,5 +210,7 @@ describe("A guide", () => {
     assert.include(body, `href="/v1/docs/lineage#a-chain"`)
     assert.include(body, `href="/v1/docs"`)
     assert.include(body, `href="/v1/openapi.json"`)
+    const { body: outside } = render("x.md", "# X\n\n[d](https://example.com/)\n", {})
+    assert.include(outside, `<a href="https://example.com/" rel="noreferrer">`)
   })
 })
