@@ -145,7 +145,7 @@ describe("A lineage, drawn", () => {
 
   it("§9.3 a refusal that tells no events is drawn as far as its chains are known", () => {
     const { error } = Object(exampleOf("META"))
-    const { event_count: _, events: __, ...details } = error.details
+    const details = { ...error.details, event_count: undefined, events: undefined }
     const html = drawn({ error: { ...error, details } })
     assert.include(html, "<svg")
     assert.include(html, "FB")
