@@ -68,7 +68,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           "/v1/docs/datasets",
         ])
         assert.isAbove(paths.length, 8)
-        for (const path of paths) {
+        const walk = Effect.fnUntraced(function* (path: string) {
           const { page, wrong } = yield* visit()
           yield* open(page, path)
           for (const viewport of sizes) {
@@ -83,7 +83,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             }
           }
           assert.deepStrictEqual(unexpected(wrong), [], path)
-        }
+        }, Effect.scoped)
+        // Most of the time a page waits for what it loads.
+        yield* Effect.forEach(paths, walk, { concurrency: 3, discard: true })
       }).pipe(Effect.scoped),
   )
 

@@ -126,6 +126,17 @@ describe("A lineage, drawn", () => {
     assert.include(text, "META → METV (2022-01-31)")
   })
 
+  it("D21 a chain that returns to its first symbol says so", () => {
+    const history = [
+      { old_ticker: "BMR1", new_ticker: "BMR2", effective_date: "2019-05-06" },
+      { old_ticker: "BMR2", new_ticker: "BMR1", effective_date: "2022-08-15" },
+    ]
+    const html = drawn({ results: [{ query_ticker: "BMR2", current_ticker: "BMR1", history }] })
+    assert.include(textOf(html), "BMR1 is BMR1 again, after 2 changes.")
+    // Two lines, and three bars.
+    assert.lengthOf(html.match(/class="bar/g) ?? [], 6)
+  })
+
   it("§4.1.1 a symbol without changes has words, and no picture", () => {
     const html = drawn(exampleOf("AAPL"))
     assert.notInclude(html, "<svg")
@@ -134,7 +145,7 @@ describe("A lineage, drawn", () => {
 
   it("§9.3 a refusal that tells no events is drawn as far as its chains are known", () => {
     const { error } = Object(exampleOf("META"))
-    const { event_count: _, events: __, ...details } = error.details
+    const details = { ...error.details, event_count: undefined, events: undefined }
     const html = drawn({ error: { ...error, details } })
     assert.include(html, "<svg")
     assert.include(html, "FB")

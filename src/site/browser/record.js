@@ -168,5 +168,7 @@ export const summary = ({ changes, count, current, kind, ticker }) => {
   }
   if (kind === "refusal") return `The history of ${ticker} is not one unambiguous chain, so none is given.`
   const first = changes[0]?.from ?? ticker
-  return `${first} became ${current ?? "another symbol"} in ${count === 1 ? "one change" : `${count} changes`}.`
+  const changed = count === 1 ? "one change" : `${count} changes`
+  if (first === current) return `${first} is ${first} again, after ${changed}.`
+  return `${first} became ${current ?? "another symbol"} in ${changed}.`
 }
