@@ -11,6 +11,7 @@ COPY --from=packages /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY sql sql
 COPY samples samples
+COPY docs docs
 COPY src src
 # It writes to no file, so it may be run with a read-only file system.
 USER node

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { version } from "../../src/client/Send.ts"
 import { root } from "../support/Processes.ts"
+import { fencesOf } from "../support/Fences.ts"
 import * as Service from "../support/Service.ts"
 
 interface Ran {
@@ -97,47 +98,25 @@ class Project extends Context.Service<Project, {
 
 const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--target", "esnext"]
 
-interface Fence {
-  readonly code: string
-  /** What it prints, as the page says. */
-  readonly wanted: string
-}
-
-/** The programs of a page in this language, each with the text that follows it. */
-const fences = (page: string, language: string): ReadonlyArray<Fence> =>
-  Array.from(
-    readFileSync(join(root, "docs", page), "utf8").matchAll(
-      new RegExp("^```" + language + "\\n(.*?)^```\\n\\n```text\\n(.*?)^```$", "gms"),
-    ),
-    ([, code = "", wanted = ""]) => ({ code, wanted }),
-  )
-
-const tellsTheTruth = Effect.fnUntraced(function* (page: string, language: "ts" | "python", command: string) {
+/** Against the package as it is published; against the sources test/docs runs them. */
+const examples = Effect.gen(function* () {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys
   const env = { TICKERLINE_URL: `http://127.0.0.1:${yield* Service.port}`, TICKERLINE_KEY: ultimate }
-  const programs = fences(page, language)
-  const all = readFileSync(join(root, "docs", page), "utf8").match(new RegExp("^```" + language + "$", "gm"))
-  assert.strictEqual(programs.length, all?.length, "a program without the text that it prints")
-  const files: Array<string> = []
-  for (const [index, { code, wanted }] of programs.entries()) {
-    const file = `${page}-${index}.${language === "ts" ? "ts" : "py"}`
-    files.push(file)
-    writeFileSync(join(folder, file), code)
-    assert.strictEqual(yield* works(folder, command, [file], env), wanted, `${page}, example ${index + 1}`)
+  const fences = fencesOf("docs/client.md")
+  const programs = fences.flatMap((fence, at) =>
+    fence.language === "ts" ? [{ code: fence.text, wanted: fences[at + 1]?.text ?? "" }] : []
+  )
+  assert.isAbove(programs.length, 3)
+  const files = programs.map((_, at) => `example-${at}.ts`)
+  for (const [at, { code, wanted }] of programs.entries()) {
+    writeFileSync(join(folder, `example-${at}.ts`), code)
+    const printed = yield* works(folder, process.execPath, [`example-${at}.ts`], env)
+    assert.strictEqual(printed.trim(), wanted.trim(), `docs/client.md, example ${at + 1}`)
   }
   // Node runs them without a look at their types.
-  if (language === "ts") yield* works(folder, tool("deno"), ["check", "--quiet", ...files])
+  yield* works(folder, tool("deno"), ["check", "--quiet", ...files])
 })
-
-const pythonHasRequests = (() => {
-  try {
-    execFileSync("python3", ["-c", "import requests"], { stdio: "ignore" })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 /** Whatever runs it, it prints the same. */
 const prints = Effect.fnUntraced(function* (command: string, args: ReadonlyArray<string>) {
@@ -235,13 +214,5 @@ layer(service, { excludeTestServices: true })("docs/client.md, package", (it) =>
       }),
   )
 
-  it.effect("docs/client.md each example prints what stands below it", () =>
-    tellsTheTruth("client.md", "ts", process.execPath))
-
-  const noPython = !pythonHasRequests && (process.env["REQUIRE_PYTHON"] ?? "") === ""
-  const example = "docs/python.md the example prints what stands below it"
-  it.effect.skipIf(noPython)(
-    noPython ? `${example} (skipped: no python3 with requests)` : example,
-    () => tellsTheTruth("python.md", "python", "python3"),
-  )
+  it.effect("docs/client.md each example prints what stands below it", () => examples)
 })

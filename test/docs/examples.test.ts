@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { BaseUrl } from "../../src/Edge.ts"
 import * as FirstStart from "../../src/FirstStart.ts"
 import { LineageReason } from "../../src/policy/Errors.ts"
-import { folder, run, runFence, steady, typeErrors } from "../support/Examples.ts"
+import { folder, runFence, steady, typeErrors } from "../support/Examples.ts"
 import { compact, type Fence, fencesOf, pretty, rewrite, root } from "../support/Fences.ts"
 import * as Instances from "../support/Instances.ts"
 import { freePort } from "../support/Processes.ts"
@@ -132,13 +132,6 @@ layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The docum
 
 const known = new Set(["sh", "ts", "python", "json", "text", "chain", "table", "deprecations", "converter"])
 
-/** `npm run --silent tickerline -- keys create --account acme # why` */
-const commandsIn = ({ text }: Fence) =>
-  Array.from(
-    text.replaceAll("\\\n", "").matchAll(/npm run (?:--silent )?tickerline -- ([^\n#;&|>]+)/g),
-    ([, words = ""]) => words.trim().split(/\s+/),
-  )
-
 describe("The documents' blocks", () => {
   it("docs, each is of a kind that is run, drawn, filled in or shown as output; and each output is somebody's", () => {
     const wrong = files.flatMap((file) =>
@@ -148,34 +141,5 @@ describe("The documents' blocks", () => {
       })
     )
     assert.deepStrictEqual(wrong.map(({ file, language, line }) => `${file}:${line} ${language}`), [])
-  })
-
-  it("docs, a command of the documents exists, with the options that it is given", async () => {
-    const all = files.flatMap((file) =>
-      fencesOf(file).filter(({ language }) => language === "sh").flatMap((fence) =>
-        commandsIn(fence).map((words) => ({ where: `${file}:${fence.line}`, words }))
-      )
-    )
-    assert.isAbove(all.length, 10)
-    const helpOf = (command: string) =>
-      run(process.execPath, ["src/main.ts", ...command.split(" "), "--help"], root, {})
-    const commands = all.map(({ where, words }) => {
-      const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
-      return { where, words, command: words.slice(0, end < 0 ? 2 : Math.min(end, 2)).join(" ") }
-    })
-    const helps = new Map(
-      await Effect.runPromise(Effect.forEach(
-        new Set(commands.map(({ command }) => command)),
-        (command) => Effect.map(helpOf(command), ({ out }) => [command, out] as const),
-        { concurrency: 3 },
-      )),
-    )
-    for (const { command, where, words } of commands) {
-      const help = helps.get(command) ?? ""
-      for (const option of words.filter((word) => word.startsWith("--"))) {
-        assert.include(help, option, `${where}: tickerline ${command} takes no ${option}`)
-      }
-      assert.match(help, /USAGE/i, `${where}: there is no command ${command}`)
-    }
   })
 })
