@@ -131,8 +131,9 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
           endpoint,
           values.map((value) => url(endpoint.path, [...rest, [parameter.name, value]])),
         )
-        // What any text can be sent as reaches PostgreSQL, as a value.
-        if (parameter.kind === "text" && !["endpoint", "status_code"].includes(parameter.name)) {
+        // What any text can be sent as reaches PostgreSQL, as a value; the changelog is no table.
+        const isOfTable = !endpoint.path.startsWith("/v1/changelog")
+        if (isOfTable && parameter.kind === "text" && !["endpoint", "status_code"].includes(parameter.name)) {
           assert.isAbove(sent.filter(isMarked).length, 5)
         }
       }),

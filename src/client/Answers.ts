@@ -129,12 +129,15 @@ const planOf = (
   return { path, paged: hasMore(success.ast), read }
 }
 
-/** Every endpoint of the contract. */
+/** Every endpoint of the contract that answers in JSON. */
 export const plans: ReadonlyArray<Plan> = (() => {
   const found: Array<Plan> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
-    onEndpoint: ({ endpoint, errors, successes }) => found.push(planOf(endpoint, successes, errors)),
+    onEndpoint: ({ endpoint, errors, successes }) => {
+      const isText = (successes.get(200) ?? []).some(({ ast }) => SchemaAST.isString(ast))
+      if (!isText) found.push(planOf(endpoint, successes, errors))
+    },
   })
   return found
 })()

@@ -8,8 +8,13 @@ import type { Api } from "../Api.ts"
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? Groups : never
 
-/** Every endpoint of the contract. */
-export type Endpoints = Extract<HttpApiGroup.Endpoints<Groups>, HttpApiEndpoint.ConstraintRequest>
+/** What is no JSON, such as a feed, is for other readers than programs of this client. */
+type AnsweredInJson<Endpoint> = Endpoint extends HttpApiEndpoint.ConstraintRequest
+  ? [Endpoint["~Success"]["Type"]] extends [string] ? never : Endpoint
+  : never
+
+/** Every endpoint of the contract that answers in JSON. */
+export type Endpoints = AnsweredInJson<HttpApiGroup.Endpoints<Groups>>
 
 type Joined<Text extends string> = Text extends `${infer Left}/${infer Right}`
   ? `${Joined<Left>}${Capitalize<Joined<Right>>}`

@@ -47,10 +47,12 @@ layer(Service.sampled, { excludeTestServices: true })("docs/client.md", (it) => 
   it.effect("§4.5 each endpoint of the contract has its method in both faces, lists have pages and rows, and all answer", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* inEffect(), yield* inPromises({ onDeprecated: () => {} })]
-      const names = Contract.endpoints.map(({ path }) => nameOf(path)).toSorted()
+      // A feed is no JSON, and has no method.
+      const asked = Contract.endpoints.filter(({ path }) => !path.endsWith(".atom"))
+      const names = asked.map(({ path }) => nameOf(path)).toSorted()
       assert.deepStrictEqual(Object.keys(effects).toSorted(), names)
       assert.deepStrictEqual(Object.keys(promises).toSorted(), names)
-      for (const endpoint of Contract.endpoints) {
+      for (const endpoint of asked) {
         const paged = endpoint.parameters.some(({ name }) => name === "page")
         for (const client of [effects, promises]) {
           for (const name of ["get", "getWithHeaders"]) assert.isDefined(method(client, endpoint.path, name))

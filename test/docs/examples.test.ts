@@ -1,13 +1,12 @@
 /** Every block of code in the documents is run against the sample data, and what stands below it is what it prints. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger } from "effect"
-import { execFileSync } from "node:child_process"
 import { globSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { BaseUrl } from "../../src/Edge.ts"
 import * as FirstStart from "../../src/FirstStart.ts"
 import { LineageReason } from "../../src/policy/Errors.ts"
-import { folder, runFence, steady, typeErrors } from "../support/Examples.ts"
+import { folder, python, runFence, steady, typeErrors } from "../support/Examples.ts"
 import { compact, type Fence, fencesOf, pretty, rewrite, root } from "../support/Fences.ts"
 import * as Instances from "../support/Instances.ts"
 import { freePort } from "../support/Processes.ts"
@@ -18,17 +17,8 @@ const files = ["README.md", ...globSync("docs/*.md", { cwd: root }).toSorted()]
 /** `UPDATE_EXAMPLES=1 npm test -- docs/examples` writes down what the examples print now. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
-const hasRequests = () => {
-  try {
-    execFileSync("python3", ["-c", "import requests"], { stdio: "ignore" })
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** Without it these examples are skipped, and say so; where it is required they fail. */
-const skipped = !hasRequests() && (process.env["REQUIRE_PYTHON"] ?? "") === ""
+const skipped = python === undefined && (process.env["REQUIRE_PYTHON"] ?? "") === ""
 const named = (name: string) => `${name}${skipped ? " (no python3 with requests on this machine)" : ""}`
 
 const sampled = Layer.effectDiscard(Effect.scoped(Effect.gen(function* () {

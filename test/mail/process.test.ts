@@ -82,7 +82,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(entry.err, /no entry ticker-change\. It has: .*ticker-changes/)
       const address = ["accounts", "create", "x", "--tier", "pro", "--email", "a@x.example, b@x.example"]
       const refused = yield* run(address, { DATABASE_URL })
-      assert.strictEqual(refused.code, 1)
+      assert.strictEqual(refused.code, 2)
       assert.match(refused.err + refused.out, /must be an address of mail/)
       for (
         const [settings, said] of [

@@ -1,5 +1,5 @@
 /** Programs as they stand in documents, run as a reader runs them. */
-import { execFile } from "node:child_process"
+import { execFile, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -63,8 +63,13 @@ export const runFence = (fence: Fence, place: string, base: string, key: string)
   if (fence.language === "sh") return run("bash", ["-euo", "pipefail", "-c", text], place, env)
   const file = join(place, `run-${nameOf(fence)}.${fence.language === "ts" ? "ts" : "py"}`)
   writeFileSync(file, `${text}\n`)
-  return run(fence.language === "ts" ? process.execPath : "python3", [file], place, env)
+  return run(fence.language === "ts" ? process.execPath : python ?? "python3", [file], place, env)
 }
+
+/** The first that has `requests`: a Python of one's own may stand before Debian's. */
+export const python = ["python3", "/usr/bin/python3"].find((program) =>
+  spawnSync(program, ["-c", "import requests"], { stdio: "ignore" }).status === 0
+)
 
 /** Ids are others each time, and lines of headers end in what nobody sees. */
 export const steady = (text: string, base: string) =>
