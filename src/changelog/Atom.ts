@@ -1,7 +1,6 @@
 /** RFC 4287: entries as a feed. Its ids depend on the entries alone, so that no reader shows one twice. */
 import { hash } from "node:crypto"
-import { documentation } from "../policy/Lifecycle.ts"
-import type { Entry } from "./Entry.ts"
+import { type Entry, page } from "./Entry.ts"
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -38,7 +37,7 @@ const element = (entry: Entry, base: string) => {
     `    <updated>${moment(date)}</updated>`,
     `    <published>${moment(date)}</published>`,
     ...[type, ...(breaking ? ["breaking"] : []), release].map((term) => `    <category term="${escaped(term)}"/>`),
-    `    <link rel="alternate" type="text/html" href="${escaped(base + documentation)}"/>`,
+    `    <link rel="alternate" type="text/html" href="${escaped(`${base}${page}#${id}`)}"/>`,
     `    <content type="text">${escaped(paragraphs.join("\n\n"))}</content>`,
     "  </entry>",
   ].join("\n")
@@ -63,7 +62,7 @@ export const atom = (entries: ReadonlyArray<Entry>, { base, newest, search }: Fe
     `  <updated>${moment(entries[0]?.date ?? newest)}</updated>`,
     "  <author><name>Tickerline</name></author>",
     `  <link rel="self" type="application/atom+xml" href="${escaped(self)}"/>`,
-    `  <link rel="alternate" type="text/html" href="${escaped(base + documentation)}"/>`,
+    `  <link rel="alternate" type="text/html" href="${escaped(base + page)}"/>`,
     ...entries.map((entry) => element(entry, base)),
     "</feed>",
     "",

@@ -1,6 +1,10 @@
 /** §9.6: what one entry of the changelog tells: pure, so that contract, pages and mails can all read it. */
 import { Schema } from "effect"
 import { Day } from "../policy/Dates.ts"
+import { documentation } from "../policy/Lifecycle.ts"
+
+/** The page of all entries; each has its id as an anchor there. */
+export const page = `${documentation}/changelog`
 
 export const entryTypes = ["added", "changed", "deprecated", "removed", "fixed"] as const
 

@@ -9,7 +9,7 @@ import { policy, type Retries } from "./Retries.ts"
 import { retryAfter, type Told, told } from "./Told.ts"
 
 /** The same as in `client/package.json`. */
-export const version = "0.1.0"
+export const version = "0.2.0"
 
 export interface Options {
   /** Where the service is: `https://api.example.com`. A path before `/v1` stays. */

@@ -3,7 +3,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { PoolSize } from "../db/Database.ts"
-import { Places } from "../lists/Cursors.ts"
+import { WholeLists } from "../lists/Cursors.ts"
 import { failed, type Finding, ok, warning } from "./Finding.ts"
 
 /** The role cannot write even where a check were wrong; and no check waits for a lock. */
@@ -96,7 +96,7 @@ export const checkConnections = Effect.gen(function* () {
         as used,
       (select rolconnlimit from pg_roles where rolname = current_user) as limit
   `
-  const pool = (yield* PoolSize) + (yield* Places)
+  const pool = (yield* PoolSize) + (yield* WholeLists)
   const most = row === undefined ? 0 : row.limit >= 0 ? Math.min(row.limit, row.most) : row.most
   const said = `${pool} at most, of ${most} that the server allows and ${row?.used ?? 0} in use`
   if (pool > most) {

@@ -12,7 +12,7 @@ import { DatabaseUrl } from "../db/Connection.ts"
 import { PoolSize, PoolWait } from "../db/Database.ts"
 import { home } from "../db/Embedded.ts"
 import { ofSetting } from "../Explain.ts"
-import { Places } from "../lists/Cursors.ts"
+import { WholeLists } from "../lists/Cursors.ts"
 import * as Logs from "../Logs.ts"
 import * as Mail from "../mail/Settings.ts"
 import * as Prometheus from "../observability/Prometheus.ts"
@@ -40,7 +40,7 @@ export const settings: ReadonlyArray<Setting> = [
   setting(DatabaseUrl, "DATABASE_URL"),
   setting(PoolSize, "DATABASE_POOL_SIZE"),
   setting(PoolWait, "DATABASE_POOL_TIMEOUT"),
-  setting(Places, "WHOLE_LISTS"),
+  setting(WholeLists, "WHOLE_LISTS"),
   setting(CacheBytes, "CACHE_MEGABYTES"),
   setting(ReusePort, "REUSE_PORT"),
   setting(ShutdownDelay, "SHUTDOWN_DELAY"),

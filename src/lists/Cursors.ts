@@ -16,7 +16,7 @@ import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 import { Exchange } from "../policy/Exchange.ts"
 import type { Values } from "../policy/Printing.ts"
 
-export const Places = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })), "WHOLE_LISTS")
+export const WholeLists = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })), "WHOLE_LISTS")
   .pipe(
     Config.withDefault(4),
   )
@@ -68,7 +68,7 @@ export class Cursors extends Context.Service<Cursors, {
     Effect.gen(function* () {
       const { config } = yield* PgClient.PgClient
       const reactivity = yield* Reactivity.Reactivity
-      const places = yield* Places
+      const places = yield* WholeLists
       const most = Math.ceil(places / 2)
       let refused = 0
       const { inside, stay } = turnstile(places, yield* PoolWait, (isFull) => {

@@ -2,7 +2,7 @@
 import { Option, Schema } from "effect"
 import { escaped } from "../changelog/Atom.ts"
 import { isOperational } from "../changelog/Changelog.ts"
-import type { Entry } from "../changelog/Entry.ts"
+import { type Entry, page } from "../changelog/Entry.ts"
 import { documentation } from "../policy/Lifecycle.ts"
 
 export const Letter = Schema.Struct({
@@ -66,7 +66,7 @@ export const letter = (entry: Entry, { base, unsubscribe }: Surroundings): Lette
   const body = [entry.text, ...(entry.migration === null ? [] : [`What to do: ${entry.migration}`])]
   const links = Option.match(base, {
     onNone: () => [],
-    onSome: (address) => [`${address}${documentation}`, `${address}/v1/changelog`],
+    onSome: (address) => [`${address}${page}#${entry.id}`, `${address}${documentation}`],
   })
   const end = why(operational, unsubscribe)
   const told = facts(entry)

@@ -35,7 +35,7 @@ describe("a letter", () => {
     for (const words of [text, html]) {
       assert.include(words, "What to do: Expect other values")
       assert.include(words, "/v1/historical-float-pro")
-      assert.include(words, "https://api.example.com/v1/docs")
+      assert.include(words, "https://api.example.com/v1/docs/changelog#historical-market-cap")
       assert.notInclude(words, "stop@example.com")
     }
     for (const line of text.split("\n")) assert.isAtMost(line.length, 80)
