@@ -1,8 +1,8 @@
 /** `query` on the command line: a request to the running service, its answer as a table. */
-import { Console, Effect, Option, Schema, Stream } from "effect"
+import { Console, Effect, Option, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
-import { Csv } from "effect/encoding"
 import { FetchHttpClient } from "effect/http"
+import { cell } from "../policy/Cells.ts"
 import { hint } from "../policy/Nearest.ts"
 import { Progress } from "../terminal/Progress.ts"
 import { errors, output, type Screen } from "../terminal/Screen.ts"
@@ -32,21 +32,12 @@ const chosen = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>, wanted: Op
   return yield* misused(`There is no column ${strange}.${hint(strange, names)} There are: ${names.join(", ")}.`)
 })
 
-const toCsv = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>, columns: ReadonlyArray<string>) {
-  const { rows: lines } = cells(rows, columns, "->")
-  const records = lines.map((line, at) =>
-    Object.fromEntries(columns.map((name, index) => {
-      const value = rows[at]?.[name]
-      // A list is JSON, as `load` reads it.
-      return [name, Array.isArray(value) ? JSON.stringify(value) : line[index] ?? undefined]
-    }))
-  )
-  return yield* Stream.fromIterable(records).pipe(
-    Stream.pipeThroughChannel(Csv.encode({ columns, headers: true, newline: "\n" })),
-    Stream.decodeText(),
-    Stream.mkString,
-  )
-})
+/** As the service writes it: lists are JSON, and no cell is a formula. */
+const toCsv = (rows: ReadonlyArray<Row>, columns: ReadonlyArray<string>) =>
+  [
+    columns.join(","),
+    ...rows.map((row) => columns.map((name) => cell(JSON.stringify(row[name] ?? null))).join(",")),
+  ].join("\n")
 
 const microdollars = (cost: number) => cost === 0 ? "free" : `${(cost / 1_000_000).toFixed(6)} USD`
 
@@ -140,7 +131,7 @@ export const command = <E, R>(base: Effect.Effect<string, E, R>, paths: Readonly
       if (json && !all) yield* Console.log(shown(asked.answer.text, screen))
       else if (json) yield* Console.log(shown(JSON.stringify(asked.rows), screen))
       else if (csv) {
-        yield* Console.log(shown((yield* toCsv(asked.rows, yield* chosen(asked.rows, columns))).trimEnd(), screen))
+        yield* Console.log(shown(toCsv(asked.rows, yield* chosen(asked.rows, columns)), screen))
       } else if (isData(asked)) yield* printed(asked, columns)
       else yield* Console.log(shown(asked.answer.text, screen))
       const { paint } = yield* errors

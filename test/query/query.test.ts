@@ -61,6 +61,8 @@ layer(Service.sampled, { excludeTestServices: true })("query", (it) => {
       const bound = yield* query(["screener", "-p", "limit=20", "--columns", "ticker", "--all", "--max", "25", "--csv"])
       assert.strictEqual(bound.out.trimEnd().split("\n").length, 26)
       assert.match(bound.err, /^25 rows, and more \(--max raises the bound\)/)
+      const chain = yield* query(["ticker-changes", "-p", "ticker=OSTK", "--csv"])
+      assert.match(chain.out, /\nOSTK,true,NXH,"\[\{""old_ticker"":""OSTK"",""new_ticker"":""BYON"",/)
     }))
 
   it.effect("§4.1 a refused lineage shows its candidates as chains", () =>
