@@ -1,5 +1,5 @@
 /** `serve`: the database made ready, the socket opened, and a first request to try. */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Console, Context, Duration, Effect, Layer, Option } from "effect"
 import { IncomingMessage, ServerResponse } from "node:http"
 import type { ListenOptions } from "node:net"

@@ -1,5 +1,5 @@
 /** What is said at the end of a whole list: only then are its cost and its digest known (RFC 9110, 6.5). */
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Predicate, Stream } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Exchange } from "./policy/Exchange.ts"

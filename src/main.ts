@@ -1,5 +1,7 @@
 /** The command line. Results go to standard output, everything else to standard error; it exits with 0, 1 or 2. */
-import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../package.json" with { type: "json" }

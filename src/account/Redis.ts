@@ -1,5 +1,4 @@
 /** D18: the counters that all instances share, in the Redis of `REDIS_URL`. */
-import { NodeRedis } from "@effect/platform-node"
 import { Config, Context, Data, Effect, Fiber, Layer, Option, Predicate, Redacted, Schema, Scope } from "effect"
 import { RateLimiter } from "effect/persistence"
 
@@ -56,6 +55,8 @@ const briefly = Effect.gen(function* () {
 export const shared = Effect.gen(function* () {
   const url = yield* Config.option(RedisUrl)
   if (Option.isNone(url)) return Option.none<RateLimiter.RateLimiter>()
+  // Loading the client takes a sixth of a start, and few have a Redis.
+  const NodeRedis = yield* Effect.promise(() => import("@effect/platform-node/NodeRedis"))
   const redis = NodeRedis.layer({ url: Redacted.value(url.value), disableOfflineQueue: true })
   const store = RateLimiter.layerStoreRedis({ prefix: "tickerline:rate:" }).pipe(Layer.provide(redis))
   // In a fiber of its own: a server that says nothing holds the client up where no timeout reaches it.

@@ -1,5 +1,5 @@
 /** D31: a CSV or NDJSON file, `.gz` too, as a stream of rows of cells. Nothing of it is kept but the row at hand. */
-import { NodeStream } from "@effect/platform-node"
+import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, FileSystem, Schema, Stream } from "effect"
 import { createGunzip } from "node:zlib"
 import { Progress } from "../terminal/Progress.ts"

@@ -1,5 +1,5 @@
 /** `/metrics` for Prometheus, on a port of its own that no client reaches; off unless `METRICS_PORT` names one. */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Effect, Layer, Option } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"

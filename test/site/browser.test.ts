@@ -191,8 +191,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const copied = (button: string) =>
           act(async () => {
             await page.getByRole("button", { name: button }).click()
-            await page.getByRole("button", { name: "Copied" }).waitFor()
-            return page.evaluate<string>("navigator.clipboard.readText()")
+            const told = page.getByRole("button", { name: "Copied" })
+            await told.waitFor()
+            const text = await page.evaluate<string>("navigator.clipboard.readText()")
+            // Else the next one would find two that say so.
+            await told.waitFor({ state: "hidden" })
+            return text
           })
         assert.strictEqual(
           yield* copied("Copy as curl"),

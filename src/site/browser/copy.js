@@ -5,20 +5,23 @@ const addButton = (block) => {
   const button = document.createElement("button")
   button.type = "button"
   button.className = "copy"
-  button.textContent = "Copy"
   const code = block.querySelector("code")
-  const label = block.dataset["language"]
-  button.setAttribute("aria-label", `Copy the code${label === undefined ? "" : ` (${label})`}`)
+  const language = block.dataset["language"]
+  const name = `Copy the code${language === undefined ? "" : ` (${language})`}`
+  /** @param {string} text @param {string} spoken */
+  const say = (text, spoken) => {
+    button.textContent = text
+    button.setAttribute("aria-label", spoken)
+  }
+  say("Copy", name)
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(code?.textContent ?? "")
-      button.textContent = "Copied"
+      say("Copied", "Copied")
     } catch {
-      button.textContent = "Not allowed"
+      say("Not allowed", "Not allowed")
     }
-    setTimeout(() => {
-      button.textContent = "Copy"
-    }, 2000)
+    setTimeout(() => say("Copy", name), 2000)
   })
   block.append(button)
 }
