@@ -97,6 +97,19 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       assert.strictEqual(key?.used, true, "§2.5: the use of the key was noted")
     }))
 
+  it.effect("README, roles, formats: sends every list in whole", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* Service.TestKeys
+      const lists = endpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
+      assert.isAbove(lists.length, 15)
+      for (const list of lists) {
+        const target = url(list.path, [...needed(list), ["format", "ndjson"], ["limit", "all"]])
+        const { headers, status, text } = yield* ask(target, { key: ultimate })
+        assert.strictEqual(status, 200, `${target} ${text}`)
+        assert.match(headers["x-row-count"] ?? "", /^\d+$/, target)
+      }
+    }))
+
   it.effect("README, roles: can neither change tables nor write into them what is not its business", () =>
     Effect.gen(function* () {
       const statements = [
