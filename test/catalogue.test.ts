@@ -10,6 +10,7 @@ import { Effect, Layer, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { Script } from "node:vm"
 import { inject } from "vitest"
+import { free } from "./support/Contract.ts"
 import * as Service from "./support/Service.ts"
 
 const { ask, at } = Service
@@ -64,15 +65,6 @@ const keyed = {
 }
 /** D13, D27: what has a price may cost more than was paid. */
 const priced = { ...keyed, "402": ["insufficient_credits"] }
-const free = new Set([
-  "/estimate",
-  "/v1/account",
-  "/v1/account/api-keys",
-  "/v1/datasets",
-  "/v1/overview",
-  "/v1/usage",
-  "/v1/usage/daily",
-])
 
 layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
@@ -213,7 +205,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       for (const row of listOf(at(body, "results"))) {
         const path = String(at(row, "path"))
         if (path === "/v1/docs") continue
-        const ofItsKind = at(row, "tier") === null ? everywhere : free.has(path) ? keyed : priced
+        const ofItsKind = at(row, "tier") === null ? everywhere : free.includes(path) ? keyed : priced
         const expected = { ...ofItsKind, ...special[path] }
         assert.deepStrictEqual(documented[path], expected, path)
       }

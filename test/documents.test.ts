@@ -66,6 +66,15 @@ describe("The documents", () => {
       }),
   )
 
+  it("ARCHITECTURE.md has a paragraph on each room, and README names each", () => {
+    const rooms = globSync("src/*/", { cwd: root }).map((path) => `${path.replace(/^src\//, "").replace(/\/$/, "")}/`)
+    assert.isAbove(rooms.length, 15)
+    for (const file of ["ARCHITECTURE.md", "README.md"]) {
+      const text = documents.find((document) => document.file === file)?.text ?? ""
+      assert.deepStrictEqual(rooms.filter((room) => !text.includes(room)), [], file)
+    }
+  })
+
   it("README and others: each npm script in them exists", () => {
     const scripts = new Set([...Object.keys(packageJson.scripts), ...Object.keys(bench.scripts)])
     const named = documents.flatMap(({ file, text }) =>

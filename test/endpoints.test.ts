@@ -6,7 +6,7 @@ import { Authentication } from "../src/account/Authentication.ts"
 import { Api } from "../src/Api.ts"
 import { document } from "../src/catalogue/OpenApi.ts"
 import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../src/policy/Timestamps.ts"
-import { isSent, url, wordOf } from "./support/Contract.ts"
+import { free, isSent, url, wordOf } from "./support/Contract.ts"
 import * as Service from "./support/Service.ts"
 
 const { at } = Service
@@ -77,16 +77,6 @@ const reflected = () => {
 const endpoints = reflected()
 const keyed = endpoints.filter((endpoint) => endpoint.keyed)
 const open = endpoints.filter((endpoint) => !endpoint.keyed)
-/** D27: what tells data has a price; what the service tells of an account, or of itself, has none. */
-const free = [
-  "/estimate",
-  "/v1/account",
-  "/v1/account/api-keys",
-  "/v1/datasets",
-  "/v1/overview",
-  "/v1/usage",
-  "/v1/usage/daily",
-]
 const priced = keyed.filter(({ path }) => !free.includes(path))
 /** §4.1, D23, D28 and the resources of an account say of these what they answer instead of a list. */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]

@@ -55,7 +55,7 @@ const briefly = Effect.gen(function* () {
 export const shared = Effect.gen(function* () {
   const url = yield* Config.option(RedisUrl)
   if (Option.isNone(url)) return Option.none<RateLimiter.RateLimiter>()
-  // Loading the client takes a sixth of a start, and few have a Redis.
+  // Few have a Redis; a start of the others need not load its client.
   const NodeRedis = yield* Effect.promise(() => import("@effect/platform-node/NodeRedis"))
   const redis = NodeRedis.layer({ url: Redacted.value(url.value), disableOfflineQueue: true })
   const store = RateLimiter.layerStoreRedis({ prefix: "tickerline:rate:" }).pipe(Layer.provide(redis))

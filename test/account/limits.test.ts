@@ -17,9 +17,7 @@ import {
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { type ChildProcess, spawn } from "node:child_process"
-import { accessSync, constants } from "node:fs"
 import { connect, createServer } from "node:net"
-import { delimiter, join } from "node:path"
 import * as Accounts from "../../src/account/Accounts.ts"
 import { RateLimit } from "../../src/account/RateLimit.ts"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
@@ -28,6 +26,7 @@ import { client } from "../../src/db/Database.ts"
 import { type Tier, tiers } from "../../src/policy/Access.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
+import { isProgram, placesOf } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const { ask, at, insert } = Service
@@ -331,17 +330,7 @@ it.live("D18 a REDIS_URL that leads nowhere, or is none, stops the start with a 
 // Several instances over one Redis
 // ---------------------------------------------------------------------------------------------------------------------
 
-const isProgram = (path: string) => {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const redisServer = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, "redis-server"))
-  .find(isProgram)
+const redisServer = placesOf("redis-server").find(isProgram)
 
 /** Without a Redis these tests are skipped, and say so; where one is required they fail. */
 const skipped = redisServer === undefined && (process.env["REQUIRE_REDIS"] ?? "") === ""

@@ -1,42 +1,25 @@
 /** The package as it is published: built, packed, and put into a project that knows nothing of this repository. */
 import { assert, expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
-import { execFile, execFileSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
-import { delimiter, join } from "node:path"
+import { join } from "node:path"
 import { version } from "../../src/client/Send.ts"
-import { root } from "../support/Processes.ts"
+import { run } from "../support/Examples.ts"
 import { fencesOf } from "../support/Fences.ts"
+import { placesOf, root } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-interface Ran {
-  readonly code: number
-  readonly out: string
-  readonly err: string
-}
-
-/** Asynchronously, for the service that it asks answers in this process. */
-const run = (
+const works = Effect.fnUntraced(function* (
   folder: string,
   command: string,
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {},
-) =>
-  Effect.callback<Ran>((resume) => {
-    const { HOME, PATH } = process.env
-    execFile(
-      command,
-      [...args],
-      { cwd: folder, env: { HOME, PATH, NO_COLOR: "1", ...env }, maxBuffer: 16 * 1024 * 1024 },
-      (error, out, err) => resume(Effect.succeed({ code: error === null ? 0 : Number(error.code), out, err })),
-    )
-  })
-
-const works = Effect.fnUntraced(function* (...[folder, command, args, env]: Parameters<typeof run>) {
-  const { code, err, out } = yield* run(folder, command, args, env)
-  assert.strictEqual(code, 0, `${command} ${args.join(" ")}\n${out}${err}`)
+) {
+  const { code, error, out } = yield* run(command, args, folder, env)
+  assert.strictEqual(code, 0, `${command} ${args.join(" ")}\n${out}${error}`)
   return out
 })
 
@@ -44,7 +27,7 @@ const works = Effect.fnUntraced(function* (...[folder, command, args, env]: Para
 const tool = (name: string) => join(root, "node_modules/.bin", name)
 
 /** A Node of the PATH that is another one than this. */
-const older = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, "node")).find((node) => {
+const older = placesOf("node").find((node) => {
   try {
     const [major] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }).split(".")
     return Number(major) >= 20 && Number(major) < 24
@@ -170,6 +153,7 @@ layer(service, { excludeTestServices: true })("docs/client.md, package", (it) =>
       const require = createRequire(import.meta.url)
       const [client, service] = [require("../../client/package.json"), require("../../package.json")]
       assert.strictEqual(Service.at(client, "version"), version)
+      assert.strictEqual(Service.at(service, "version"), version)
       assert.deepStrictEqual(Service.at(client, "dependencies"), undefined)
       const peer = String(Service.at(service, "dependencies", "effect")).replace(/\.\d+$/, ".0")
       assert.deepStrictEqual(Service.at(client, "peerDependencies"), { effect: `~${peer}` })

@@ -33,6 +33,15 @@ const enter = Effect.fnUntraced(function* (page: Page, key: string) {
   yield* act(() => page.getByText("is used, until this tab is closed").waitFor())
 })
 
+/** A page on which the demo key is in use. */
+const withKey = Effect.fnUntraced(function* (path: string, options?: Parameters<typeof visit>[0]) {
+  const { demoKey, origin } = yield* Browser
+  const { page, wrong } = yield* visit(options)
+  yield* open(page, path)
+  yield* enter(page, demoKey)
+  return { demoKey, origin, page, wrong }
+})
+
 const waitFor = (page: Page, text: string | RegExp) => act(() => page.getByText(text).first().waitFor())
 
 const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
@@ -124,10 +133,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
     named("§2.2 the explorer draws the chain of OSTK with the demo key, by the keyboard alone"),
     () =>
       Effect.gen(function* () {
-        const { demoKey } = yield* Browser
-        const { page, wrong } = yield* visit()
-        yield* open(page, "/v1/docs/explorer")
-        yield* enter(page, demoKey)
+        const { page, wrong } = yield* withKey("/v1/docs/explorer")
         yield* ask(page, "ostk")
         yield* waitFor(page, "OSTK became NXH in 3 changes.")
         assert.strictEqual(yield* act(() => page.locator("figure svg:visible .joint").count()), 3)
@@ -148,10 +154,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
     ),
     () =>
       Effect.gen(function* () {
-        const { demoKey } = yield* Browser
-        const { page, wrong } = yield* visit()
-        yield* open(page, "/v1/docs/explorer")
-        yield* enter(page, demoKey)
+        const { page, wrong } = yield* withKey("/v1/docs/explorer")
         // Of the sample data all six are there.
         yield* act(() => page.getByRole("navigation", { name: "Symbols of the sample data" }).waitFor())
         assert.strictEqual(yield* act(() => page.locator("#samples a:visible").count()), 6)
@@ -183,10 +186,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
     ),
     () =>
       Effect.gen(function* () {
-        const { demoKey, origin } = yield* Browser
-        const { page } = yield* visit({ permissions: ["clipboard-read", "clipboard-write"] })
-        yield* open(page, "/v1/docs/explorer#BRK.B")
-        yield* enter(page, demoKey)
+        const permissions = ["clipboard-read", "clipboard-write"]
+        const { origin, page } = yield* withKey("/v1/docs/explorer#BRK.B", { permissions })
         yield* waitFor(page, "No change of BRK.B is on record")
         const copied = (button: string) =>
           act(async () => {
@@ -300,10 +301,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
     named("D17 D30 the page of the datasets says when each changed, and how long ago that is"),
     () =>
       Effect.gen(function* () {
-        const { demoKey } = yield* Browser
-        const { page, wrong } = yield* visit()
-        yield* open(page, "/v1/docs/datasets")
-        yield* enter(page, demoKey)
+        const { page, wrong } = yield* withKey("/v1/docs/datasets")
         yield* waitFor(page, "As of now.")
         const rows = yield* act(() => page.locator("td[data-dataset]").allInnerTexts())
         assert.lengthOf(rows, 18)

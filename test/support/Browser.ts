@@ -2,27 +2,20 @@
 import { assert } from "@effect/vitest"
 import { Context, Data, Effect, FileSystem, Layer } from "effect"
 import { HttpServer } from "effect/http"
-import { accessSync, constants, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { type Browser as Chromium, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 import * as FirstStart from "../../src/FirstStart.ts"
+import { isProgram, placesOf } from "./Processes.ts"
 import * as Service from "./Service.ts"
 
-const isProgram = (path: string) => {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
 const usual = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
-const folders = (process.env["PATH"] ?? "").split(":").concat("/usr/bin", "/usr/local/bin", "/snap/bin")
 
 const program = [
   process.env["CHROMIUM_PATH"] ?? "",
-  ...usual.flatMap((name) => folders.map((folder) => `${folder}/${name}`)),
+  ...usual.flatMap((
+    name,
+  ) => [...placesOf(name), ...["/usr/bin", "/usr/local/bin", "/snap/bin"].map((at) => `${at}/${name}`)]),
 ].find((path) => path !== "" && isProgram(path))
 
 /** Without a browser its tests are skipped, and say so; where one is required they fail. */

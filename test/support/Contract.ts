@@ -80,3 +80,14 @@ export const url = (path: string, query: ReadonlyArray<readonly [string, string]
   const search = query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")
   return search === "" ? path : `${path}?${search}`
 }
+
+/** D27: what tells data has a price; what the service tells of an account, or of itself, has none. */
+export const free = [
+  "/estimate",
+  "/v1/account",
+  "/v1/account/api-keys",
+  "/v1/datasets",
+  "/v1/overview",
+  "/v1/usage",
+  "/v1/usage/daily",
+]

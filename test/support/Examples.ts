@@ -15,10 +15,12 @@ export interface Ran {
   readonly error: string
 }
 
+/** Asynchronously, for the service that it asks may answer in this process; nothing of these tests' environment decides. */
 export const run = (program: string, args: ReadonlyArray<string>, cwd: string, env: Readonly<Record<string, string>>) =>
   Effect.callback<Ran>((resume) => {
-    const options = { cwd, env: { ...process.env, ...env }, timeout: 60_000, maxBuffer: 16 * 1024 * 1024 }
-    const child = execFile(program, args, options, (failure, out, error) => {
+    const { HOME, PATH } = process.env
+    const options = { cwd, env: { HOME, PATH, NO_COLOR: "1", ...env }, timeout: 120_000, maxBuffer: 16 * 1024 * 1024 }
+    const child = execFile(program, [...args], options, (failure, out, error) => {
       const code = failure === null ? 0 : typeof failure.code === "number" ? failure.code : 1
       resume(Effect.succeed({ code, out, error }))
     })

@@ -1,10 +1,25 @@
 /** Programs as their users start them, each a process of its own that never outlives the test. */
 import { Data, Effect, Schedule } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
+import { accessSync, constants } from "node:fs"
 import { connect, createServer } from "node:net"
+import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "")
+
+export const isProgram = (path: string) => {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Every place at which the PATH may have a program of this name. */
+export const placesOf = (name: string) =>
+  (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name))
 
 export type Environment = Readonly<Record<string, string>>
 

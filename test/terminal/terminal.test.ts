@@ -2,11 +2,9 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { existsSync } from "node:fs"
-import { root, run, startProgram } from "../support/Processes.ts"
+import { isProgram, placesOf, root, run, startProgram } from "../support/Processes.ts"
 
-const found = (program: string) =>
-  (process.env["PATH"] ?? "").split(":").map((folder) => `${folder}/${program}`).find(existsSync)
+const found = (program: string) => placesOf(program).find(isProgram)
 
 const isSet = (name: string) => (process.env[name] ?? "") !== ""
 

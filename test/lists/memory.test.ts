@@ -1,0 +1,63 @@
+/** `limit=all` by a process of its own, whose heap and whose memory are looked at. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { readFileSync } from "node:fs"
+import { client } from "../../src/db/Database.ts"
+import * as Files from "../support/Files.ts"
+import { freePort, saying, startProgram } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+
+const rows = 4_000
+const length = 100_000
+const mebibyte = 1_048_576
+
+/** What the process has held at most so far, in bytes. */
+const peak = (pid: number | undefined) =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
+
+/** Nothing more is read of the list: whoever reads it waits for the client. */
+const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.map(
+    sql`
+      select 1 from pg_stat_activity
+      where datname = current_database() and query like 'fetch forward % from whole' and state = 'idle'
+        and state_change < now() - interval '500 milliseconds'
+    `,
+    (found) => found.length === 1,
+  ))
+
+layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("A whole list", (it) => {
+  it.effect("README, Formats: of 400 MB a piece at a time is in memory, though the client takes nothing for a while", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.ownDatabase
+      const context = yield* Layer.build(client({ url, applicationName: "tickerline-test" }))
+      const key = yield* Effect.provide(Service.keyFor("memory", "basic"), context)
+      const waiting = Effect.provide(isWaiting, context)
+      const sql = yield* Effect.provide(SqlClient.SqlClient, context)
+      yield* sql`
+        insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
+        select 'long ' || g, 'LONG', 'news', 'Long', repeat('x', ${length}::int), '2026-01-02', '2026-01-02', '2026-01-02'
+        from generate_series(1, ${rows}::int) as g
+      `
+      const port = yield* freePort
+      const running = yield* startProgram(
+        process.execPath,
+        ["--max-semi-space-size=16", "--max-old-space-size=128", "src/main.ts", "serve"],
+        { DATABASE_URL: Redacted.value(url), PORT: String(port) },
+      )
+      yield* saying(running, /keys create/)
+      const before = peak(running.child.pid)
+      const response = yield* Files.begun(port, "/v1/news?format=ndjson&limit=all", key)
+      assert.strictEqual(response.headers["x-row-count"], String(rows))
+      yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("50 millis") }).pipe(
+        Effect.timeout("30 seconds"),
+      )
+      let taken = 0
+      response.on("data", (chunk: Buffer) => taken += chunk.length)
+      assert.isTrue(yield* Files.finish(response))
+      assert.isAbove(taken, rows * length)
+      assert.isBelow(peak(running.child.pid) - before, 160 * mebibyte)
+    }))
+})
