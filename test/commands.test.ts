@@ -7,7 +7,8 @@ import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import { inject } from "vitest"
 import { client } from "../src/db/Database.ts"
-import { end, type Ended, type Environment, freePort, run, saying, start } from "./support/Processes.ts"
+import { run } from "./support/Commands.ts"
+import { end, type Ended, type Environment, freePort, run as runProgram, saying, start } from "./support/Processes.ts"
 import * as Service from "./support/Service.ts"
 
 const { ask, at } = Service
@@ -224,7 +225,33 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<Ended>>()("
   )
 }
 
+/** Each way to end, with something of its own on either output. */
+const told: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
+  [0, ["keys", "create", "--help"]],
+  [0, ["accounts", "list"]],
+  [1, ["keys", "revoke", "999999999"]],
+  [1, ["load", "news", "/nowhere.csv"]],
+  [2, ["keys", "create", "--account", "a", "--tier", "gold"]],
+  [2, []],
+]
+
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
+  it.effect("README, command line: the program says and ends as what the tests below run without a process does", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl, LOG_FORMAT: "json" }
+      const programs = yield* Effect.forEach(told, ([, args]) => runProgram(args, environment), { concurrency: 3 })
+      for (const [index, [code, args]] of told.entries()) {
+        const program = programs[index] ?? nothing
+        assert.strictEqual(program.code, code, args.join(" "))
+        assert.notStrictEqual(`${program.out}${program.err}`, "", args.join(" "))
+        assert.deepStrictEqual(yield* run(args, environment), program, args.join(" "))
+      }
+      const wrong = { ...environment, PORT: "http" }
+      const program = yield* runProgram(["serve"], wrong)
+      failed(program, /PORT/)
+      assert.deepStrictEqual(yield* run(["serve"], wrong), program)
+    }))
+
   it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells columns", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -946,15 +973,15 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       const file = yield* written("names.csv", "ticker,former_ticker,date\nLATER,SOONER,2020-02-02\n")
       assert.strictEqual((yield* get(`${base}/v1/historical-tickers?ticker=LATER`, mine)).status, 404)
       const [loaded, made] = yield* Effect.all([
-        run(["load", "historical-tickers", file, "--append"], environment),
-        run(["keys", "create", "--account", "beside", "--tier", "basic"], environment),
+        runProgram(["load", "historical-tickers", file, "--append"], environment),
+        runProgram(["keys", "create", "--account", "beside", "--tier", "basic"], environment),
       ], { concurrency: 2 })
       assert.match(succeeded(loaded), /^historical_tickers: 1 rows added/)
       const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": succeeded(made).trim() })
       assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })
 
       // A second service finds its port in use, says so, and does no harm to the first.
-      const second = yield* run(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
+      const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
       failed(second, new RegExp(String(port)), /in use|taken|EADDRINUSE/)
       assert.strictEqual((yield* get(`${base}/health/ready`)).status, 200)
 

@@ -5,7 +5,8 @@ import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import bench from "../bench/package.json" with { type: "json" }
 import packageJson from "../package.json" with { type: "json" }
-import { root, run } from "./support/Processes.ts"
+import { run } from "./support/Commands.ts"
+import { root } from "./support/Processes.ts"
 
 const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md"], { cwd: root })
   .filter((file) => !file.includes("node_modules") && !file.startsWith("bench/results"))

@@ -144,11 +144,11 @@ describe("The house", () => {
     )
   })
 
-  it("§house terminal imports nothing of the house; doctor and query are commands, imported by main.ts only", () => {
+  it("§house terminal imports nothing of the house; doctor and query are commands, imported by Commands.ts only", () => {
     assert.deepStrictEqual(strangers(isTerminal, isTerminal), [])
     const isCommand = (name: string) => /^src\/(doctor|query)\//.test(name)
     // The doctor knows all settings, those of query too.
-    const others = strangers((file) => !isCommand(file) && file !== "src/main.ts", (name) => !isCommand(name))
+    const others = strangers((file) => !isCommand(file) && file !== "src/Commands.ts", (name) => !isCommand(name))
     assert.deepStrictEqual(others, [])
   })
 
@@ -167,7 +167,7 @@ describe("The house", () => {
     const used = /^src\/(changelog\/(Atom|Changelog|Entry)|account\/Email|Base)\.ts$/
     assert.deepStrictEqual(strangers(isMail, (name) => below(name) || used.test(name)), [])
     // The doctor reads all settings.
-    const allowed = /^src\/(mail\/.*|main|Server|doctor\/Settings)\.ts$/
+    const allowed = /^src\/(mail\/.*|Commands|Server|doctor\/Settings)\.ts$/
     const outside = (file: string) => !allowed.test(file)
     assert.deepStrictEqual(strangers(outside, (name) => !isMail(name)), [])
   })
@@ -184,14 +184,15 @@ describe("The house", () => {
 
   it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {
     assert.deepStrictEqual(
-      strangers((file) => !["src/main.ts", "src/Serve.ts"].includes(file), (name) => name !== "src/Server.ts"),
+      strangers((file) => file !== "src/Serve.ts", (name) => name !== "src/Server.ts"),
       [],
     )
     assert.deepStrictEqual(strangers((file) => file !== "src/Server.ts", (name) => !name.endsWith("/Http.ts")), [])
   })
 
-  it("§house nothing imports main.ts", () => {
+  it("§house nothing imports main.ts, and that alone the commands", () => {
     assert.deepStrictEqual(strangers(() => true, (name) => name !== "src/main.ts"), [])
+    assert.deepStrictEqual(strangers((file) => file !== "src/main.ts", (name) => name !== "src/Commands.ts"), [])
   })
 
   it("§house no file imports itself by a detour", () => {

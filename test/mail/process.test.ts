@@ -4,11 +4,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { client } from "../../src/db/Database.ts"
+import { run } from "../support/Commands.ts"
 import * as Mail from "../support/Mail.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { end, freePort, run, saying, start } = Processes
+const { end, freePort, saying, start } = Processes
 
 const world = Effect.gen(function* () {
   const url = yield* Service.ownDatabase

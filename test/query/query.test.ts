@@ -1,10 +1,11 @@
-/** `query`: as a process against the whole service on a socket, with the data of a first start. */
+/** `query`: against the whole service on a socket, with the data of a first start. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Option } from "effect"
 import { createServer } from "node:http"
 import { chain, parse, rowsOf } from "../../src/query/Body.ts"
 import { holdsKey, target } from "../../src/query/Target.ts"
-import { type Environment, freePort, run } from "../support/Processes.ts"
+import { run } from "../support/Commands.ts"
+import { type Environment, freePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const nowhere = { TICKERLINE_HOME: "/nonexistent" }
