@@ -332,7 +332,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.isAtLeast(charged.length, 20)
     }))
 
-  const runs = 60
+  const runs = 36
   for (const endpoint of priced) {
     let [asked, found] = [0, 0]
     it.effect.prop(

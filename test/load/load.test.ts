@@ -21,6 +21,7 @@ import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { client } from "../../src/db/Database.ts"
 import { load } from "../../src/load/Load.ts"
+import { compiled } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const { ask } = Service
@@ -160,7 +161,7 @@ const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags:
     Effect.sync(() =>
       spawn(process.execPath, [...flags, "src/main.ts", ...args], {
         cwd: root,
-        env: { DATABASE_URL: url, PATH: process.env["PATH"] },
+        env: { DATABASE_URL: url, PATH: process.env["PATH"], NODE_COMPILE_CACHE: compiled },
         stdio: ["ignore", "pipe", "pipe"],
       })
     ),

@@ -37,7 +37,7 @@ export interface Running {
 }
 
 /** What Node compiled for one start is there for the next; it starts in two thirds of the time. */
-const compiled = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
+export const compiled = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
 
 const launch = (command: string, args: ReadonlyArray<string>, environment: Environment): Running => {
   const child = spawn(command, args, {

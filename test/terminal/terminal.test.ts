@@ -2,7 +2,8 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { isProgram, placesOf, root, run, startProgram } from "../support/Processes.ts"
+import * as Commands from "../support/Commands.ts"
+import { compiled, isProgram, placesOf, root, run, startProgram } from "../support/Processes.ts"
 
 const found = (program: string) => placesOf(program).find(isProgram)
 
@@ -29,6 +30,7 @@ const onTerminal = (columns: number, args: string, environment: Readonly<Record<
     TERM: "xterm",
     LANG: "C.UTF-8",
     SHELL: "/bin/sh",
+    NODE_COMPILE_CACHE: compiled,
     ...environment,
   })
 
@@ -119,7 +121,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const script = `${yield* folder}/completions.bash`
-        const { code, err, out } = yield* run(["--completions", "bash"], {})
+        const { code, err, out } = yield* Commands.run(["--completions", "bash"], {})
         assert.strictEqual(code, 0, err)
         // As readline would ask for the word that the line ends with.
         const ask = `complete_line() {
@@ -152,7 +154,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
         Effect.gen(function* () {
           const fs = yield* FileSystem.FileSystem
           const script = `${yield* folder}/completions`
-          const { out } = yield* run(["--completions", shell], {})
+          const { out } = yield* Commands.run(["--completions", shell], {})
           assert.include(out, "nasdaq-compliance")
           yield* fs.writeFileString(script, out)
           assert.strictEqual((yield* Effect.flatMap(startProgram(shell, ["-n", script], {}), ended)).code, 0)
