@@ -94,6 +94,9 @@ const each = (sql: SqlClient.SqlClient, { statements }: Script) =>
 const outside = Effect.fnUntraced(
   function* (script: Script) {
     const { config } = yield* PgClient.PgClient
+    const keeper = yield* SqlClient.SqlClient
+    // A result is let go of with the next statement only, and an index would wait for its snapshot for ever.
+    yield* keeper`set local statement_timeout = 0`
     const sql = yield* PgClient.makeClient(config)
     yield* sql`set statement_timeout = 0`
     yield* sql`set lock_timeout = 0`
@@ -114,12 +117,8 @@ const applyNext = Effect.gen(function* () {
   const [next] = missing
   if (next === undefined) return undefined
   const [id, name, read] = next
-  Object.assign(progress, {
-    label: `migration ${id}_${name}`,
-    done: known.length - missing.length,
-    total: known.length,
-    count: 0,
-  })
+  const done = known.length - missing.length
+  Object.assign(progress, { label: `migration ${id}_${name}`, done, total: known.length, count: 0 })
   const script = yield* Effect.orDie(read)
   const work = Effect.gen(function* () {
     yield* script.inTransaction ? each(sql, script) : outside(script)
@@ -133,8 +132,8 @@ const applyNext = Effect.gen(function* () {
   return [id, name] as const
 })
 
-/** Who has been at work for longest: it is most likely what the migration waits for. */
-const longest = Effect.gen(function* () {
+/** Most likely it is what the migration waits for. */
+const longestAtWork = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly who: string }>`
     select format('%s (process %s of PostgreSQL) for %s', coalesce(nullif(application_name, ''), usename), pid,
@@ -147,7 +146,7 @@ const longest = Effect.gen(function* () {
 }).pipe(Effect.catch(() => Effect.succeed("")))
 
 const inUse = ({ message }: MigrationFailed) =>
-  Effect.map(longest, (who) => `Migration ${message} waits for a table that is in use.${who}`)
+  Effect.map(longestAtWork, (who) => `Migration ${message} waits for a table that is in use.${who}`)
 
 const worded = (error: MigrationFailed) => {
   if (isLocked(error.cause)) {

@@ -58,7 +58,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
   it.effect("README, deploy: of processes that start at once one makes an index outside a transaction, and none is in its way", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
-      const later = { "0900_index.sql": "-- no transaction: an index\ncreate index concurrently x on news (title);" }
+      const later = {
+        "0900_index.sql":
+          "-- no transaction: an index\ndrop index concurrently if exists x;\ncreate index concurrently x on news (title);",
+      }
       const applied = yield* Effect.all(Array.from({ length: 3 }, () => over(url, upTo("0025", later))), {
         concurrency: 3,
       })
