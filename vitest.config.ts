@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/soak/**"],
+    exclude: ["test/soak/**", "test/upgrade/**"],
     globalSetup: "test/support/postgres.ts",
     // Much of the time tests wait for locks, restarts and processes.
     maxWorkers: 3,

@@ -1,39 +1,10 @@
 import { NodeServices } from "@effect/platform-node"
-import { PgClient, PgConnection, PgMigrator } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Redacted } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { Effect, Fiber, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { fileURLToPath } from "node:url"
-import { inject } from "vitest"
 import * as Migrations from "../../src/db/Migrations.ts"
-
-/** A database without anything in it, dropped at the end. */
-const emptyDatabase = Effect.gen(function* () {
-  const url = new URL(inject("databaseUrl"))
-  const admin = new URL(url)
-  admin.pathname = "/postgres"
-  url.pathname = `/test_empty_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
-  const name = url.pathname.slice(1)
-  const as = (statement: string) =>
-    Effect.scoped(
-      Effect.flatMap(
-        PgConnection.make({ url: Redacted.make(admin.href) }),
-        (connection) => connection.query(statement),
-      ),
-    )
-  yield* Effect.acquireRelease(
-    as(`create database ${name}`),
-    () => Effect.orDie(as(`drop database ${name} with (force)`)),
-  )
-  return Redacted.make(url.href)
-})
-
-/** With connections of its own, like a process of its own. */
-const over = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E, R>) =>
-  Effect.scoped(
-    Effect.flatMap(Layer.build(PgClient.layer({ url, maxConnections: 2 })), (context) => Effect.provide(work, context)),
-  )
+import * as Scripts from "../../src/db/Scripts.ts"
+import { emptyDatabase, folderOf, over, upTo } from "../support/Migrating.ts"
 
 const tables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
@@ -47,26 +18,9 @@ const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) =>
   assert.deepStrictEqual(ids, Array.from(new Set(ids)).toSorted((a, b) => a - b))
 }
 
-/** The database as a release had it whose last migration this was. */
-const upTo = Effect.fnUntraced(function* (last: string) {
-  const sql = yield* SqlClient.SqlClient
-  const fs = yield* FileSystem.FileSystem
-  const folder = fileURLToPath(new URL("../../sql/migrations/", import.meta.url))
-  const files = (yield* fs.readDirectory(folder)).filter((file) => file.slice(0, 4) <= last)
-  const scripts = yield* Effect.forEach(
-    files,
-    (file) => Effect.map(fs.readFileString(folder + file), (script) => [file.replace(/\.sql$/, ""), script] as const),
-  )
-  const loader = PgMigrator.fromRecord(Object.fromEntries(scripts.map(([name, script]) => [
-    name,
-    Effect.forEach(Migrations.statements(script), (statement) => sql.unsafe(statement), { discard: true }),
-  ])))
-  yield* PgMigrator.run({ loader, table: "tickerline_migrations" })
-})
-
 const all = [[1, "accounts"], [2, "ticker_changes"], [3, "intraday_runners"]]
 
-layer(NodeServices.layer)("migrations", (it) => {
+layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
   it.effect("D30 an empty database gets all of them once, in order, and then nothing more", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
@@ -95,9 +49,80 @@ layer(NodeServices.layer)("migrations", (it) => {
         const applied = yield* Effect.all(Array.from({ length: 4 }, () => over(url, Migrations.run)), {
           concurrency: 4,
         })
-        assertOnceInOrder(applied.flat())
+        applied.forEach(assertOnceInOrder)
+        assertOnceInOrder(applied.flat().toSorted(([a], [b]) => a - b))
         assert.isAtLeast(applied.flat().length, all.length)
       }
+    }))
+
+  it.effect("README, deploy: of processes that start at once one makes an index outside a transaction, and none is in its way", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const later = {
+        "0900_index.sql":
+          "-- no transaction: an index\ndrop index concurrently if exists x;\ncreate index concurrently x on news (title);",
+      }
+      const applied = yield* Effect.all(Array.from({ length: 3 }, () => over(url, upTo("0025", later))), {
+        concurrency: 3,
+      })
+      assert.strictEqual(applied.flat().filter(([id]) => id === 900).length, 1)
+      const valid = Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql`select indisvalid as valid from pg_index where indexrelid = to_regclass('x')`,
+      )
+      assert.deepStrictEqual(yield* over(url, valid), [{ valid: true }])
+    }))
+
+  it.effect("D31 README, deploy: who reads a table for long is waited for, and meanwhile nobody waits for the migration", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      yield* over(url, upTo("0025"))
+      const later = yield* folderOf("0025", { "0900_column.sql": "alter table news add column x int;" })
+      const isThere = Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql`select from pg_attribute where attrelid = 'news'::regclass and attname = 'x'`,
+      )
+      const waits = Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql`select from pg_locks where relation = 'news'::regclass and not granted`,
+      )
+      yield* over(
+        url,
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const migrating = yield* sql.withTransaction(Effect.gen(function* () {
+            yield* sql`select from news`
+            const migrating = yield* Effect.forkScoped(
+              over(url, Effect.provideService(Migrations.run, Scripts.Folder, later)),
+            )
+            for (let look = 0; look < 2; look++) {
+              yield* Effect.repeat(waits, { until: (found) => found.length > 0, schedule: Schedule.spaced("5 millis") })
+              // Stands in line behind the migration, and is let through although the table is still in use.
+              yield* over(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
+            }
+            assert.deepStrictEqual(yield* over(url, isThere), [])
+            return migrating
+          }))
+          assert.deepStrictEqual(Array.from(yield* Fiber.join(migrating), ([id]) => id), [900])
+          assert.strictEqual((yield* isThere).length, 1)
+        }),
+      )
+    }))
+
+  it.effect("README, deploy: a migration that fails is said by name, what was before it stays, and nothing of itself", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const later = {
+        "0900_good.sql": "create table good ();",
+        "0901_bad.sql": "create table bad ();\nselect 1 / 0;",
+      }
+      const error = yield* Effect.flip(over(url, upTo("0025", later)))
+      assert.strictEqual(error.message, "Migration 901_bad failed: division by zero")
+      const found = yield* over(url, tables)
+      assert.include(found, "good")
+      assert.notInclude(found, "bad")
+      const mended = yield* over(url, upTo("0025", { ...later, "0901_bad.sql": "create table bad ();" }))
+      assert.deepStrictEqual(mended.map(([id]) => id), [901])
     }))
 
   it.effect("D2 D27 README, migrate: keys of a former release stay as they were, and nobody's key comes back", () =>
@@ -245,12 +270,12 @@ describe("statements of a script", () => {
     ["dollars inside a text", "select '$$';\nselect '$$';", ["select '$$'", "select '$$'"]],
   ]
   it.each(cases)("README, migrate: %s", (_, script, statements) => {
-    assert.deepStrictEqual(Migrations.statements(script), statements)
+    assert.deepStrictEqual(Scripts.statements(script), statements)
   })
 
   it("README, migrate: no statement is cut at a semicolon inside a comment", () => {
     const bare = (script: string) =>
-      Migrations.statements(script).map((statement) =>
+      Scripts.statements(script).map((statement) =>
         statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()
       )
     assert.deepStrictEqual(bare("select 1; -- one;\n-- two;\nselect 2, -- three;\n  3;"), [

@@ -1,0 +1,165 @@
+/** ops/README, upgrades: the last release and this one serve at once, over one database, and back again. */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { client } from "../../src/db/Database.ts"
+import { wire } from "../support/Instances.ts"
+import { until } from "../support/Ledger.ts"
+import * as Mail from "../support/Mail.ts"
+import { OwnServer } from "../support/OwnServer.ts"
+import { end, freePort, root } from "../support/Processes.ts"
+import * as Steady from "../support/Steady.ts"
+import { answeredBy, balancer, command, former, formerSources, lacking, serve } from "./Programs.ts"
+
+const required = (process.env["REQUIRE_UPGRADE"] ?? "") !== ""
+const skipped = lacking !== "" && !required
+const why = skipped ? ` (skipped: ${lacking})` : ""
+
+const server = Layer.unwrap(
+  Effect.map(OwnServer, ({ url }) => client({ url: Redacted.make(url), applicationName: "tickerline-test" })),
+).pipe(Layer.provideMerge(OwnServer.layer), Layer.provideMerge(NodeServices.layer))
+
+/** One row of the dataset whose changes both have to see. */
+const split = (id: string) =>
+  `{"id":"${id}","ticker":"UPGR","action_type":"pending_vote","executed":false,"filed_at":"2026-01-02",` +
+  `"form_type":"8-K","last_updated":"2026-01-02 09:30:00"}\n`
+
+const splits = "/v1/split-status?ticker=UPGR"
+
+layer(server, { excludeTestServices: true })("upgrades", (it) => {
+  it.effect.skipIf(skipped)(
+    `ops/README, upgrades: ${former.version} and this release serve at once, and back again; no request fails, each is counted once${why}`,
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const sql = yield* SqlClient.SqlClient
+        const { url } = yield* OwnServer
+        const mails = yield* Mail.server()
+        const old = yield* formerSources
+        const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-upgrade-" })
+        const as = { owner: { DATABASE_URL: url } }
+        const byOld = (...args: ReadonlyArray<string>) => command(old, as.owner, ...args)
+        const byNew = (...args: ReadonlyArray<string>) => command(root, as.owner, ...args)
+
+        // As the last release leaves it: its tables, its data, its grants, its keys.
+        yield* sql`create role service login password 'service'`
+        yield* byOld("grant", "service")
+        yield* byOld("generate", `${folder}/market`)
+        yield* byOld("load", "--all", `${folder}/market`)
+        yield* fs.writeFileString(`${folder}/first.ndjson`, split("first"))
+        yield* byOld("load", "split-status", `${folder}/first.ndjson`, "--append")
+        const key = yield* byOld("keys", "create", "--account", "steady", "--tier", "ultimate")
+        yield* byOld("accounts", "credit", "steady", "--usd", "1000", "--reference", "before")
+
+        const its = new URL(url)
+        its.username = its.password = "service"
+        const [oldPort, newPort, oldMetrics, newMetrics] = yield* Effect.all([freePort, freePort, freePort, freePort])
+        const settings = (metrics: number) => ({
+          DATABASE_URL: its.href,
+          METRICS_PORT: String(metrics),
+          RATE_LIMIT_ULTIMATE: "100000000",
+          SHUTDOWN_DELAY: "4 seconds",
+          SMTP_URL: `smtp://127.0.0.1:${mails.port}`,
+          MAIL_FROM: "Tickerline <notices@tickerline.example>",
+          MAIL_PER_MINUTE: "1200",
+        })
+        const startOld = serve(old, oldPort, settings(oldMetrics))
+        const startNew = serve(root, newPort, settings(newMetrics))
+        /** Both have customers, or the one of whom it is asked. */
+        const busy = Effect.fnUntraced(function* (metrics: number) {
+          const before = yield* answeredBy(metrics)
+          yield* until(answeredBy(metrics), (now) => now >= before + 100)
+        })
+        const seesAt = (port: number, known: string, words: string) =>
+          until(wire(port, splits, known), ({ text }) => text.includes(`"${words}"`)).pipe(
+            Effect.map(({ text }) => assert.include(text, `"${words}"`)),
+          )
+        const statusAt = (port: number, known: string, status: number) =>
+          until(wire(port, splits, known), (answer) => answer.status === status).pipe(
+            Effect.map((answer) => assert.strictEqual(answer.status, status)),
+          )
+
+        let running = yield* startOld
+        const front = yield* balancer([oldPort, newPort])
+        const steady = yield* Steady.clients({ port: front, key, clients: 8 })
+        yield* steady.more()
+
+        // The new one migrates, while the old one serves.
+        const applied = yield* byNew("migrate")
+        yield* byNew("grant", "service")
+        yield* steady.more()
+        const second = yield* startNew
+        yield* busy(newMetrics)
+        yield* busy(oldMetrics)
+
+        // What the one changes the other sees, in what it has in memory too.
+        const other = yield* byOld("keys", "create", "--account", "other", "--tier", "ultimate")
+        for (const port of [oldPort, newPort]) {
+          yield* seesAt(port, other, "first")
+          yield* seesAt(port, other, "first")
+        }
+        yield* fs.writeFileString(`${folder}/second.ndjson`, split("second"))
+        yield* fs.writeFileString(`${folder}/third.ndjson`, split("third"))
+        yield* byNew("load", "split-status", `${folder}/second.ndjson`, "--append")
+        for (const port of [oldPort, newPort]) yield* seesAt(port, other, "second")
+        yield* byOld("load", "split-status", `${folder}/third.ndjson`, "--append")
+        for (const port of [oldPort, newPort]) yield* seesAt(port, other, "third")
+        const made = yield* byNew("keys", "create", "--account", "other", "--name", "new")
+        for (const port of [oldPort, newPort]) yield* statusAt(port, made, 200)
+        const [{ id } = { id: "" }] = yield* sql<{ readonly id: string }>`
+          select max(key_id)::text as id from api_keys join accounts using (account_id) where accounts.name = 'other'
+        `
+        yield* byNew("keys", "revoke", id)
+        for (const port of [oldPort, newPort]) yield* statusAt(port, made, 401)
+
+        // Mails that wait while both could send them go out once each.
+        yield* sql`
+          insert into announcements (entry_id, subject, text, html, operational) values ('upgrade', 's', 't', 'h', true)
+        `
+        yield* sql`
+          insert into announcement_mails (entry_id, recipient)
+          select 'upgrade', 'c' || g || '@example.com' from generate_series(1, 40) as g
+        `
+        yield* until(Effect.sync(() => mails.received.length), (count) => count >= 10)
+
+        // The old one goes; then back again, over the tables of the new one; and the new one goes.
+        const gone = yield* end(running, "SIGTERM")
+        assert.strictEqual(gone.code, 0, gone.err)
+        yield* busy(newMetrics)
+        running = yield* startOld
+        yield* busy(oldMetrics)
+        const back = yield* end(second, "SIGTERM")
+        assert.strictEqual(back.code, 0, back.err)
+        yield* busy(oldMetrics)
+
+        yield* until(
+          sql<{ readonly left: number }>`select count(*)::int as left from announcement_mails where status <> 'sent'`,
+          ([row]) => row?.left === 0,
+        )
+        assert.strictEqual(new Set(mails.received.map(({ to }) => to[0])).size, 40)
+        assert.strictEqual(mails.received.length, 40)
+
+        const seen = yield* steady.stop
+        const failed = Object.keys(seen.answers).filter((name) => !/^(200|404|409|422)/.test(name))
+        assert.deepStrictEqual(failed, [], JSON.stringify(seen))
+        const last = yield* end(running, "SIGTERM")
+        assert.strictEqual(last.code, 0, last.err)
+
+        const books = yield* sql<Readonly<Record<"rows" | "keys" | "cost" | "daily" | "days" | "charged", number>>>`
+          select count(*)::int as rows, count(distinct usage_id)::int as keys, sum(cost_microdollars)::int as cost,
+            (select sum(requests)::int from usage_daily where account_id = it.account_id) as days,
+            (select sum(cost_microdollars)::int from usage_daily where account_id = it.account_id) as daily,
+            (1000000000 - min(balance_microdollars))::int as charged
+          from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
+        `
+        // Before they began, the clients asked each path once.
+        const requests = seen.requests + Steady.paths.length
+        const [{ cost } = { cost: 0 }] = books
+        assert.deepStrictEqual(Array.from(books), [
+          { rows: requests, keys: requests, cost, days: requests, daily: cost, charged: cost },
+        ])
+        yield* Effect.log(`${former.version} → ${applied.replaceAll("\n", ", ")}: ${JSON.stringify(seen)}`)
+      }),
+  )
+})
