@@ -1,8 +1,8 @@
 /**
- * Whether the database at the end of the line is there, and is the primary. It is asked twice a second over a connection
- * of its own, since neither a read nor a write can tell a host that vanished from a long query: nobody says that it is
- * gone, and the kernel goes on sending for a quarter of an hour. Three things end all connections of the line, for which
- * readers and writers then take others:
+ * Whether the database at the end of the line is there, and is the primary. It is asked twice a second over a
+ * connection of its own, since neither a read nor a write can tell a host that vanished from a long query: nobody says
+ * that it is gone, and the kernel goes on sending for a quarter of an hour. Three things end connections of the line,
+ * for which readers and writers then take others:
  * - Nothing at all was heard over any of them for five seconds, although it was asked.
  * - Another server answers than before: those that were opened before it lead to one that was replaced.
  * - A standby answers: it was demoted, and knows neither what was charged since nor whose keys were revoked.

@@ -1,7 +1,7 @@
 /**
- * Who does what is done once: a row for each job says who holds it, and until when. Each step is a statement of its own,
- * so it needs no session and works through a pooler that lends connections by the transaction; and since the row is
- * replicated with all others, a standby that is promoted knows who holds what.
+ * Who does what is done once: a row for each job says who holds it, and until when. Each step is a statement of its
+ * own, so it needs no session and works through a pooler that lends connections by the transaction; and since the row
+ * is replicated with all others, a standby that is promoted knows who holds what.
  */
 import { Duration, Effect } from "effect"
 import type { SqlClient } from "effect/sql"

@@ -6,8 +6,8 @@ import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 
 /**
- * Who has the lease of the job has this one too, as long as there may be processes of release 0.2.0 beside it, which know
- * no other. Another process finds it run out when that of the job has.
+ * Who has the lease of the job takes this one too, as long as there may be processes of release 0.2.0 beside it, which
+ * know no other. It has run out when that of the job has.
  */
 export const leaseSeconds = 5
 
