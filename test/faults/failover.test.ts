@@ -93,3 +93,54 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("synchr
       yield* told("Primary killed under load, standby promoted four seconds later", seen)
     }))
 })
+
+layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("asynchronous replication", (it) => {
+  it.effect("RELIABILITY D29 two primaries at once: what the new one was not sent is lost with the old one, and nothing is recorded on both", () =>
+    Effect.gen(function* () {
+      const server = yield* OwnServer
+      const { account_id, key } = yield* Ledger.customer("split", { tier: "ultimate", balance: credit })
+      const standby = yield* Standby.make
+      const cutOff = yield* serving
+      const asked = (port: number) =>
+        Effect.gen(function* () {
+          const { more, stop } = yield* Steady.clients({ port, key, clients: 4 })
+          yield* more(100)
+          const seen = yield* stop
+          return { rows: answered(seen), cost: seen.cost }
+        })
+      const together = (...parts: ReadonlyArray<{ readonly rows: number; readonly cost: number }>) =>
+        [
+          parts.reduce((sum, { rows }) => sum + rows, 0),
+          parts.reduce((sum, { cost }) => sum + cost, 0),
+        ] as const
+
+      const before = yield* asked(cutOff.port)
+      yield* recorded(standby.url, account_id, ...together(before))
+      yield* standby.link.stall
+      const lost = yield* asked(cutOff.port)
+      yield* recorded(server.url, account_id, ...together(before, lost))
+      yield* standby.promote
+      const other = yield* serving
+      yield* other.way.lead(standby.port)
+      yield* other.way.cut
+      const there = yield* asked(other.port)
+      yield* recorded(standby.url, account_id, ...together(before, there))
+
+      // With synchronous replication the old one answers reads, and can record nothing any more.
+      yield* Standby.ask(server.url, `alter system set synchronous_standby_names = '${Standby.name}'`)
+      yield* Standby.ask(server.url, "select pg_reload_conf()")
+      const waits = yield* asked(cutOff.port)
+      yield* recorded(server.url, account_id, ...together(before, lost))
+      const ids = (url: string) =>
+        Effect.map(
+          Standby.ask(url, "select usage_id::text from usage order by 1"),
+          ({ rows }) => new Set(rows.map((row) => String(row["usage_id"]))),
+        )
+      const old = yield* ids(server.url)
+      yield* server.end("SIGKILL")
+      yield* cutOff.way.lead(standby.port)
+      yield* recorded(standby.url, account_id, ...together(before, there, waits))
+      const both = (yield* ids(standby.url)).intersection(old)
+      assert.strictEqual(old.size - both.size, lost.rows)
+    }))
+})
