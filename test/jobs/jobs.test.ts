@@ -2,6 +2,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import {
+  Arbitrary,
   Context,
   Data,
   Duration,
@@ -12,10 +13,10 @@ import {
   Option,
   Redacted,
   Schedule,
+  Schema,
   Scope,
 } from "effect"
 import { SqlClient } from "effect/sql"
-import { FastCheck } from "effect/testing"
 import { client } from "../../src/db/Database.ts"
 import { Heartbeat } from "../../src/db/Heartbeat.ts"
 import type { Job, Lease } from "../../src/jobs/Job.ts"
@@ -189,10 +190,12 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("jobs", (it) =
     }))
 })
 
+const wholes = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
+
 describe("a failed job", () => {
   it.prop("README, jobs: is repeated soon, and never less often than it runs anyway", [
-    FastCheck.integer({ min: 1, max: 1_000_000 }),
-    FastCheck.integer({ min: 1, max: 5_000 }),
+    wholes(1_000_000),
+    wholes(5_000),
   ], ([milliseconds, failures]) => {
     const wait = Duration.toMillis(again(Duration.millis(milliseconds), failures))
     assert.isAtMost(wait, Math.min(milliseconds, 60_000))
