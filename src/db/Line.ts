@@ -34,21 +34,30 @@ const target = (address: string): TcpNetConnectOpts | { readonly path: string } 
 export const make = (url: Redacted.Redacted): Line => {
   const sockets = new Map<Socket, { readonly since: number; bytes: number }>()
   let refusal: string | undefined
+  /** From one that has ended since: a server that only refuses is there. */
+  let heardLast = false
 
   const openAnyway = () => {
     const socket = connect(target(Redacted.value(url)))
-    sockets.set(socket, { since: performance.now(), bytes: 0 })
-    socket.once("close", () => sockets.delete(socket))
+    const known = { since: performance.now(), bytes: 0 }
+    sockets.set(socket, known)
+    socket.once("close", () => {
+      sockets.delete(socket)
+      heardLast ||= socket.bytesRead > known.bytes
+    })
     return socket
   }
   const open = () => refusal === undefined ? openAnyway() : new Socket().destroy(new Error(refusal))
   // Counted where TLS does not keep them from being seen.
-  const heard = () =>
-    Array.from(sockets).filter(([{ bytesRead }, known]) => {
-      const more = bytesRead > known.bytes
+  const heard = () => {
+    let any = heardLast
+    heardLast = false
+    for (const [{ bytesRead }, known] of sockets) {
+      any ||= bytesRead > known.bytes
       known.bytes = bytesRead
-      return more
-    }).length > 0
+    }
+    return any
+  }
   const cut = (before = Infinity) => {
     const old = Array.from(sockets).flatMap(([socket, { since }]) => since < before ? [socket] : [])
     old.forEach((socket) => socket.destroy())
