@@ -85,6 +85,20 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       assert.includeMembers(yield* partitions, yield* expected)
     }))
 
+  it.effect("README, usage: among as many tables as three years of months make, the oldest is found", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const write = yield* recorder
+      const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
+      yield* write(batchOf(times.map(used)))
+      // What PostgreSQL knows of its tables decides in which order it looks at them.
+      yield* sql`analyze`
+      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
+        "usage_2010_01",
+        "usage_2010_02",
+      ])
+    }))
+
   it.effect("RELIABILITY a month that somebody reads is not dropped: it waits for a quarter of a second, and nobody longer behind it", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

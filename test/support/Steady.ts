@@ -141,7 +141,7 @@ export const clients = Effect.fnUntraced(function* (
     yield* Effect.repeat(Effect.sync(good), {
       until: (now) => now >= before + by,
       schedule: Schedule.spaced("20 millis"),
-    }).pipe(Effect.timeout("20 seconds"))
+    }).pipe(Effect.timeout("60 seconds"))
   })
   const stop = Effect.gen(function* () {
     stopping = true
