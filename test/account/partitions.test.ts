@@ -115,7 +115,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       assert.isBelow(performance.now() - began, 1_500)
       assert.isTrue(isLocked(yield* Fiber.join(dropping)))
       yield* Fiber.join(reading)
-      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z")), ["usage_2021_05"])
+      assert.include(yield* dropBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z")), "usage_2021_05")
     }))
 })
 
