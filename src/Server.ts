@@ -5,6 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as Gate from "./account/Gate.ts"
 import * as KeyCheck from "./account/KeyCheck.ts"
 import { Metering } from "./account/Metering.ts"
+import * as Partitions from "./account/Partitions.ts"
 import { RateLimit } from "./account/RateLimit.ts"
 import { RecentKeys } from "./account/RecentKeys.ts"
 import { Api } from "./Api.ts"
@@ -15,7 +16,9 @@ import * as Catalogue from "./catalogue/Http.ts"
 import * as Prices from "./catalogue/Prices.ts"
 import * as Changelog from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
+import { Heartbeat } from "./db/Heartbeat.ts"
 import * as Edge from "./Edge.ts"
+import * as Jobs from "./jobs/Jobs.ts"
 import { Cursors } from "./lists/Cursors.ts"
 import { Lists } from "./lists/Lists.ts"
 import * as Sender from "./mail/Sender.ts"
@@ -96,18 +99,23 @@ const Documentation = Layer.effect(Edge.Pages, Site.Addresses).pipe(Layer.provid
 /** Pages from memory or the database, and whole lists. */
 const Listed = Lists.layer.pipe(Layer.provide(Cursors.layer), Layer.provideMerge(Memory))
 
+/** What one process does for all. */
+const Once = Jobs.layer([Sender.job, Partitions.job])
+
 /** Everything but the socket and the `SqlClient`. */
 const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Handlers),
   Layer.provide(Policies),
   Layer.merge(Layer.provide(Edge.layer, Documentation)),
   Layer.merge(Proxies.layer),
-  Layer.merge(Sender.layer),
+  Layer.merge(Once),
   Layer.provideMerge(Shortcut.layer),
   Layer.provide(Requests.layer),
   Layer.provide(Accounting),
   Layer.provide(Listed),
   Layer.provide(Database.layer),
+  // Made first and ended last: what is written at the end finds the database by it.
+  Layer.provide(Heartbeat.layer),
 )
 
 /** The service on whatever socket `HttpServer` is; a path of any length finds the answer that it leads nowhere. */

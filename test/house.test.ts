@@ -55,6 +55,8 @@ const isProgress = (name: string) => name === "src/terminal/Progress.ts"
 const isAccount = (name: string) => name.startsWith("src/account/")
 const isClient = (name: string) => name.startsWith("src/client/")
 const isLists = (name: string) => name.startsWith("src/lists/")
+/** How a job is declared, wherever it is done. */
+const isJob = (name: string) => name === "src/jobs/Job.ts"
 const isSite = (name: string) => name.startsWith("src/site/")
 const isChangelog = (name: string) => name.startsWith("src/changelog/")
 
@@ -136,7 +138,10 @@ describe("The house", () => {
     const allowed = (name: string, file: string) =>
       isBelow(name) || isDatabase(name) || isProgress(name) || (file === "src/db/Command.ts" && isTerminal(name))
     assert.deepStrictEqual(strangers(isDatabase, allowed), [])
-    assert.deepStrictEqual(strangers(isAccount, (name) => isBelow(name) || isDatabase(name) || isAccount(name)), [])
+    assert.deepStrictEqual(
+      strangers(isAccount, (name) => isBelow(name) || isDatabase(name) || isAccount(name) || isJob(name)),
+      [],
+    )
     assert.deepStrictEqual(strangers(isCache, (name) => isBelow(name) || isDatabase(name) || isCache(name)), [])
     assert.deepStrictEqual(
       strangers(isLists, (name) => isBelow(name) || isDatabase(name) || isCache(name) || isLists(name)),
@@ -163,13 +168,26 @@ describe("The house", () => {
       ),
       [],
     )
-    const below = (name: string) => isMail(name) || isPolicy(name) || isObservability(name) || isDatabase(name)
+    const below = (name: string) =>
+      isMail(name) || isPolicy(name) || isObservability(name) || isDatabase(name) || isJob(name)
     const used = /^src\/(changelog\/(Atom|Changelog|Entry)|account\/Email|Base)\.ts$/
     assert.deepStrictEqual(strangers(isMail, (name) => below(name) || used.test(name)), [])
     // The doctor reads all settings.
     const allowed = /^src\/(mail\/.*|Commands|Server|doctor\/Settings)\.ts$/
     const outside = (file: string) => !allowed.test(file)
     assert.deepStrictEqual(strangers(outside, (name) => !isMail(name)), [])
+  })
+
+  it("§house jobs import db and what is below it, and know none of the work; Server.ts alone lists them", () => {
+    const isJobs = (name: string) => name.startsWith("src/jobs/")
+    assert.isAbove(files.filter(isJobs).length, 3)
+    const allowed = (name: string) => isJobs(name) || isDatabase(name) || isObservability(name) || isPolicy(name)
+    assert.deepStrictEqual(strangers(isJobs, allowed), [])
+    const others = strangers(
+      (file) => !isJobs(file) && file !== "src/Server.ts",
+      (name) => !isJobs(name) || isJob(name),
+    )
+    assert.deepStrictEqual(others, [])
   })
 
   it("§house the site reads what the code declares, and asks no database; nothing but Server.ts imports it", () => {

@@ -3,31 +3,16 @@
  * the database does not take them they wait, and are sent again until it does. Rows are never dropped: where too many
  * wait, further requests are refused instead, since what is not recorded cannot be billed.
  */
-import {
-  Config,
-  Context,
-  Data,
-  DateTime,
-  Duration,
-  Effect,
-  Fiber,
-  Latch,
-  Layer,
-  Metric,
-  Schedule,
-  Schema,
-} from "effect"
+import { Config, Context, Data, Duration, Effect, Fiber, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { atZero, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout } from "../policy/Errors.ts"
-import { type Batch, batchOf, dropBefore, recorder, type Used } from "./Usage.ts"
+import { type Batch, batchOf, recorder, type Used } from "./Usage.ts"
 
 export const Buffer = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",
 )
   .pipe(Config.withDefault(100_000))
-
-export const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
 
 /** How long rows gather, and how many are written at once: at most the last second is lost by a sudden end. */
 const gathering = Duration.millis(250)
@@ -156,18 +141,7 @@ export class Metering extends Context.Service<Metering, {
       // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
       yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(writer), false))
-      yield* Effect.forkScoped(upkeep(yield* Kept))
       return Metering.of({ admit, hasRoom, record })
     }),
   )
 }
-
-/** Raw rows are kept for a while; which instance drops them does not matter. */
-const upkeep = Effect.fnUntraced(
-  function* (kept: Duration.Duration) {
-    const dropped = yield* dropBefore(DateTime.subtractDuration(yield* DateTime.now, kept))
-    if (dropped.length > 0) yield* Effect.logInfo(`Dropped usage that was kept long enough: ${dropped.join(", ")}`)
-  },
-  Effect.catch((error) => Effect.logWarning(`Old usage was not dropped: ${error.message}`)),
-  Effect.repeat(Schedule.spaced("1 hour")),
-)

@@ -4,7 +4,7 @@
  * It locks the accounts first, in one order, so that two instances never wait for each other in a circle.
  */
 import { PgTypes } from "@effect/sql-pg"
-import { DateTime, Effect, Result } from "effect"
+import { DateTime, Effect, Predicate, Result } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 
@@ -43,6 +43,10 @@ const { OID } = PgTypes
 const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 
 const isRepeated = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueViolation"
+
+/** PostgreSQL's code where a row has no partition: somebody dropped one since it was last seen to be there. */
+const isHomeless = ({ reason: { cause } }: SqlError.SqlError) =>
+  Predicate.hasProperty(cause, "code") && cause.code === "23514"
 
 const dayLength = 86_400_000
 
@@ -118,17 +122,15 @@ export const recorder = Effect.gen(function* () {
     `
 
   /** Looking for each row first would cost half as much again: only a batch that was sent before is looked for. */
-  return Effect.fnUntraced(function* (batch: Batch) {
-    yield* prepare(batch)
-    yield* Effect.catchIf(write(batch, ""), isRepeated, () => write(batch, "on conflict do nothing"))
-  })
-})
+  const writeOnce = (batch: Batch) =>
+    Effect.andThen(
+      prepare(batch),
+      Effect.catchIf(write(batch, ""), isRepeated, () => write(batch, "on conflict do nothing")),
+    )
 
-/** Drops the partitions of raw rows that lie wholly before the moment; the daily sums stay. */
-export const dropBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
-  const sql = yield* SqlClient.SqlClient
-  const dropped = yield* sql<{ readonly name: string }>`
-    select name from drop_usage_partitions(${DateTime.formatIso(moment)}::text::timestamptz) as name
-  `
-  return dropped.map(({ name }) => name)
+  return (batch: Batch) =>
+    Effect.catchIf(writeOnce(batch), isHomeless, () => {
+      days.clear()
+      return writeOnce(batch)
+    })
 })

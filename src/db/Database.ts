@@ -6,6 +6,7 @@ import { atZero, counter, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 import { Exchange } from "../policy/Exchange.ts"
 import { types } from "./Decimals.ts"
+import * as Line from "./Line.ts"
 import { turnstile } from "./Turnstile.ts"
 
 /** Lock wait and statement time of §8. `timezone` is pinned because the driver reads times by it. */
@@ -32,6 +33,7 @@ export const client = ({ applicationName, url }: Options) =>
     maxConnections: PoolSize,
     applicationName: Config.succeed(applicationName),
     startupParameters: Config.succeed(session),
+    stream: Config.succeed(Line.stream(url)),
     types: Config.succeed(types()),
   })
 

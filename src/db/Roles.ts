@@ -26,6 +26,7 @@ const grants = (role: string) => [
   `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
     on public.announcement_mails to ${role}`,
   `grant update (holder, until) on public.announcement_sender to ${role}`,
+  `grant insert (name), update (holder, until) on public.leases to ${role}`,
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
 ]
 

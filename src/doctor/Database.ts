@@ -96,7 +96,8 @@ export const checkConnections = Effect.gen(function* () {
         as used,
       (select rolconnlimit from pg_roles where rolname = current_user) as limit
   `
-  const pool = (yield* PoolSize) + (yield* WholeLists)
+  // Beside these, one asks whether the database is there, and one what changed.
+  const pool = (yield* PoolSize) + (yield* WholeLists) + 2
   const most = row === undefined ? 0 : row.limit >= 0 ? Math.min(row.limit, row.most) : row.most
   const said = `${pool} at most, of ${most} that the server allows and ${row?.used ?? 0} in use`
   if (pool > most) {

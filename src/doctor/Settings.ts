@@ -1,6 +1,7 @@
 /** Every setting there is, each read as the service reads it; and those that look like one, and are none. */
 import { Config, Effect, Option, Result } from "effect"
 import * as Metering from "../account/Metering.ts"
+import { Kept } from "../account/Partitions.ts"
 import { limits } from "../account/RateLimit.ts"
 import { RedisUrl } from "../account/Redis.ts"
 import * as WrongKeys from "../account/WrongKeys.ts"
@@ -50,7 +51,7 @@ export const settings: ReadonlyArray<Setting> = [
   setting(WrongKeys.Most, "WRONG_KEYS_LIMIT"),
   setting(TrustedProxies, "TRUSTED_PROXIES"),
   setting(Metering.Buffer, "USAGE_BUFFER"),
-  setting(Metering.Kept, "USAGE_RETENTION"),
+  setting(Kept, "USAGE_RETENTION"),
   setting(home, "TICKERLINE_HOME"),
   setting(Key, "TICKERLINE_KEY"),
   setting(Origins, "CORS_ORIGINS"),

@@ -5,8 +5,11 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 
-/** How long a lease lasts without being renewed: after that long another instance takes over from one that died. */
-export const leaseSeconds = 10
+/**
+ * Who has the lease of the job takes this one too, as long as there may be processes of release 0.2.0 beside it, which
+ * know no other. It has run out when that of the job has.
+ */
+export const leaseSeconds = 5
 
 export const Claimed = Schema.Struct({
   mail_id: Schema.String,
@@ -41,7 +44,7 @@ export const outbox = Effect.fnUntraced(function* (holder: string) {
       `,
   })(undefined)
 
-  /** Whether this process may send: its lease is renewed, or that of another has run out. */
+  /** Whether this process may send: it does already, or nobody does. */
   const lease = Effect.map(
     sql`
       update announcement_sender set holder = ${holder}::text::uuid, until = ${until}

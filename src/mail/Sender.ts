@@ -3,8 +3,9 @@
  * given the end of a mail that is written down, and where no answer to it was, the mail stays as it is (`unknown`)
  * until somebody looks. What fails earlier, or is refused for now, is sent again.
  */
-import { Duration, Effect, Fiber, Layer, Metric, Option, Schedule } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, type Scope } from "effect"
+import type { SqlClient } from "effect/sql"
+import type { Job, Lease } from "../jobs/Job.ts"
 import { atZero, gauge } from "../observability/Measures.ts"
 import { compose } from "./Message.ts"
 import { type Claimed, leaseSeconds, outbox } from "./Outbox.ts"
@@ -92,16 +93,16 @@ const sending = Effect.fnUntraced(function* ({ from, retryAfter, unsubscribe, ur
   })
 })
 
-const work = Effect.fnUntraced(function* (settings: Settings) {
-  const holder = SecureRandom.uuidV4Unsafe()
+const work = Effect.fnUntraced(function* (settings: Settings, { holder, isHeld }: Lease) {
   const { claim, lease, look, recover, release } = yield* outbox(holder)
   const send = yield* sending(settings, holder)
   yield* atZero(mailsSent, ...failures)
   let waiting = 0
   yield* gauge({
     name: "tickerline_mails_waiting",
-    description: "Customer emails that wait to be sent, as last seen.",
-    read: () => waiting,
+    description: "Customer emails that wait to be sent, as last seen by the process that sends them.",
+    // Who had the job before does not know.
+    read: () => isHeld() ? waiting : 0,
   })
 
   /** The mail that is under way, in a fiber of its own, which the end of the worker does not cut off. */
@@ -145,16 +146,11 @@ const work = Effect.fnUntraced(function* (settings: Settings) {
   const turn = Effect.gen(function* () {
     const found = yield* look
     waiting = found.waiting
-    if (!found.due || !(yield* lease)) return pause
+    if (!found.due || !(yield* lease)) return Duration.zero
     const away = yield* Effect.raceFirst(drain, Effect.andThen(keepLease, Effect.never))
-    // Another instance may reach the server that this one does not.
     yield* release
-    return Duration.max(away, pause)
-  }).pipe(
-    Effect.catch((error) => Effect.as(Effect.logWarning(`Mails cannot be sent: ${error.message}`), pause)),
-    Effect.catchDefect((defect) => Effect.as(Effect.logError(`The sender of mails failed: ${String(defect)}`), pause)),
-    Effect.flatMap(Effect.sleep),
-  )
+    return away
+  })
 
   const finish = Effect.gen(function* () {
     if (current !== undefined) {
@@ -166,11 +162,13 @@ const work = Effect.fnUntraced(function* (settings: Settings) {
   })
   // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
   yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
-  yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(turn), false))
+  return turn
 })
 
-/** Nothing, where no mail server is named. */
-export const layer = Layer.effectDiscard(Effect.flatMap(
-  settings,
-  Option.match({ onNone: () => Effect.void, onSome: work }),
-))
+/** Left to others where no mail server is named, and while it cannot be reached from here. */
+export const job = {
+  name: "mail",
+  every: pause,
+  make: (lease) =>
+    Effect.flatMap(settings, (found) => Effect.transposeOption(Option.map(found, (found) => work(found, lease)))),
+} satisfies Job<Config.ConfigError, SqlClient.SqlClient | Scope.Scope>

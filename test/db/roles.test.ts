@@ -174,6 +174,10 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         where attnum > 0 and not attisdropped and has_column_privilege(oid, attnum, 'update')
           and not has_table_privilege(oid, 'update')
         union all
+        select relname || '.' || attname || ' insert' from relations join pg_attribute on attrelid = oid
+        where attnum > 0 and not attisdropped and has_column_privilege(oid, attnum, 'insert')
+          and not has_table_privilege(oid, 'insert')
+        union all
         select proname || ' as its owner' from pg_proc
         where pronamespace = 'public'::regnamespace and prosecdef and has_function_privilege(oid, 'execute')
         union all
@@ -202,6 +206,9 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         "announcement_mails.sent_at update",
         "announcement_sender.holder update",
         "announcement_sender.until update",
+        "leases.holder update",
+        "leases.until update",
+        "leases.name insert",
         "create_usage_partition as its owner",
         "drop_usage_partitions as its owner",
         "no select on credits",

@@ -1,7 +1,7 @@
 /** RELIABILITY.md: the network between the service and PostgreSQL stalls and breaks, while clients ask all the time. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
+import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
 import { client } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/FirstStart.ts"
 import { instance } from "../support/Instances.ts"
@@ -12,16 +12,18 @@ import * as Steady from "../support/Steady.ts"
 import { told } from "../support/Told.ts"
 
 /** The way to a database that is filled. */
-class Way extends Context.Service<Way, Effect.Success<ReturnType<typeof proxy>> & { readonly url: string }>()(
-  "test/faults/Way",
-) {
+class Way extends Context.Service<
+  Way,
+  Effect.Success<ReturnType<typeof proxy>> & { readonly url: string; readonly target: number }
+>()("test/faults/Way") {
   static readonly layer = Layer.effect(
     Way,
     Effect.gen(function* () {
       const url = new URL(Redacted.value(yield* Service.ownDatabase))
-      const way = yield* proxy(Number(url.port))
+      const target = Number(url.port)
+      const way = yield* proxy(target)
       url.port = String(way.port)
-      return Way.of({ ...way, url: url.href })
+      return Way.of({ ...way, target, url: url.href })
     }),
   )
 }
@@ -66,6 +68,26 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       assert.isAbove(all.slowest, 1_500)
       yield* told("Network to PostgreSQL stalled for 3 s", all)
     }))
+
+  it.effect("RELIABILITY the database vanishes without a word: 503s within seconds, and answers as soon as its address leads to one", () =>
+    Effect.gen(function* () {
+      const way = yield* Way
+      const { more, seen, stop } = yield* atWork
+      yield* more(100)
+      yield* way.stall
+      yield* Effect.repeat(Effect.sync(() => seen().answers["503 database_pool_timeout"] ?? 0), {
+        until: (refused) => refused > 20,
+        schedule: Schedule.spaced("50 millis"),
+      }).pipe(Effect.timeout("30 seconds"))
+      // Those that were open lead nowhere for good.
+      yield* way.lead(way.target)
+      const back = performance.now()
+      yield* more(100)
+      assert.isBelow(performance.now() - back, 5_000)
+      const all = yield* stop
+      assert.isBelow(all.slowest, 12_000)
+      yield* told("PostgreSQL's host vanishes without a word, its address leads to another one after that", all)
+    }).pipe(Effect.ensuring(Effect.flatMap(Way, (way) => way.lead(way.target)))))
 
   it.effect("RELIABILITY every connection reset at once, again and again: clients notice by 503s at most", () =>
     Effect.gen(function* () {

@@ -191,6 +191,35 @@ layer(Layer.fresh(Instances.database), { excludeTestServices: true, timeout: "12
       assert.strictEqual(smtp.received.length, many.length)
     }).pipe(Effect.scoped))
 
+  it.effect("§9.6 beside a process of release 0.2.0 that has its lease nothing is sent, and it gets none while one of ours sends", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const smtp = yield* Mail.server()
+      /** As that release asks, word for word. */
+      const older = crypto.randomUUID()
+      const lease = sql`
+        update announcement_sender set holder = ${older}::text::uuid, until = now() + interval '4 seconds'
+        where holder = ${older}::text::uuid or holder is null or until <= now() returning holder
+      `
+      yield* customers("a@x.example")
+      yield* announce(["ticker-changes"])
+      yield* until("that it has it", Effect.map(lease, (rows) => rows.length === 1))
+      const had = performance.now()
+      const { promise, resolve } = Promise.withResolvers<undefined>()
+      let seen = 0
+      smtp.behaviour.data = () => {
+        seen += 1
+        return promise
+      }
+      yield* sender(smtp.port)
+      yield* until("that ours sends", Effect.sync(() => seen === 1))
+      assert.isAbove(performance.now() - had, 3_900)
+      assert.deepStrictEqual(yield* lease, [])
+      resolve(undefined)
+      yield* allAre("sent")
+      assert.strictEqual(seen, 1)
+    }).pipe(Effect.scoped))
+
   it.effect("README, emails: it paces itself", () =>
     Effect.gen(function* () {
       const smtp = yield* Mail.server()

@@ -152,6 +152,31 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* until("that it is delivered when asked for", () => smtp.received.length === 2)
     }).pipe(Effect.scoped))
 
+  it.effect("README, jobs: a process that is stopped in the middle is replaced within seconds, and sends nothing when it goes on", () =>
+    Effect.gen(function* () {
+      const { command, serve, smtp } = yield* world
+      yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
+      let asked = 0
+      smtp.behaviour.rcpt = () => {
+        asked += 1
+        return asked === 1 ? new Promise(() => {}) : Promise.resolve(undefined)
+      }
+      yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
+      const first = yield* serve
+      yield* until("that the first process has it under way", () => asked === 1)
+      first.child.kill("SIGSTOP")
+      const stopped = performance.now()
+      const second = yield* serve
+      yield* until("that the second one delivers it", () => smtp.received.length === 1)
+      assert.isBelow(performance.now() - stopped, 30_000)
+      first.child.kill("SIGCONT")
+      yield* Processes.saying(first, /The job mail is not this process's any more/)
+      yield* command("announce", "--entry", "fixed-offset", "--include-new-accounts")
+      yield* until("that the second one goes on", () => smtp.received.length === 2)
+      assert.match(Processes.saidBy(second), /The job mail is this process's now/)
+      assert.match(yield* command("announcements"), /ticker-changes\t0\t1\t0\t0/)
+    }).pipe(Effect.scoped))
+
   it.effect("README, deploy: an orderly end waits for the server's answer, and leaves what it had not sent to the next", () =>
     Effect.gen(function* () {
       const { command, serve, smtp } = yield* world

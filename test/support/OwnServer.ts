@@ -1,7 +1,7 @@
 /** A PostgreSQL server of a test's own, which it may kill, stop and start; its data are those of the first start. */
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
-import { openCluster, user } from "../../src/db/embedded/Cluster.ts"
+import { type Cluster, openCluster, user } from "../../src/db/embedded/Cluster.ts"
 import { ensure, find } from "../../src/db/embedded/Server.ts"
 import { client } from "../../src/db/Database.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
@@ -12,6 +12,7 @@ export class OwnServer extends Context.Service<OwnServer, {
   readonly port: number
   /** The file that it logs to. */
   readonly log: string
+  readonly cluster: Cluster
   /** The process that has all others as its children. */
   readonly pid: Effect.Effect<number>
   /** Ends it by the signal and waits until it is gone; `SIGINT` is PostgreSQL's own fast stop. */
@@ -44,7 +45,7 @@ export class OwnServer extends Context.Service<OwnServer, {
 
       const url = `postgres://${user}:${cluster.password}@127.0.0.1:${port}/postgres`
       const start = ensure(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
-      return OwnServer.of({ url, port, log: cluster.log, pid, end, start })
+      return OwnServer.of({ url, port, log: cluster.log, cluster, pid, end, start })
     }),
   )
 }

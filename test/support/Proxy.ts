@@ -1,11 +1,12 @@
-/** The network between the service and its database, which a test lets stall or break. */
+/** The network between the service and its database, which a test lets stall or break, or lead to another server. */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 
-export const proxy = Effect.fnUntraced(function* (target: number) {
+export const proxy = Effect.fnUntraced(function* (first: number) {
   const pairs = new Set<readonly [Socket, Socket]>()
-  let stalled = false
+  let [stalled, target, connections] = [false, first, 0]
   const server = createServer((near) => {
+    connections += 1
     const far = connect(target, "127.0.0.1")
     const pair = [near, far] as const
     pairs.add(pair)
@@ -47,5 +48,11 @@ export const proxy = Effect.fnUntraced(function* (target: number) {
   )
   /** Every connection ends at once. */
   const cut = each((socket) => socket.resetAndDestroy())
-  return { port, stall, resume, cut }
+  /** New connections lead there and pass; those that are open stay as they are, stalled ones for good. */
+  const lead = (port: number) =>
+    Effect.sync(() => {
+      target = port
+      stalled = false
+    })
+  return { port, stall, resume, cut, lead, connections: () => connections }
 })

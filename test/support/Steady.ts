@@ -15,10 +15,12 @@ export interface Seen {
   readonly answers: Readonly<Record<string, number>>
   /** The longest that anybody waited, milliseconds. */
   readonly slowest: number
+  /** What the answers said that they cost together, microdollars; those before the first of `clients` too. */
+  readonly cost: number
 }
 
 /** What 200s, 404s and 409s say while nothing is wrong, by path. */
-type Truth = ReadonlyMap<string, { readonly status: number; readonly text: string }>
+type Truth = ReadonlyMap<string, Answer>
 
 /** Longer than that no request takes, whatever happens: a lock, a retry, another lock; a silent server (§7.2, §8). */
 const longest = 45_000
@@ -96,6 +98,8 @@ export const clients = Effect.fnUntraced(function* (
   const answers = new Map<string, number>()
   const wrong: Array<string> = []
   let [requests, slowest, at, stopping] = [0, 0, 0, false]
+  const costOf = ({ headers }: Answer) => Number(headers["x-cost-microdollars"] ?? 0)
+  let cost = Array.from(truth.values()).reduce((sum, answer) => sum + costOf(answer), 0)
 
   const asBefore = (path: string, { status, text }: Answer) => {
     const expected = truth.get(path)
@@ -116,6 +120,7 @@ export const clients = Effect.fnUntraced(function* (
       if (answered || !mayRefuse()) return void wrong.push(`${path}: ${message}`)
       return void answers.set("no answer", (answers.get("no answer") ?? 0) + 1)
     }
+    cost += costOf(answer.success)
     const name = nameOf(answer.success)
     answers.set(name, (answers.get(name) ?? 0) + 1)
     if (!isGood(path, answer.success)) wrong.push(`${path}: ${name} ${answer.success.text.slice(0, 300)}`)
@@ -127,6 +132,7 @@ export const clients = Effect.fnUntraced(function* (
     requests,
     answers: Object.fromEntries(Array.from(answers).toSorted()),
     slowest: Math.round(slowest),
+    cost,
   })
   const good = () => answers.get("200") ?? 0
   /** Waits until so many further ones were answered 200; by default so many that no client is left behind. */
@@ -135,7 +141,7 @@ export const clients = Effect.fnUntraced(function* (
     yield* Effect.repeat(Effect.sync(good), {
       until: (now) => now >= before + by,
       schedule: Schedule.spaced("20 millis"),
-    }).pipe(Effect.timeout("20 seconds"))
+    }).pipe(Effect.timeout("60 seconds"))
   })
   const stop = Effect.gen(function* () {
     stopping = true

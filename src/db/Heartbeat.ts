@@ -1,0 +1,121 @@
+/**
+ * Whether the database at the end of the line is there, and is the primary. It is asked twice a second over a
+ * connection of its own, since neither a read nor a write can tell a host that vanished from a long query: nobody says
+ * that it is gone, and the kernel goes on sending for a quarter of an hour. Three things end connections of the line,
+ * for which readers and writers then take others:
+ * - Nothing at all was heard over any of them for five seconds, although it was asked.
+ * - Another server answers than before: those that were opened before it lead to one that was replaced.
+ * - A standby answers: it was demoted, and knows neither what was charged since nor whose keys were revoked.
+ * For the first and the last the line stays shut until a primary answers, so who asks is refused at once (§8).
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Context, Duration, Effect, Layer, Metric, Schema } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { atZero, gauge } from "../observability/Measures.ts"
+import * as Line from "./Line.ts"
+
+const every = Duration.millis(500)
+
+/** For an answer, and for a connection: a server that is there gives both in some milliseconds. */
+const patience = Duration.seconds(2)
+
+/** Shorter than that a network may stall, and requests wait (RELIABILITY.md). */
+const longestSilence = Duration.toMillis(Duration.seconds(5))
+
+/** Longer than that the check was not made itself, as by a process that was stopped: it knows nothing. */
+const longestPause = Duration.toMillis(Duration.seconds(2))
+
+type Why = "silent" | "replaced" | "standby"
+
+const cutFor = (why: Why) =>
+  Metric.counter("tickerline_database_connections_cut_total", {
+    description: "Connections that were ended because the database was silent, was replaced, or is a standby.",
+    attributes: { why },
+    incremental: true,
+  })
+
+const Server = Schema.Struct({ started: Schema.String, standby: Schema.Boolean })
+
+export class Heartbeat extends Context.Service<Heartbeat, {
+  /** One connection beside the pool, for single short statements that must not wait behind readers. */
+  readonly sql: SqlClient.SqlClient
+}>()("tickerline/db/Heartbeat") {
+  static readonly layer = Layer.effect(
+    Heartbeat,
+    Effect.gen(function* () {
+      const { config } = yield* PgClient.PgClient
+      const line = Line.of(config)
+      let opened = performance.now()
+      const open = line && (() => {
+        opened = performance.now()
+        return line.openAnyway()
+      })
+      const sql = yield* PgClient.make({
+        ...config,
+        ...(open && { stream: open }),
+        maxConnections: 1,
+        minConnections: 0,
+        connectTimeout: patience,
+      })
+      yield* atZero(...(["silent", "replaced", "standby"] as const).map(cutFor))
+      yield* gauge({
+        name: "tickerline_database_up",
+        description: "Whether a primary is at the end of the line to the database, as last seen.",
+        read: () => line?.isShut() === true ? 0 : 1,
+      })
+
+      const ask = SqlSchema.findOne({
+        Request: Schema.Void,
+        Result: Server,
+        execute: () => sql`select pg_postmaster_start_time()::text as started, pg_is_in_recovery() as standby`,
+      })
+
+      const cut = Effect.fnUntraced(function* (line: Line.Line, why: Why, words: string) {
+        const isNews = !line.isShut()
+        if (why !== "replaced") line.shut(words)
+        const count = line.cut(why === "replaced" ? opened : undefined)
+        yield* Metric.update(cutFor(why), count)
+        if (isNews && count > 0) yield* Effect.logWarning(`${words}: ${count} connections are ended.`)
+      })
+
+      /** Since when no answer has come to any question. */
+      let asking: number | undefined
+      let known: string | undefined
+
+      const beat = (line: Line.Line) =>
+        Effect.gen(function* () {
+          asking ??= performance.now()
+          const { standby, started } = yield* Effect.timeout(ask(undefined), patience)
+          asking = undefined
+          const before = known
+          known = started
+          // The connection that found it out too: the next one may lead elsewhere.
+          if (standby) return yield* cut(line, "standby", "The database is a standby, and not the primary")
+          if (line.isShut()) yield* Effect.logInfo("The database answers again.")
+          line.shut()
+          if (before !== undefined && before !== started) yield* cut(line, "replaced", "Another server answers")
+        }).pipe(Effect.ignore)
+
+      const check = (line: Line.Line) => {
+        let [heardAt, checked] = [performance.now(), performance.now()]
+        return Effect.suspend(() => {
+          const now = performance.now()
+          if (line.heard() || now - checked > longestPause) heardAt = now
+          checked = now
+          if (asking === undefined || now - Math.max(asking, heardAt) < longestSilence) return Effect.void
+          heardAt = now
+          return cut(line, "silent", "The database has said nothing for five seconds")
+        })
+      }
+
+      const untraced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(effect, every)), false))
+      if (line !== undefined) {
+        yield* untraced(beat(line))
+        yield* untraced(check(line))
+      }
+      return Heartbeat.of({ sql })
+    }),
+  ).pipe(Layer.provide(Reactivity.layer))
+}
