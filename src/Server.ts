@@ -15,6 +15,7 @@ import * as Catalogue from "./catalogue/Http.ts"
 import * as Prices from "./catalogue/Prices.ts"
 import * as Changelog from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
+import { Replicas } from "./db/Replicas.ts"
 import * as Edge from "./Edge.ts"
 import { Cursors } from "./lists/Cursors.ts"
 import { Lists } from "./lists/Lists.ts"
@@ -107,7 +108,7 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Requests.layer),
   Layer.provide(Accounting),
   Layer.provide(Listed),
-  Layer.provide(Database.layer),
+  Layer.provide(Layer.merge(Database.layer, Replicas.layer)),
 )
 
 /** The service on whatever socket `HttpServer` is; a path of any length finds the answer that it leads nowhere. */
