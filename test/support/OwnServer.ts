@@ -1,7 +1,7 @@
 /** A PostgreSQL server of a test's own, which it may kill, stop and start; its data are those of the first start. */
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
-import { openCluster, user } from "../../src/db/embedded/Cluster.ts"
+import { type Cluster, openCluster, user } from "../../src/db/embedded/Cluster.ts"
 import { ensure, find } from "../../src/db/embedded/Server.ts"
 import { client } from "../../src/db/Database.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
@@ -10,6 +10,7 @@ import * as FirstStart from "../../src/FirstStart.ts"
 export class OwnServer extends Context.Service<OwnServer, {
   readonly url: string
   readonly port: number
+  readonly cluster: Cluster
   /** The file that it logs to. */
   readonly log: string
   /** The process that has all others as its children. */
@@ -44,7 +45,7 @@ export class OwnServer extends Context.Service<OwnServer, {
 
       const url = `postgres://${user}:${cluster.password}@127.0.0.1:${port}/postgres`
       const start = ensure(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
-      return OwnServer.of({ url, port, log: cluster.log, pid, end, start })
+      return OwnServer.of({ url, port, cluster, log: cluster.log, pid, end, start })
     }),
   )
 }
