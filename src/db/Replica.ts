@@ -18,6 +18,9 @@ const silence = 3_000
 const lost = (message: string) =>
   new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error(message), operation: "execute" }) })
 
+/** Replay waits for a query only for so long (`max_standby_streaming_delay`), and then cancels it. */
+export const isConflict = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "SerializationError"
+
 /** The driver's session as a connection of `SqlClient`; the driver keeps its own such form to itself. */
 const connectionOf = (session: PgConnection.PgConnection): SqlConnection.Connection => {
   const rows = (prepare: boolean): SqlConnection.Connection["execute"] => (sql, params, transform) =>
@@ -128,7 +131,7 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
   /** Right after the primary, whose last look this is; soon again where what was written there is not here yet. */
   const look = (primary: Look) => {
     const once = Effect.gen(function* () {
-      const found = yield* ownLook
+      const found = yield* Effect.retry(ownLook, { while: isConflict, times: 3 })
       answered = performance.now()
       lag = found.position === null ? Infinity : behind(found.position, answered)
       state = found.recovers ? { ...found, timeline: primary.timeline } : undefined

@@ -10,7 +10,7 @@ import { atZero, counter, gauge } from "../observability/Measures.ts"
 import { type Elsewhere, isLocked, isTooSlow, retried } from "./Database.ts"
 import { history } from "./Lag.ts"
 import type { Look } from "./Look.ts"
-import { make, type Replica, type Wanted } from "./Replica.ts"
+import { isConflict, make, type Replica, type Wanted } from "./Replica.ts"
 
 const entriesOf = (text: string) => text.split(/[\s,]+/).filter((entry) => entry !== "")
 
@@ -53,9 +53,6 @@ const whenLost = retried("replica")
 /** What the primary may answer where a replica did not; a table that is locked or a slow query is so there too. */
 const isItsOwn = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLocked(error) && !isTooSlow(error)
-
-/** Replay waits for a query only for so long (`max_standby_streaming_delay`), and then cancels it. */
-const isConflict = ({ reason }: SqlError.SqlError) => reason._tag === "SerializationError"
 
 const measured = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }

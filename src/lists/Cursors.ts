@@ -127,14 +127,18 @@ export class Cursors extends Context.Service<Cursors, {
         return { rows: rowCount, take, rewind }
       })
 
-      /** The lock of a swap is nothing to a replica: whom its replay meets is cancelled, and reads from the primary. */
+      /** On a replica no lock keeps a swap waiting: whoever is in its way is cancelled, and reads from the primary. */
       const anywhere = (wanted: Wanted) => {
         const { tables, version } = wanted
         const near = version === undefined ? undefined : { tables, version }
         const replica = near === undefined ? undefined : replicas.choose(near)
         const primary = declare(fromPrimary, wanted)
         if (near === undefined || replica === undefined) return primary
-        return replicas.or(orNothing(replica.unlessGone(declare(replica.session(near), wanted))), replica, primary)
+        return replicas.or(
+          orNothing(replica.unlessGone(declare(replica.session(near), { ...wanted, tables: [] }))),
+          replica,
+          primary,
+        )
       }
 
       const open = Effect.fnUntraced(function* (wanted: Wanted) {

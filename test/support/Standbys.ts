@@ -1,6 +1,7 @@
 /** Two standbys of a test's own primary: real servers that stream its WAL, and stop replaying it when a test says so. */
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import type { SqlError } from "effect/sql"
 import { closeSync, openSync } from "node:fs"
 import { choosePort, user } from "../../src/db/embedded/Cluster.ts"
 import { type Child, launch, run } from "../../src/db/embedded/Process.ts"
@@ -24,6 +25,8 @@ export const query = (url: string, statement: string) =>
   Effect.scoped(
     Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(statement)),
   )
+
+const isCancelled = ({ reason }: SqlError.SqlError) => reason._tag === "SerializationError"
 
 /** Queries that are in the way of replay are cancelled soon, and the primary is followed at once. */
 const settings = {
@@ -58,7 +61,9 @@ const standby = Effect.fnUntraced(function* (data: string) {
       yield* child.exited
       child = undefined
     })
-  const asked = (statement: string) => Effect.orDie(query(url, statement))
+  // Replay cancels what is in its way, and a test that looks is.
+  const asked = (statement: string) =>
+    Effect.orDie(Effect.retry(query(url, statement), { while: isCancelled, schedule: Schedule.spaced("20 millis") }))
   const start: Standby["start"] = (other = {}) =>
     Effect.gen(function* () {
       url = of(other.port ?? port)
@@ -106,12 +111,10 @@ export class Standbys extends Context.Service<Standbys, {
       yield* start
       const [first, second] = yield* Effect.all([standby(copies[0]), standby(copies[1])])
       const caughtUp = Effect.gen(function* () {
-        const [[written]] = (yield* Effect.orDie(query(url, "select pg_current_wal_lsn()::text as lsn"))).rows.map(
-          Object.values,
-        )
+        const [row] = (yield* Effect.orDie(query(url, "select pg_current_wal_lsn()::text as written"))).rows
         const reached = (one: Standby) =>
           Effect.map(
-            one.query(`select pg_last_wal_replay_lsn() >= '${written}' as reached`),
+            one.query(`select pg_last_wal_replay_lsn() >= '${String(row?.["written"])}' as reached`),
             ({ rows }) => rows[0]?.["reached"],
           )
         yield* Effect.forEach(
