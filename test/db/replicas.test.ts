@@ -103,7 +103,9 @@ const swapped = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 /** How many sessions of a standby run a statement with these words. */
 const running = (standby: Standby, words: string) =>
   Effect.map(
-    standby.query(`select from pg_stat_activity where query like '%${words}%' and pid <> pg_backend_pid()`),
+    standby.query(
+      `select from pg_stat_activity where state = 'active' and query like '%${words}%' and pid <> pg_backend_pid()`,
+    ),
     ({ rowCount }) => rowCount,
   )
 
@@ -325,26 +327,31 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_sleep(60)::text end as slow
         from screener limit 3
       `
-      const both = Effect.map(Effect.all([running(first, "as slow"), running(second, "as slow")]), ([a, b]) => a + b)
+      const both = (words: string) =>
+        Effect.map(Effect.all([running(first, words), running(second, words)]), ([one, other]) => one + other)
       const ways = [
-        Effect.map(inside, ({ read }) => Effect.map(read(statement.values), (rows) => rows.length)),
-        Effect.map(
-          inside,
-          ({ cursors, wanted }) => Effect.map(cursors.open({ ...wanted, statement }), ({ rows }) => rows),
-        ),
+        {
+          words: "as slow",
+          way: Effect.map(inside, ({ read }) => Effect.map(read(statement.values), (rows) => rows.length)),
+        },
+        {
+          // It is then that PostgreSQL reads what a cursor keeps.
+          words: "COMMIT",
+          way: Effect.map(
+            inside,
+            ({ cursors, wanted }) => Effect.map(cursors.open({ ...wanted, statement }), ({ rows }) => rows),
+          ),
+        },
       ]
-      for (const way of ways) {
+      for (const { way, words } of ways) {
         yield* caughtUp
         const reading = yield* Effect.forkChild(Effect.timed(yield* way))
-        console.log("begun")
-        yield* until(both, (count) => count === 1)
-        console.log("runs")
+        yield* until(both(words), (count) => count === 1)
         yield* swapped
-        console.log("swapped")
         const [taken, rows] = yield* Fiber.join(reading)
         assert.strictEqual(rows, 3)
         assert.isBelow(Duration.toSeconds(taken), 30)
-        yield* until(both, (count) => count === 0)
+        yield* until(both(words), (count) => count === 0)
       }
     }).pipe(Effect.scoped))
 
