@@ -13,12 +13,16 @@ import {
   Logger,
   Metric,
   Random,
+  Redacted,
   Schedule,
 } from "effect"
 import { SqlClient } from "effect/sql"
+import { inject } from "vitest"
 import { Versions } from "../../src/cache/Versions.ts"
 import { Database, Elsewhere, type Failure } from "../../src/db/Database.ts"
 import { Replicas } from "../../src/db/Replicas.ts"
+import { grantServing } from "../../src/db/Roles.ts"
+import { checkReplicas } from "../../src/doctor/Replicas.ts"
 import { finish, prepare, swap } from "../../src/load/Swap.ts"
 import { Cursors } from "../../src/lists/Cursors.ts"
 import { ofSetting } from "../../src/Explain.ts"
@@ -353,6 +357,35 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         assert.isBelow(Duration.toSeconds(taken), 30)
         yield* until(both(words), (count) => count === 0)
       }
+    }).pipe(Effect.scoped))
+
+  it.effect("README, doctor: replicas that keep up, one that does not, one that is none, another cluster's, one away", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const primary = yield* OwnServer
+      const { caughtUp, first, second } = yield* Standbys
+      yield* sql`create role tickerline_reader login password 'geheim'`
+      yield* grantServing("tickerline_reader")
+      const serving = (url: string) => url.replace(/\/\/[^@]*@/, "//tickerline_reader:geheim@")
+      const looked = (url: string) =>
+        Effect.map(
+          checkReplicas(Redacted.make(primary.url), [{ name: "x", url: Redacted.make(url) }]),
+          ([found]) => `${found?.state}: ${found?.found}`,
+        )
+      yield* caughtUp
+      assert.match(yield* until(looked(serving(first.url)), (said) => said.startsWith("ok")), /^ok: it keeps up/)
+      assert.match(yield* looked(primary.url), /^warning: it is no replica/)
+      assert.match(yield* looked(inject("databaseUrl")), /^failed: it belongs to another cluster/)
+      const away = yield* looked("postgres://a:geheim@127.0.0.1:1/b")
+      assert.match(away, /^failed: .*ECONNREFUSED/)
+      assert.notInclude(away, "geheim")
+      yield* second.pause
+      yield* sql`delete from screener where ticker = 'NONE'`
+      assert.match(yield* looked(serving(second.url)), /^warning: it is [\d.]+ MiB of WAL behind after 1s/)
+      yield* second.resume
+      const { port, used } = yield* reading({ DATABASE_READ_URLS: serving(first.url), CACHE_MEGABYTES: "0" })
+      yield* until(used(first), (used) => used === 1)
+      assert.isAbove(port, 0)
     }).pipe(Effect.scoped))
 
   it.effect("§7.2 a client that goes away leaves no query running on a replica", () =>
