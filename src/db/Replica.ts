@@ -35,6 +35,9 @@ const connectionOf = (session: PgConnection.PgConnection): SqlConnection.Connect
   }
 }
 
+const isSame = (one: Look, other: Look) =>
+  Array.from(other.datasets.values()).every(({ dataset, version }) => one.datasets.get(dataset)?.version === version)
+
 /** What keeps a replica from being used, in words for the log; undefined: nothing. */
 type Hindrance = string | undefined
 
@@ -136,7 +139,7 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
       lag = found.position === null ? Infinity : behind(found.position, answered)
       state = found.recovers ? { ...found, timeline: primary.timeline } : undefined
       yield* told(found.recovers ? undefined : "it is no replica; the primary answers itself")
-      return found.recovers && (found.position ?? 0) < (primary.position ?? 0)
+      return (found.position ?? 0) < (primary.position ?? 0) && !isSame(found, primary)
     })
     return Effect.timeout(once, patience).pipe(
       Effect.repeat({ while: (isBehind) => isBehind, schedule: Schedule.spaced("30 millis"), times: 5 }),
