@@ -35,7 +35,8 @@ export const looker = (sql: SqlClient.SqlClient) => {
     Result: Row,
     execute: () =>
       sql`
-        select relname as dataset, pg_class.oid || '.' || coalesce(string_agg(mark::text, ',' order by mark), '') as version,
+        select relname as dataset,
+          pg_class.oid || '.' || coalesce(string_agg(mark::text, ',' order by mark), '') as version,
           coalesce(sum(changes), 0)::float8 as changes, extract(epoch from max(changed_at))::float8 as changed_at,
           pg_is_in_recovery() as recovers,
           pg_wal_lsn_diff(

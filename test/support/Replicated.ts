@@ -5,7 +5,7 @@ import { freePort } from "./Processes.ts"
 import { Standbys } from "./Standbys.ts"
 
 export const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
-  Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("30 seconds"))
+  Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("60 seconds"))
 
 interface Named {
   readonly name: string
