@@ -28,7 +28,7 @@ export interface Look extends Pick<typeof Row.Type, "recovers" | "position" | "t
   readonly datasets: ReadonlyMap<string, typeof Row.Type>
 }
 
-/** A table that nobody watches, because its trigger is gone, has no version. That it is another table counts as well. */
+/** A table that nobody watches, as its trigger is gone, has no version. That it is another table counts as well. */
 export const looker = (sql: SqlClient.SqlClient) => {
   const find = SqlSchema.findAll({
     Request: Schema.Void,

@@ -55,7 +55,7 @@ const checkOne = (name: string, { look: primary, system }: Effect.Success<typeof
       : warning(
         name,
         `it is ${megabytes(left)} of WAL behind after ${Duration.format(most)}, so it is not used where data change`,
-        "See pg_stat_replication on the primary, and what replay waits for: max_standby_streaming_delay, a paused replay.",
+        "See pg_stat_replication on the primary, and what replay waits for: a query, or its resumption.",
       )
   })
 
