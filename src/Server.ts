@@ -17,6 +17,7 @@ import * as Prices from "./catalogue/Prices.ts"
 import * as Changelog from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
 import { Heartbeat } from "./db/Heartbeat.ts"
+import { Replicas } from "./db/Replicas.ts"
 import * as Edge from "./Edge.ts"
 import * as Jobs from "./jobs/Jobs.ts"
 import { Cursors } from "./lists/Cursors.ts"
@@ -113,7 +114,7 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(Requests.layer),
   Layer.provide(Accounting),
   Layer.provide(Listed),
-  Layer.provide(Database.layer),
+  Layer.provide(Layer.merge(Database.layer, Replicas.layer)),
   // Made first and ended last: what is written at the end finds the database by it.
   Layer.provide(Heartbeat.layer),
 )

@@ -6,6 +6,8 @@ import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
+import { Elsewhere } from "../db/Database.ts"
+import { Replicas } from "../db/Replicas.ts"
 import { gauge } from "../observability/Measures.ts"
 import { Exchange } from "../policy/Exchange.ts"
 import { contentTypes, digestField, digestOf, fileHeaders } from "../policy/Formats.ts"
@@ -77,6 +79,7 @@ export class Answers extends Context.Service<Answers, {
     Answers,
     Effect.gen(function* () {
       const versions = yield* Versions
+      const { elsewhere } = yield* Replicas
       const kept = new LRUCache<string, Answer>({ maxSize: yield* CacheBytes, sizeCalculation: sizeOf })
       yield* gauge({
         name: "tickerline_cache_bytes",
@@ -95,12 +98,18 @@ export class Answers extends Context.Service<Answers, {
         const maker = makers++
         const making = new Map<string, Followers<E>>()
 
+        /** Read where that version is there: the primary, or a replica that was found to have it. */
+        const readAt = (query: Query, version: string) =>
+          elsewhere === undefined
+            ? make(query)
+            : Effect.provideService(make(query), Elsewhere, elsewhere({ tables, version }))
+
         const lead = (key: string, once: string, query: Query, version: string) => {
           const followers: Followers<E> = []
           const isWanted = wasSeen(key)
           const made = Effect.suspend(() => {
             making.set(once, followers)
-            return Effect.map(make(query), (content) => {
+            return Effect.map(readAt(query, version), (content) => {
               const answer = finished(content, version)
               // What is asked for once would only drive out what others ask for again.
               if (isWanted || followers.length > 0) kept.set(key, answer)
@@ -128,8 +137,9 @@ export class Answers extends Context.Service<Answers, {
         return Effect.fnUntraced(function* (query: Query) {
           const exchange = yield* Exchange
           const version = watched.current()
-          if (exchange.purpose === "estimate" || version === undefined) {
-            return yield* respond(finished(yield* make(query), undefined))
+          if (version === undefined) return yield* respond(finished(yield* make(query), undefined))
+          if (exchange.purpose === "estimate") {
+            return yield* respond(finished(yield* readAt(query, version), undefined))
           }
           const key = `${maker} ${JSON.stringify(query)}`
           const found = kept.get(key)

@@ -53,9 +53,10 @@ const isLost = (error: unknown) => {
     (Predicate.hasProperty(why?.cause, "code") && overCodes.test(String(why.cause.code)))
 }
 
-const retried = (why: "locked" | "lost") =>
+export const retried = (why: "locked" | "lost" | "replica" | "conflict") =>
   Metric.counter("tickerline_database_retries_total", {
-    description: "Reads that were tried again, because a table was locked or a connection was lost.",
+    description: "Reads that were tried again: a table was locked, a connection or a replica lost, or a replica's " +
+      "recovery in conflict with them.",
     attributes: { why },
     incremental: true,
   })
@@ -84,12 +85,25 @@ const again = ({ after, counted, times, when }: Again) => <A, E, R>(query: Effec
 
 const refreshing = () => new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
 
-const saturated = () =>
+export const saturated = () =>
   new DatabasePoolTimeout({
     error: { message: "Database connections are temporarily saturated. Retry in a few seconds." },
   })
 
-type Failure = SqlError.SqlError | Schema.SchemaError
+export type Failure = SqlError.SqlError | Schema.SchemaError
+
+type Asked<A, R> = Effect.Effect<A, Failure | DataRefreshing | DatabasePoolTimeout, R>
+
+/** Who may answer a read of `route` in place of the primary, which is asked where nobody can. */
+export type Elsewhere = <A, R>(query: Effect.Effect<A, Failure, R>, route: string, primary: Asked<A, R>) => Asked<A, R>
+
+/**
+ * Nobody, but where an answer is made that all accounts share (`cache/Answers.ts`). So accounts, keys, usage and
+ * balances are always read from the primary.
+ */
+export const Elsewhere = Context.Reference<Elsewhere | undefined>("tickerline/db/Elsewhere", {
+  defaultValue: () => undefined,
+})
 
 const isFailure = (error: unknown): error is Failure => SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
@@ -106,7 +120,7 @@ const answer = (error: Failure) =>
     : Effect.die(error)
 
 /** What becomes of the failures of a read; a query that brings its own connection is read like others. */
-export const reading = <A, R>(query: Effect.Effect<A, Failure | DataRefreshing | DatabasePoolTimeout, R>) =>
+export const reading = <A, R>(query: Asked<A, R>) =>
   query.pipe(
     again(whenLost),
     Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
@@ -156,7 +170,13 @@ export class Database extends Context.Service<Database, {
       })
 
       const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
-        reading(Effect.flatMap(Exchange, ({ route = "" }) => connected(route)(query)))
+        reading(Effect.flatMap(Exchange, ({ route = "" }) => {
+          const primary = connected(route)(query)
+          return Effect.flatMap(
+            Elsewhere,
+            (elsewhere): Asked<A, R> => elsewhere === undefined ? primary : elsewhere(query, route, primary),
+          )
+        }))
       return Database.of({ read })
     }),
   )

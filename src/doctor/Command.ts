@@ -5,6 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { RedisUrl, shared } from "../account/Redis.ts"
 import { DatabaseUrl } from "../db/Connection.ts"
+import { ReadUrls } from "../db/Replicas.ts"
 import { output, type Screen } from "../terminal/Screen.ts"
 import { safe } from "../terminal/Text.ts"
 import * as Database from "./Database.ts"
@@ -12,6 +13,7 @@ import { type Check, type Finding, findings, ok, type State } from "./Finding.ts
 import { lookAtHome } from "./Home.ts"
 import { checkPort } from "./Listening.ts"
 import { checkClock, checkFiles, checkMemory, checkRuntime, checkZones } from "./Machine.ts"
+import { checkReplicas } from "./Replicas.ts"
 import * as DatabaseSchema from "./Schema.ts"
 import { checkFronting, checkSettings } from "./Settings.ts"
 
@@ -65,7 +67,11 @@ const asked = (url: Redacted.Redacted, embedded: boolean) =>
 
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrl
-  if (Option.isSome(url)) return [ok("database", "that of DATABASE_URL"), ...yield* asked(url.value, false)]
+  if (Option.isSome(url)) {
+    const found = yield* asked(url.value, false)
+    const replicas = yield* check("replicas", Effect.flatMap(ReadUrls, (named) => checkReplicas(url.value, named)))
+    return [ok("database", "that of DATABASE_URL"), ...found, ...replicas]
+  }
   const { findings, url: running } = yield* lookAtHome
   return [...findings, ...(Option.isSome(running) ? yield* asked(running.value, true) : [])]
 })

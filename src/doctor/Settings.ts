@@ -11,6 +11,7 @@ import { prices } from "../catalogue/Prices.ts"
 import { Origins } from "../Cors.ts"
 import { DatabaseUrl } from "../db/Connection.ts"
 import { PoolSize, PoolWait } from "../db/Database.ts"
+import { MaxLag, ReadUrls } from "../db/Replicas.ts"
 import { home } from "../db/Embedded.ts"
 import { ofSetting } from "../Explain.ts"
 import { WholeLists } from "../lists/Cursors.ts"
@@ -39,6 +40,8 @@ export const settings: ReadonlyArray<Setting> = [
   setting(Port, "PORT"),
   setting(Base, "BASE_URL"),
   setting(DatabaseUrl, "DATABASE_URL"),
+  setting(ReadUrls, "DATABASE_READ_URLS"),
+  setting(MaxLag, "MAX_REPLICA_LAG"),
   setting(PoolSize, "DATABASE_POOL_SIZE"),
   setting(PoolWait, "DATABASE_POOL_TIMEOUT"),
   setting(WholeLists, "WHOLE_LISTS"),

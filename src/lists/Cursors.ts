@@ -5,11 +5,12 @@
  * has a connection of its own beside the pool, which ends with it; how many there are at once is bounded.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Layer, Predicate, Schema, type Scope } from "effect"
+import { Config, Context, Duration, Effect, Exit, Layer, Predicate, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError, type Statement } from "effect/sql"
-import { isTooSlow, PoolWait, reading } from "../db/Database.ts"
+import { type Failure, isTooSlow, PoolWait, reading } from "../db/Database.ts"
 import { swapLock } from "../db/Locks.ts"
+import { Replicas } from "../db/Replicas.ts"
 import { turnstile } from "../db/Turnstile.ts"
 import { counter, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
@@ -35,8 +36,21 @@ export interface Cursor {
 
 interface Wanted {
   readonly tables: ReadonlyArray<string>
+  /** Of these tables; where it is known, a replica may send the list. */
+  readonly version?: string | undefined
   readonly statement: Statement.Fragment
 }
+
+type Session = Effect.Effect<PgClient.PgClient, Failure, Scope.Scope | Reactivity.Reactivity>
+
+/** What failed leaves nothing open until the end of the scope. */
+const orNothing = <A, E, R>(make: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    Effect.scope,
+    (outer) =>
+      Effect.flatMap(Scope.fork(outer), (scope) =>
+        Effect.onError(Scope.provide(make, scope), () => Scope.close(scope, Exit.void))),
+  )
 
 const message =
   "The whole list takes longer than 30 seconds to read. Ask for less of it at once: name tickers, or a range of dates."
@@ -67,7 +81,9 @@ export class Cursors extends Context.Service<Cursors, {
     Cursors,
     Effect.gen(function* () {
       const { config } = yield* PgClient.PgClient
+      const replicas = yield* Replicas
       const reactivity = yield* Reactivity.Reactivity
+      const fromPrimary = PgClient.makeClient(config)
       const places = yield* WholeLists
       const most = Math.ceil(places / 2)
       let refused = 0
@@ -88,8 +104,8 @@ export class Cursors extends Context.Service<Cursors, {
         read: () => refused,
       })
 
-      const declare = Effect.fnUntraced(function* ({ statement, tables }: Wanted) {
-        const sql = yield* Effect.provideService(PgClient.makeClient(config), Reactivity.Reactivity, reactivity)
+      const declare = Effect.fnUntraced(function* (session: Session, { statement, tables }: Wanted) {
+        const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
         yield* sql.withTransaction(Effect.gen(function* () {
           // All rows are wanted, and not the first ones soon.
           yield* sql`set local cursor_tuple_fraction = 1`
@@ -111,10 +127,24 @@ export class Cursors extends Context.Service<Cursors, {
         return { rows: rowCount, take, rewind }
       })
 
+      /** On a replica no lock keeps a swap waiting: whoever is in its way is cancelled, and reads from the primary. */
+      const anywhere = (wanted: Wanted) => {
+        const { tables, version } = wanted
+        const near = version === undefined ? undefined : { tables, version }
+        const replica = near === undefined ? undefined : replicas.choose(near)
+        const primary = declare(fromPrimary, wanted)
+        if (near === undefined || replica === undefined) return primary
+        return replicas.or(
+          orNothing(replica.unlessGone(declare(replica.session(near), { ...wanted, tables: [] }))),
+          replica,
+          primary,
+        )
+      }
+
       const open = Effect.fnUntraced(function* (wanted: Wanted) {
         const { account_id } = yield* Exchange
         yield* stay(String(account_id))
-        return yield* declare(wanted).pipe(
+        return yield* Effect.suspend(() => anywhere(wanted)).pipe(
           Effect.catchIf(isTooSlow, () => Effect.fail(tooLong())),
           Effect.catchIf(isShort, () => Effect.fail(noSpace())),
           reading,

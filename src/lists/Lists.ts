@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, type Scope } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Answers, fresh } from "../cache/Answers.ts"
+import { Versions, type Watched } from "../cache/Versions.ts"
 import type { List } from "../db/Listing.ts"
 import { type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../policy/Errors.ts"
 import { setHeaders } from "../policy/Exchange.ts"
@@ -39,6 +40,7 @@ export class Lists extends Context.Service<Lists, {
     Lists,
     Effect.gen(function* () {
       const answers = yield* Answers
+      const versions = yield* Versions
       const cursors = yield* Cursors
 
       const whole = Effect.fnUntraced(
@@ -47,22 +49,24 @@ export class Lists extends Context.Service<Lists, {
           format: Format,
           { results, whole }: List<Query>,
           tables: ReadonlyArray<string>,
+          watched?: Watched,
         ) {
           if (format === "json") return yield* notWhole
           if (yield* Whole.isHead) return yield* Whole.announced({ results, format })
-          const cursor = yield* cursors.open({ tables, statement: whole(query) })
+          const cursor = yield* cursors.open({ tables, version: watched?.current(), statement: whole(query) })
           return yield* Whole.send({ results, format }, cursor)
         },
       )
 
       const from = <Query extends Page>(tables: ReadonlyArray<string>, list: List<Query>): Answer<Query> => {
+        const watched = versions.of(tables)
         const pageIn = (format: Format) => answers.from(tables, (query: Query) => list.page(query, format))
         const pages = { json: pageIn("json"), csv: pageIn("csv"), ndjson: pageIn("ndjson") }
         return (query) =>
           Effect.flatMap(
             formatOf(query),
             (format): ReturnType<Answer<Query>> =>
-              query.limit === "all" ? whole(query, format, list, tables) : pages[format](query),
+              query.limit === "all" ? whole(query, format, list, tables, watched) : pages[format](query),
           )
       }
 

@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { Versions } from "../../src/cache/Versions.ts"
+import { Replicas } from "../../src/db/Replicas.ts"
 import { swap } from "../../src/load/Swap.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import * as Instances from "../support/Instances.ts"
@@ -23,7 +24,9 @@ const event = {
   status: "confirmed",
 }
 
-layer(Layer.provideMerge(Versions.layer, Instances.database), { excludeTestServices: true, timeout: "120 seconds" })(
+const versions = Layer.provide(Versions.layer, Replicas.layer)
+
+layer(Layer.provideMerge(versions, Instances.database), { excludeTestServices: true, timeout: "120 seconds" })(
   "Versions",
   (it) => {
     it.effect("D17 every dataset is counted, and daily_prices, on which market caps depend", () =>

@@ -14,7 +14,8 @@ const measured = Effect.gen(function* () {
   const metrics = yield* freePort
   // Nothing is queued, so that nobody asks the mail server, which is there only to be measured.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
-  const port = yield* instance({ METRICS_PORT: String(metrics), ...mail }).pipe(
+  const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
+  const port = yield* instance({ METRICS_PORT: String(metrics), ...mail, ...replicas }).pipe(
     Effect.provideService(Metric.MetricRegistry, new Map()),
   )
   const scrape = Effect.map(wire(metrics, "/metrics", ""), ({ headers, status, text }) => {
