@@ -1,8 +1,9 @@
 /** One replica: its connections, what the last look at it found, and reads over it. */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Deferred, Effect, Redacted, Schedule } from "effect"
+import { Effect, type Redacted, Schedule } from "effect"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 import { type Failure, PoolSize, PoolWait, saturated } from "./Database.ts"
+import * as Line from "./Line.ts"
 import { believed, joiner, type Look, looker, patience } from "./Look.ts"
 import { turnstile } from "./Turnstile.ts"
 
@@ -54,14 +55,15 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
   const { config } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
   const places = yield* PoolSize
-  const pool = yield* PgPool.make({ ...config, url, maxConnections: places })
-  const ownLook = looker(yield* PgClient.make({ ...config, url, maxConnections: 1, minConnections: 0 }))
+  const line = Line.make(url)
+  const itsConfig = { ...config, url, stream: line.open }
+  const pool = yield* PgPool.make({ ...itsConfig, maxConnections: places })
+  const ownLook = looker(yield* PgClient.make({ ...itsConfig, maxConnections: 1, minConnections: 0 }))
   const anyLook = looker(sql)
 
   let state: Look | undefined
   let lag = Infinity
   let hindrance: Hindrance = "it was not looked at yet"
-  let gone = yield* Deferred.make<never, SqlError.SqlError>()
   let answered = performance.now()
   let [reads, turnedAway] = [0, 0]
 
@@ -97,14 +99,14 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
     return connection
   })
 
-  const unlessGone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  const counted = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
       reads += 1
-      return Effect.raceFirst(effect, Deferred.await(gone))
+      return effect
     })
 
   const read = <A, R>(query: Effect.Effect<A, Failure, R>, wanted: Wanted, route: string) =>
-    connected(route)(unlessGone(pool.use((session) => {
+    connected(route)(counted(pool.use((session) => {
       const connection = sessions.get(session)
       return connection === undefined
         ? Effect.flatMap(checked(session, wanted), (made) => over(query, made))
@@ -123,11 +125,8 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
 
   const failed = Effect.fnUntraced(function* (error: { readonly message: string }) {
     state = undefined
-    if (performance.now() - answered > silence) {
-      const before = gone
-      gone = yield* Deferred.make<never, SqlError.SqlError>()
-      yield* Deferred.fail(before, lost("The replica does not answer."))
-    }
+    // What waits for it then fails as any lost connection does, and finds another server.
+    if (performance.now() - answered > silence) line.cut()
     yield* told(error.message)
   })
 
@@ -154,10 +153,9 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
     /** Whether it has the version, and may be asked for it. */
     isUsable: (wanted: Wanted) => isWithin() && state !== undefined && has(state, wanted),
     isWithin,
-    /** A session of the caller's own, which has the version; runs with it what then fails where the replica is gone. */
+    /** A session of the caller's own, which has the version. */
     session: (wanted: Wanted) =>
-      Effect.tap(PgClient.makeClient({ ...config, url }), (own) => check(looker(own), wanted)),
-    unlessGone,
+      counted(Effect.tap(PgClient.makeClient(itsConfig), (own) => check(looker(own), wanted))),
     /** Not used until it was looked at again. */
     setAside: () => {
       state = undefined

@@ -135,7 +135,7 @@ export class Cursors extends Context.Service<Cursors, {
         const primary = declare(fromPrimary, wanted)
         if (near === undefined || replica === undefined) return primary
         return replicas.or(
-          orNothing(replica.unlessGone(declare(replica.session(near), { ...wanted, tables: [] }))),
+          orNothing(declare(replica.session(near), { ...wanted, tables: [] })),
           replica,
           primary,
         )
