@@ -1,10 +1,12 @@
-/** One embedded PostgreSQL for a run of the tests, with a migrated database to copy (each test file has its own copy). */
+/** One PostgreSQL for a run of the tests, with a migrated database to copy (each test file has its own copy). */
 import { NodeServices } from "@effect/platform-node"
-import { PgClient } from "@effect/sql-pg"
+import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
-import * as Embedded from "../../src/db/Embedded.ts"
+import { user } from "../../src/db/embedded/Cluster.ts"
+import { ensure, stop } from "../../src/db/embedded/Server.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
+import { makeCluster } from "./Programs.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -16,9 +18,17 @@ declare module "vitest" {
 const start = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
-  const { url } = yield* Embedded.make(home)
-  yield* Effect.scoped(Layer.build(Migrations.layer.pipe(Layer.provide(PgClient.layer({ url })))))
-  return Redacted.value(url)
+  yield* fs.chmod(home, 0o755)
+  const cluster = yield* makeCluster(home)
+  const port = yield* Effect.acquireRelease(ensure(cluster, undefined), () => stop(cluster))
+  const at = (database: string) => `postgres://${user}:${cluster.password}@127.0.0.1:${port}/${database}`
+  const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
+  yield* admin.query(`create database ${user}`)
+  const url = at(user)
+  yield* Effect.scoped(
+    Layer.build(Migrations.layer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
+  )
+  return url
 })
 
 export default async function setup(project: TestProject) {
