@@ -32,7 +32,7 @@ const Serving = Layer.effectDiscard(Effect.sync(() => {
 const serve = Command.make("serve", {}, () => Serve.serve).pipe(
   Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL names one"),
   Command.withExamples([{ command: "npm run tickerline -- serve", description: "Serve on HOST and PORT" }]),
-  Command.provide(Layer.merge(Layer.provide(Connection.layer("tickerline"), Serving), Traces.exporter)),
+  Command.provide(Layer.merge(Layer.provide(Connection.serving("tickerline"), Serving), Traces.exporter)),
 )
 
 const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(document, null, 2))).pipe(

@@ -1,12 +1,13 @@
 /**
  * D17: how often each dataset was changed, as the triggers of `dataset_versions` count it. It is asked for four times a
- * second over a connection of its own, which neither a burst of slow queries nor a proxy between can keep from it, and
+ * second over a connection of its own, which neither a burst of slow queries nor a pooler between can keep from it, and
  * believed for less than a second: where the answer stays away, nothing is known, and nothing is answered from memory.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Metric, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlSchema } from "effect/sql"
+import { Direct } from "../db/Session.ts"
 import { atZero, counter, gauge } from "../observability/Measures.ts"
 
 /** D17 allows a second from the commit to the first request that must see it. */
@@ -35,7 +36,7 @@ export interface Watched {
 
 /** A table that nobody counts, because its trigger is gone, has no version. That it is another table counts as well. */
 const reader = Effect.gen(function* () {
-  const { config } = yield* PgClient.PgClient
+  const { config } = yield* Direct
   const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
   return SqlSchema.findAll({
     Request: Schema.Void,

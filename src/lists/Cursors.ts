@@ -10,6 +10,7 @@ import { Reactivity } from "effect/reactivity"
 import { SqlError, type Statement } from "effect/sql"
 import { isTooSlow, PoolWait, reading } from "../db/Database.ts"
 import { swapLock } from "../db/Locks.ts"
+import { Direct } from "../db/Session.ts"
 import { turnstile } from "../db/Turnstile.ts"
 import { counter, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
@@ -66,7 +67,7 @@ export class Cursors extends Context.Service<Cursors, {
   static readonly layer = Layer.effect(
     Cursors,
     Effect.gen(function* () {
-      const { config } = yield* PgClient.PgClient
+      const { config } = yield* Direct
       const reactivity = yield* Reactivity.Reactivity
       const places = yield* WholeLists
       const most = Math.ceil(places / 2)

@@ -22,8 +22,8 @@ import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { Metering, requestsRefused, rowsLost } from "../../src/account/Metering.ts"
 import { type Batch, batchOf, dropBefore, recorder, type Used } from "../../src/account/Usage.ts"
-import { client } from "../../src/db/Database.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const used = (more: Partial<Used> = {}): Used => ({
   requested_at: Date.parse("2026-06-01T12:00:00.000Z"),

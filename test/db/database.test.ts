@@ -3,8 +3,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { client, Database } from "../../src/db/Database.ts"
+import { Database } from "../../src/db/Database.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const { ask, at, insert } = Service
 

@@ -9,10 +9,10 @@ import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import * as Accounts from "../../src/account/Accounts.ts"
 import * as Keys from "../../src/account/Keys.ts"
-import { client } from "../../src/db/Database.ts"
 import { type Tier, tiers } from "../../src/policy/Access.ts"
 import * as FirstStart from "../../src/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
+import { client } from "./Through.ts"
 
 /** A copy of the migrated database, made in milliseconds and dropped at the end. */
 export const ownDatabase = Effect.gen(function* () {

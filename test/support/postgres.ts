@@ -6,7 +6,10 @@ import type { TestProject } from "vitest/node"
 import { user } from "../../src/db/embedded/Cluster.ts"
 import { ensure, stop } from "../../src/db/embedded/Server.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
+import { limits } from "../../src/db/Session.ts"
+import * as PgBouncer from "./PgBouncer.ts"
 import { makeCluster } from "./Programs.ts"
+import * as Through from "./Through.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -28,6 +31,14 @@ const start = Effect.gen(function* () {
   yield* Effect.scoped(
     Layer.build(Migrations.layer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
   )
+  if (!Through.isWanted) return url
+  // Of all databases: copies of one do not have what a role was given in that one.
+  yield* Effect.forEach(
+    Object.entries(limits),
+    ([name, value]) => admin.query(`alter role ${user} set ${name} = '${value}'`),
+  )
+  const pooler = yield* PgBouncer.start({ port, user, password: cluster.password, account: cluster.account })
+  Through.tell(port, pooler.port)
   return url
 })
 

@@ -1,0 +1,36 @@
+/** How the service's sessions with PostgreSQL are opened: straight, or through a pooler in transaction mode. */
+import { type PgClient } from "@effect/sql-pg"
+import { Config, Context, Effect, type Redacted } from "effect"
+import { types } from "./Decimals.ts"
+
+/** §8: lock wait and statement time. No pooler passes these on, so through one a role has to have them (`Roles.ts`). */
+export const limits = { lock_timeout: "2s", statement_timeout: "30s" } as const
+
+/** The driver reads times by it. A pooler in transaction mode keeps it for each of its clients. */
+export const zone = { timezone: "UTC" } as const
+
+/** Whether the pooler keeps named statements apart, as PgBouncer does from 1.21 on with `max_prepared_statements`. */
+export const PoolerPrepares = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
+
+export interface Way {
+  readonly url: Redacted.Redacted
+  readonly applicationName: string
+  /** Through a pooler in transaction mode, where a session is nobody's own from one statement to the next. */
+  readonly pooled: boolean
+}
+
+export const session = Effect.fnUntraced(function* ({ applicationName, pooled, url }: Way) {
+  const config: PgClient.PgPoolConfig = {
+    url,
+    applicationName,
+    startupParameters: pooled ? zone : { ...limits, ...zone },
+    prepare: pooled ? yield* PoolerPrepares : true,
+    types: types(),
+  }
+  return config
+})
+
+/** For what needs a session of its own: the way to PostgreSQL itself, which is that of all others without a pooler. */
+export class Direct extends Context.Service<Direct, { readonly config: PgClient.PgPoolConfig }>()(
+  "tickerline/db/Direct",
+) {}
