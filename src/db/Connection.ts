@@ -6,12 +6,9 @@ import * as Embedded from "./Embedded.ts"
 import * as Limits from "./Limits.ts"
 import * as Migrations from "./Migrations.ts"
 import * as Pooler from "./Pooler.ts"
-import { Direct } from "./Session.ts"
+import { Direct, DirectUrl } from "./Session.ts"
 
 export const DatabaseUrl = Config.option(Config.Redacted("DATABASE_URL"))
-
-/** Set where `DATABASE_URL` leads through a pooler in transaction mode: PostgreSQL itself. */
-export const DirectUrl = Config.option(Config.Redacted("DATABASE_DIRECT_URL"))
 
 /** The folder of the embedded server, `None` where the database is somebody else's. */
 export class Home extends Context.Service<Home, { readonly folder: Option.Option<string> }>()("tickerline/db/Home") {}

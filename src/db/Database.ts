@@ -103,10 +103,19 @@ const answer = (error: Failure) =>
     ? Effect.andThen(Effect.logWarning(`The database cannot be reached: ${explained(error)}`), Effect.fail(saturated()))
     : Effect.die(error)
 
+/** Who is sent away from a pooler's line loses the connection, too, and does not stand in that line again. */
+const standing = Duration.toMillis(Duration.seconds(4))
+
+const againWhenLost = <A, E, R>(query: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    const began = performance.now()
+    return again({ ...whenLost, when: (error) => isLost(error) && performance.now() - began < standing })(query)
+  })
+
 /** What becomes of the failures of a read; a query that brings its own connection is read like others. */
 export const reading = <A, R>(query: Effect.Effect<A, Failure | DataRefreshing | DatabasePoolTimeout, R>) =>
   query.pipe(
-    again(whenLost),
+    againWhenLost,
     Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
     again(whenLocked),
     Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error)),

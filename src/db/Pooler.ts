@@ -6,7 +6,7 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Data, Duration, Effect, Predicate, type Redacted, Schema } from "effect"
 import type { SqlError } from "effect/sql"
-import { limits, PoolerPrepares, session, zone } from "./Session.ts"
+import { given as isGiven, giving, limits, PoolerPrepares, session, zone } from "./Session.ts"
 
 /** A database URL leads elsewhere than it has to; in words that tell the cure. */
 export class WrongWay extends Data.TaggedError("WrongWay")<{ readonly message: string }> {}
@@ -26,7 +26,6 @@ const Seen = Schema.Struct({
 })
 
 const pairs = Object.entries(wanted).map(([name, value]) => `('${name}', '${value}')`).join(", ")
-const entries = Object.entries(limits).map(([name, value]) => `'${name}=${value}'`)
 
 const seeing = `
   select pg_backend_pid() as pid, current_user::text as role, current_database()::text as database,
@@ -35,11 +34,7 @@ const seeing = `
       select format('%s is %s, not %s', name, current_setting(name), value) from (values ${pairs}) as wanted (name, value)
       where current_setting(name) <> value
     ) as different,
-    (
-      select count(distinct entry) = ${entries.length} from pg_db_role_setting, unnest(setconfig) as entry
-      where setrole in (0, (select oid from pg_roles where rolname = current_user))
-        and setdatabase in (0, pg_database.oid) and entry in (${entries.join(", ")})
-    ) as given
+    ${isGiven("current_user")} as given
   from pg_database where datname = current_database()`
 
 const look = (connection: PgConnection.PgConnection) =>
@@ -52,14 +47,6 @@ const why = ({ reason }: SqlError.SqlError) =>
   Predicate.hasProperty(reason.cause, "message") ? String(reason.cause.message) : reason.message
 
 const cure = "Name PostgreSQL itself, or a pooler in session mode, in DATABASE_DIRECT_URL too."
-
-const quoted = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
-
-/** What gives a role the limits of §8; each role may say it of itself. */
-export const giving = (role: string, database: string) =>
-  Object.entries(limits).map(([name, value]) =>
-    `alter role ${quoted(role)} in database ${quoted(database)} set ${name} = '${value}'`
-  )
 
 const notConnected = (name: string, pooled: boolean) => (error: SqlError.SqlError) => {
   const said = why(error)
@@ -99,10 +86,11 @@ const pidOf = (connection: PgConnection.PgConnection) => Effect.map(look(connect
 const isShared = Effect.fnUntraced(function* (connection: PgConnection.PgConnection, other: typeof connection) {
   const first = yield* pidOf(connection)
   yield* other.query("begin", [], false)
-  const taken = yield* pidOf(other)
-  const now = yield* pidOf(connection)
+  // A pooler with one connection only would let the first wait for the second.
+  const isTaken = (yield* pidOf(other)) === first
+  const hasMoved = !isTaken && (yield* pidOf(connection)) !== first
   yield* other.query("rollback", [], false)
-  return taken === first || now !== first
+  return isTaken || hasMoved
 })
 
 /** A pooler in session mode may have no second connection to give, so it need not answer. */

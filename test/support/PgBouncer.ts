@@ -1,12 +1,20 @@
 /** A real PgBouncer in transaction mode in front of a test's server. */
 import { Effect, FileSystem, Schedule } from "effect"
+import { execFileSync } from "node:child_process"
 import { connect } from "node:net"
-import type { Account } from "../../src/db/embedded/Process.ts"
 import { freePort, isProgram, placesOf, startProgram } from "./Processes.ts"
 
 export const program = [...placesOf("pgbouncer"), "/usr/sbin/pgbouncer"].find(isProgram)
 
 export const skipped = program === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
+
+/** Whether it keeps named statements of its clients apart. */
+export const keepsStatements = (() => {
+  const [, major = 0, minor = 0] = skipped || program === undefined
+    ? []
+    : /PgBouncer (\d+)\.(\d+)/.exec(String(execFileSync(program, ["--version"])))?.map(Number) ?? []
+  return major > 1 || minor >= 21
+})()
 
 export const suffix = skipped ? " (skipped: no PgBouncer here)" : ""
 
@@ -14,8 +22,6 @@ interface Server {
   readonly port: number
   readonly user: string
   readonly password: string
-  /** Whom it runs as, where this process is root, which it refuses to be. */
-  readonly account: Account | undefined
 }
 
 const answers = (port: number) =>
@@ -27,7 +33,7 @@ const answers = (port: number) =>
 
 /** Its port. Any database of the server is reached through it, by any role, whose password the server itself knows. */
 export const start = Effect.fnUntraced(function* (
-  { account, password, port, user }: Server,
+  { password, port, user }: Server,
   settings: Readonly<Record<string, string>> = {},
   fixed?: number,
 ) {
@@ -45,6 +51,7 @@ export const start = Effect.fnUntraced(function* (
     pool_mode: "transaction",
     default_pool_size: "20",
     max_client_conn: "1000",
+    server_login_retry: "1",
     // Databases of tests come and go.
     server_idle_timeout: "5",
     ...settings,
@@ -58,7 +65,8 @@ export const start = Effect.fnUntraced(function* (
   yield* fs.chmod(folder, 0o755)
   const running = yield* startProgram(
     program ?? "pgbouncer",
-    [...(account === undefined ? [] : ["--user", account.name]), `${folder}/pgbouncer.ini`],
+    // It refuses to be root.
+    [...(process.getuid?.() === 0 ? ["--user", "nobody"] : []), `${folder}/pgbouncer.ini`],
     {},
   )
   yield* answers(listening).pipe(

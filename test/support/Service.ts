@@ -71,11 +71,18 @@ export const generous = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
 }))
 
 export const layerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
+  over(TestKeys.layer, database)
+
+/** The same with keys that were made before, where the database is that of a role that only serves. */
+export const over = <E1, R1, More, E, R>(
+  keys: Layer.Layer<TestKeys, E1, R1>,
+  database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
+) =>
   Server.layer.pipe(
     // What the service logs of failures that tests cause on purpose would hide what went wrong.
     Layer.provide(Logger.layer([])),
     Layer.provide(generous),
-    Layer.provideMerge(TestKeys.layer),
+    Layer.provideMerge(keys),
     Layer.provideMerge(database),
     Layer.provideMerge(NodeHttpServer.layerTest),
     Layer.provideMerge(NodeCrypto.layer),

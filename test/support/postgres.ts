@@ -37,7 +37,7 @@ const start = Effect.gen(function* () {
     Object.entries(limits),
     ([name, value]) => admin.query(`alter role ${user} set ${name} = '${value}'`),
   )
-  const pooler = yield* PgBouncer.start({ port, user, password: cluster.password, account: cluster.account })
+  const pooler = yield* PgBouncer.start({ port, user, password: cluster.password })
   Through.tell(port, pooler.port)
   return url
 })
