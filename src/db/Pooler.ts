@@ -6,7 +6,7 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Data, Duration, Effect, Predicate, type Redacted, Schema } from "effect"
 import type { SqlError } from "effect/sql"
-import { given as isGiven, giving, limits, PoolerPrepares, session, zone } from "./Session.ts"
+import { given as isGiven, giving, limits, PoolerPrepares, quoted, session, zone } from "./Session.ts"
 
 /** A database URL leads elsewhere than it has to; in words that tell the cure. */
 export class WrongWay extends Data.TaggedError("WrongWay")<{ readonly message: string }> {}
@@ -112,6 +112,7 @@ export const straight = Effect.fnUntraced(function* (name: string, url: Redacted
     const shared = yield* isShared(connection, other).pipe(
       Effect.repeat({ while: (found) => !found, times: tries - 1 }),
       Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(false) }),
+      Effect.orElseSucceed(() => false),
     )
     if (shared) {
       return yield* new WrongWay({
@@ -124,12 +125,14 @@ export const straight = Effect.fnUntraced(function* (name: string, url: Redacted
   return { ...seen, through: seen.pid !== connection.processId }
 }, Effect.scoped)
 
-/** Two sessions give different statements the same name: a pooler that does not keep them apart lets them clash. */
-const prepares = Effect.fnUntraced(function* (connection: PgConnection.PgConnection, other: typeof connection) {
-  for (let time = 0; time < tries; time += 1) {
-    yield* connection.query(`select ${time}::int as one`)
-    yield* other.query(`select ${time}::int as two`)
-  }
+/** A pooler that keeps named statements of its clients apart gives them names of its own. */
+const prepares = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
+  yield* connection.query("begin", [], false)
+  yield* connection.query("select 1 as named")
+  const { rows } = yield* connection.query("select name from pg_prepared_statements where name ~ '^effect_'", [], false)
+  yield* Effect.forEach(rows, ({ name }) => connection.query(`deallocate ${quoted(String(name))}`, [], false))
+  yield* connection.query("commit", [], false)
+  return rows.length === 0
 })
 
 /** A way through a pooler in transaction mode. */
@@ -137,16 +140,11 @@ export const pooled = Effect.fnUntraced(function* (name: string, url: Redacted.R
   const connection = yield* connect(name, url, true)
   const seen = yield* look(connection)
   if (seen.different.length > 0) return yield* withoutLimits(name, seen)
-  if (yield* PoolerPrepares) {
-    yield* prepares(connection, yield* connect(name, url, true)).pipe(
-      Effect.mapError((error) =>
-        new WrongWay({
-          message: `DATABASE_POOLER_PREPARES is true, but the pooler of ${name} mixes up named statements (${
-            why(error)
-          }). Unset it, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.`,
-        })
-      ),
-    )
+  if ((yield* PoolerPrepares) && !(yield* prepares(connection))) {
+    return yield* new WrongWay({
+      message: `DATABASE_POOLER_PREPARES is true, but the pooler of ${name} does not keep named statements of its ` +
+        "clients apart. Unset it, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.",
+    })
   }
   return { ...seen, through: seen.pid !== connection.processId }
 }, Effect.scoped)

@@ -11,6 +11,7 @@ import { Origins } from "../Cors.ts"
 import { DatabaseUrl } from "../db/Connection.ts"
 import { PoolSize, PoolWait } from "../db/Database.ts"
 import { home } from "../db/Embedded.ts"
+import { DirectUrl, PoolerPrepares } from "../db/Session.ts"
 import { ofSetting } from "../Explain.ts"
 import { WholeLists } from "../lists/Cursors.ts"
 import * as Logs from "../Logs.ts"
@@ -38,6 +39,8 @@ export const settings: ReadonlyArray<Setting> = [
   setting(Port, "PORT"),
   setting(Base, "BASE_URL"),
   setting(DatabaseUrl, "DATABASE_URL"),
+  setting(DirectUrl, "DATABASE_DIRECT_URL"),
+  setting(PoolerPrepares, "DATABASE_POOLER_PREPARES"),
   setting(PoolSize, "DATABASE_POOL_SIZE"),
   setting(PoolWait, "DATABASE_POOL_TIMEOUT"),
   setting(WholeLists, "WHOLE_LISTS"),
