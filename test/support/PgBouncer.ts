@@ -37,6 +37,9 @@ export const start = Effect.fnUntraced(function* (
   settings: Readonly<Record<string, string>> = {},
   fixed?: number,
 ) {
+  if (program === undefined) {
+    return yield* Effect.die(new Error("There is no pgbouncer here: install it (Debian has it)."))
+  }
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-pooler-" })
   const listening = fixed ?? (yield* freePort)
@@ -64,7 +67,7 @@ export const start = Effect.fnUntraced(function* (
   )
   yield* fs.chmod(folder, 0o755)
   const running = yield* startProgram(
-    program ?? "pgbouncer",
+    program,
     // It refuses to be root.
     [...(process.getuid?.() === 0 ? ["--user", "nobody"] : []), `${folder}/pgbouncer.ini`],
     {},
