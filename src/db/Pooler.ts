@@ -31,7 +31,8 @@ const seeing = `
   select pg_backend_pid() as pid, current_user::text as role, current_database()::text as database,
     (select system_identifier from pg_control_system()) || ' ' || oid as identity,
     array(
-      select format('%s is %s, not %s', name, current_setting(name), value) from (values ${pairs}) as wanted (name, value)
+      select format('%s is %s, not %s', name, current_setting(name), value)
+      from (values ${pairs}) as wanted (name, value)
       where current_setting(name) <> value
     ) as different,
     ${isGiven("current_user")} as given
@@ -53,8 +54,8 @@ const notConnected = (name: string, pooled: boolean) => (error: SqlError.SqlErro
   if (/unsupported startup parameter/.test(said)) {
     return new WrongWay({
       message: pooled || /options/.test(said)
-        ? `${name} leads through a pooler that refuses an ${said}. Leave it out of the URL, or name it in the pooler's ` +
-          "ignore_startup_parameters."
+        ? `${name} leads through a pooler that refuses an ${said}. Leave it out of the URL, or name it in the ` +
+          "pooler's ignore_startup_parameters."
         : `${name} leads through a pooler that refuses what a session is to begin with (${said}). ${
           name === "DATABASE_URL" ? cure : `It has to lead to PostgreSQL itself.`
         }`,
@@ -72,8 +73,8 @@ const withoutLimits = (name: string, { database, different, given, role }: typeo
       `Through ${name} ${different.join(" and ")}. Poolers do not pass on what a session asks for, so the role ` +
       `has to have it. ${
         given
-          ? "It has it by now, but connections of the pooler are older, or another program changed them: say RECONNECT " +
-            "in the pooler's console."
+          ? "It has it by now, but connections of the pooler are older, or another program changed them: say " +
+            "RECONNECT in the pooler's console."
           : `Run \`npm run tickerline -- grant ${role}\`, or say as ${role} itself: ${
             giving(role, database).join("; ")
           }; and then RECONNECT in the pooler's console.`

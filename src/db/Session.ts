@@ -3,7 +3,7 @@ import { type PgClient } from "@effect/sql-pg"
 import { Config, Context, Effect, type Redacted } from "effect"
 import { types } from "./Decimals.ts"
 
-/** §8: lock wait and statement time. No pooler passes these on, so through one a role has to have them (`Roles.ts`). */
+/** §8: lock wait and statement time. No pooler passes these on, so through one the role has them (`Roles.ts`). */
 export const limits = { lock_timeout: "2s", statement_timeout: "30s" } as const
 
 /** The driver reads times by it. A pooler in transaction mode keeps it for each of its clients. */
