@@ -27,7 +27,7 @@ const serve = (begun: Effect.Effect<void>) =>
     Command.withExamples([{ command: "npm run tickerline -- serve", description: "Serve on HOST and PORT" }]),
     Command.provide(
       Layer.merge(
-        Layer.provide(Connection.layer("tickerline"), Layer.effectDiscard(begun)),
+        Layer.provide(Connection.serving("tickerline"), Layer.effectDiscard(begun)),
         Traces.exporter,
       ),
     ),

@@ -5,7 +5,7 @@ import { IncomingMessage, ServerResponse } from "node:http"
 import type { ListenOptions } from "node:net"
 import { Base } from "./Base.ts"
 import { Ending } from "./catalogue/Readiness.ts"
-import { Home } from "./db/Connection.ts"
+import { directly, Home } from "./db/Connection.ts"
 import * as Migrations from "./db/Migrations.ts"
 import { BaseUrl } from "./Edge.ts"
 import * as FirstStart from "./FirstStart.ts"
@@ -101,7 +101,7 @@ const welcome = (base: string, demoKey: Option.Option<string>) =>
   ].join("\n")
 
 const prepare = Effect.gen(function* () {
-  yield* Migrations.run
+  yield* directly(Migrations.run)
   const { folder } = yield* Home
   return yield* Effect.transposeOption(Option.map(folder, FirstStart.prepare))
 })

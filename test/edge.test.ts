@@ -9,9 +9,9 @@ import { connect, createServer } from "node:net"
 import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../src/account/Accounts.ts"
 import { Home } from "../src/db/Connection.ts"
-import { client } from "../src/db/Database.ts"
 import { serve } from "../src/Serve.ts"
 import * as Service from "./support/Service.ts"
+import { client } from "./support/Through.ts"
 
 const { at, insert, port, TestKeys } = Service
 

@@ -9,6 +9,7 @@ import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { believed, joiner, type Look, looker, patience } from "../db/Look.ts"
 import { Replicas } from "../db/Replicas.ts"
+import { Direct } from "../db/Session.ts"
 import { atZero, counter, gauge } from "../observability/Measures.ts"
 
 const every = Duration.millis(250)
@@ -35,7 +36,7 @@ export class Versions extends Context.Service<Versions, {
   static readonly layer = Layer.effect(
     Versions,
     Effect.gen(function* () {
-      const { config } = yield* PgClient.PgClient
+      const { config } = yield* Direct
       const read = looker(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
       const replicas = yield* Replicas
       yield* atZero(unknown)

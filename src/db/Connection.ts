@@ -1,32 +1,66 @@
-/** Which PostgreSQL: the one of `DATABASE_URL`, or the embedded one. */
+/** Which PostgreSQL: the one of `DATABASE_URL`, or the embedded one; and by which way. */
 import { Config, Context, Effect, Layer, Option } from "effect"
+import { PgClient } from "@effect/sql-pg"
 import { client } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
+import * as Limits from "./Limits.ts"
 import * as Migrations from "./Migrations.ts"
+import * as Pooler from "./Pooler.ts"
+import { Direct, DirectUrl } from "./Session.ts"
 
 export const DatabaseUrl = Config.option(Config.Redacted("DATABASE_URL"))
 
 /** The folder of the embedded server, `None` where the database is somebody else's. */
 export class Home extends Context.Service<Home, { readonly folder: Option.Option<string> }>()("tickerline/db/Home") {}
 
-const external = (url: Config.Success<typeof DatabaseUrl>) =>
-  Option.map(url, (value) => ({ url: value, folder: Option.none<string>() }))
+const external = Layer.succeed(Home, { folder: Option.none() })
 
-const embedded = Effect.gen(function* () {
-  const folder = yield* Embedded.home
-  const { url } = yield* Embedded.make(folder)
-  return { url, folder: Option.some(folder) }
+const embedded = (applicationName: string) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const folder = yield* Embedded.home
+    const { url } = yield* Embedded.make(folder)
+    return Layer.merge(client({ url, applicationName }), Layer.succeed(Home, { folder: Option.some(folder) }))
+  }))
+
+const urls = Effect.gen(function* () {
+  const [url, direct] = [yield* DatabaseUrl, yield* DirectUrl]
+  if (Option.isNone(url) && Option.isSome(direct)) {
+    return yield* new Pooler.WrongWay({
+      message:
+        "DATABASE_DIRECT_URL is set, but DATABASE_URL is not. Name the pooler in DATABASE_URL, or, without one, " +
+        "PostgreSQL itself.",
+    })
+  }
+  return { url, direct }
 })
 
-/** `SqlClient` and `Home`, for as long as the layer lives. */
+/** For commands, which need sessions: `SqlClient` and `Home`, for as long as the layer lives. */
 export const layer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
-    const { folder, url } = yield* Option.match(external(yield* DatabaseUrl), {
-      onNone: () => embedded,
-      onSome: Effect.succeed,
-    })
-    return Layer.merge(client({ url, applicationName }), Layer.succeed(Home, { folder }))
+    const { direct, url: named } = yield* urls
+    const [name, way] = Option.isSome(direct) ? ["DATABASE_DIRECT_URL", direct] : ["DATABASE_URL", named]
+    if (Option.isNone(way)) return embedded(applicationName)
+    yield* Pooler.straight(name, way.value)
+    return Layer.merge(client({ url: way.value, applicationName }), external)
   }))
+
+/** For the service, which asks through the pooler where there is one. */
+export const serving = (applicationName: string) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const { direct, url } = yield* urls
+    if (Option.isNone(url)) return embedded(applicationName)
+    if (Option.isNone(direct)) {
+      yield* Pooler.straight("DATABASE_URL", url.value)
+      return Layer.merge(client({ url: url.value, applicationName }), external)
+    }
+    yield* Pooler.both(url.value, direct.value)
+    const through = client({ url: url.value, direct: direct.value, applicationName })
+    return Layer.merge(Layer.provideMerge(Limits.kept, through), external)
+  }))
+
+/** The work, over a connection of the way for what needs a session. */
+export const directly = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Direct, ({ config }) => Effect.provide(work, PgClient.layer({ ...config, maxConnections: 1 })))
 
 /** The same, brought up to date: what a command works on. */
 export const migrated = Migrations.layer.pipe(Layer.provideMerge(layer("tickerline-command")))

@@ -5,12 +5,8 @@ import { SqlError } from "effect/sql"
 import { atZero, counter, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
 import { Exchange } from "../policy/Exchange.ts"
-import { types } from "./Decimals.ts"
-import * as Line from "./Line.ts"
+import { Direct, session } from "./Session.ts"
 import { turnstile } from "./Turnstile.ts"
-
-/** Lock wait and statement time of §8. `timezone` is pinned because the driver reads times by it. */
-const session = { lock_timeout: "2s", statement_timeout: "30s", timezone: "UTC" }
 
 /** The server counts 30 seconds itself; this is for a server that no longer answers at all. */
 const longestRead = Duration.seconds(36)
@@ -18,6 +14,8 @@ const longestRead = Duration.seconds(36)
 export interface Options {
   readonly url: Redacted.Redacted
   readonly applicationName: string
+  /** The way to PostgreSQL itself, where `url` leads through a pooler in transaction mode. */
+  readonly direct?: Redacted.Redacted
 }
 
 export const PoolSize = Config.schema(
@@ -26,16 +24,16 @@ export const PoolSize = Config.schema(
 ).pipe(Config.withDefault(10))
 export const PoolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
-/** The pool itself, as `SqlClient`. */
-export const client = ({ applicationName, url }: Options) =>
-  PgClient.layerConfig({
-    url: Config.succeed(url),
-    maxConnections: PoolSize,
-    applicationName: Config.succeed(applicationName),
-    startupParameters: Config.succeed(session),
-    stream: Config.succeed(Line.stream(url)),
-    types: Config.succeed(types()),
-  })
+/** The pool itself, as `SqlClient`, and the way for what needs a session. */
+export const client = ({ applicationName, direct, url }: Options) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const config = yield* session({ url, applicationName, pooled: direct !== undefined })
+    const straight = direct === undefined ? config : yield* session({ url: direct, applicationName, pooled: false })
+    return Layer.merge(
+      PgClient.layer({ ...config, maxConnections: yield* PoolSize }),
+      Layer.succeed(Direct, { config: straight, pooled: direct !== undefined }),
+    )
+  }))
 
 const reason = (error: unknown) => SqlError.isSqlError(error) ? error.reason : undefined
 
@@ -119,10 +117,19 @@ const answer = (error: Failure) =>
     ? Effect.andThen(Effect.logWarning(`The database cannot be reached: ${explained(error)}`), Effect.fail(saturated()))
     : Effect.die(error)
 
+/** Who is sent away from a pooler's line loses the connection, too, and does not stand in that line again. */
+const standing = Duration.toMillis(Duration.seconds(4))
+
+const againWhenLost = <A, E, R>(query: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    const began = performance.now()
+    return again({ ...whenLost, when: (error) => isLost(error) && performance.now() - began < standing })(query)
+  })
+
 /** What becomes of the failures of a read; a query that brings its own connection is read like others. */
 export const reading = <A, R>(query: Asked<A, R>) =>
   query.pipe(
-    again(whenLost),
+    againWhenLost,
     Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
     again(whenLocked),
     Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error)),

@@ -14,6 +14,7 @@ import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { atZero, gauge } from "../observability/Measures.ts"
 import * as Line from "./Line.ts"
+import { Direct } from "./Session.ts"
 
 const every = Duration.millis(500)
 
@@ -44,8 +45,10 @@ export class Heartbeat extends Context.Service<Heartbeat, {
   static readonly layer = Layer.effect(
     Heartbeat,
     Effect.gen(function* () {
-      const { config } = yield* PgClient.PgClient
+      const { config, pooled } = yield* Direct
       const line = Line.of(config)
+      // Where PostgreSQL itself is away, a pooler's connections to it are too.
+      const toPooler = pooled ? Line.of((yield* PgClient.PgClient).config) : undefined
       let opened = performance.now()
       const open = line && (() => {
         opened = performance.now()
@@ -73,8 +76,10 @@ export class Heartbeat extends Context.Service<Heartbeat, {
 
       const cut = Effect.fnUntraced(function* (line: Line.Line, why: Why, words: string) {
         const isNews = !line.isShut()
-        if (why !== "replaced") line.shut(words)
-        const count = line.cut(why === "replaced" ? opened : undefined)
+        const lines = toPooler === undefined ? [line] : [line, toPooler]
+        const since = why === "replaced" ? opened : undefined
+        if (why !== "replaced") lines.forEach(({ shut }) => shut(words))
+        const count = lines.reduce((sum, { cut }) => sum + cut(since), 0)
         yield* Metric.update(cutFor(why), count)
         if (isNews && count > 0) yield* Effect.logWarning(`${words}: ${count} connections are ended.`)
       })
@@ -94,6 +99,7 @@ export class Heartbeat extends Context.Service<Heartbeat, {
           if (standby) return yield* cut(line, "standby", "The database is a standby, and not the primary")
           if (line.isShut()) yield* Effect.logInfo("The database answers again.")
           line.shut()
+          toPooler?.shut()
           if (before !== undefined && before !== started) yield* cut(line, "replaced", "Another server answers")
         }).pipe(Effect.ignore)
 

@@ -3,8 +3,9 @@
  * mails were sent. It owns nothing, so it can neither alter tables nor read what was paid. Whoever migrates grants it,
  * and grants it anew after each migration; that it was granted is known by PostgreSQL itself.
  */
-import { Data, Effect } from "effect"
+import { Data, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
+import { DirectUrl, given, giving, quoted } from "./Session.ts"
 
 export class NoSuchRole extends Data.TaggedError("NoSuchRole")<{ readonly message: string }> {}
 
@@ -55,7 +56,27 @@ const close = Effect.fnUntraced(function* (role: string) {
   yield* Effect.logWarning(`${role} may still make tables. Let the owner of the database say: ${left.join("; ")}`)
 })
 
-const quoted = (role: string) => `"${role.replaceAll(`"`, `""`)}"`
+/** Who may grant need not be one who may alter roles; the role may itself. It matters through a pooler only. */
+const limit = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql.unsafe<{ readonly database: string; readonly given: boolean }>(
+    `select datname as database, ${given("$1")} as given from pg_database where datname = current_database()`,
+    [role],
+  )
+  if (found === undefined || found.given) return
+  const statements = giving(role, found.database)
+  yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "AuthorizationError",
+      Effect.fnUntraced(function* () {
+        if (Option.isNone(yield* DirectUrl)) return
+        yield* Effect.logWarning(
+          `${role} serves without limits through a pooler. Let it say itself: ${statements.join("; ")}`,
+        )
+      }),
+    ),
+  )
+})
 
 /** Lets a role serve, and nothing more. */
 export const grantServing = Effect.fnUntraced(function* (role: string) {
@@ -81,6 +102,7 @@ export const grantServing = Effect.fnUntraced(function* (role: string) {
     const statements = [...grants(quoted(role)), ...reads.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
     yield* close(role)
+    yield* limit(role)
   }))
 })
 

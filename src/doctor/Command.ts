@@ -1,15 +1,16 @@
 /** `doctor` on the command line: what keeps the service from working well, and what to do about it. */
-import { Config, Console, Duration, Effect, Logger, Option, Redacted, Schema } from "effect"
+import { Config, Console, Duration, Effect, Logger, Option, Redacted, Result, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { RedisUrl, shared } from "../account/Redis.ts"
 import { DatabaseUrl } from "../db/Connection.ts"
 import { ReadUrls } from "../db/Replicas.ts"
+import { DirectUrl } from "../db/Session.ts"
 import { output, type Screen } from "../terminal/Screen.ts"
 import { safe } from "../terminal/Text.ts"
 import * as Database from "./Database.ts"
-import { type Check, type Finding, findings, ok, type State } from "./Finding.ts"
+import { type Check, failed, type Finding, findings, ok, type State } from "./Finding.ts"
 import { lookAtHome } from "./Home.ts"
 import { checkPort } from "./Listening.ts"
 import { checkClock, checkFiles, checkMemory, checkRuntime, checkZones } from "./Machine.ts"
@@ -68,9 +69,18 @@ const asked = (url: Redacted.Redacted, embedded: boolean) =>
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrl
   if (Option.isSome(url)) {
-    const found = yield* asked(url.value, false)
-    const replicas = yield* check("replicas", Effect.flatMap(ReadUrls, (named) => checkReplicas(url.value, named)))
-    return [ok("database", "that of DATABASE_URL"), ...found, ...replicas]
+    const direct = yield* DirectUrl
+    const way = yield* Effect.result(Database.checkWays(url.value, direct))
+    const named = ok("database", Option.isSome(direct) ? "that of DATABASE_DIRECT_URL" : "that of DATABASE_URL")
+    if (Result.isSuccess(way)) {
+      const itself = Option.getOrElse(direct, () => url.value)
+      const found = yield* asked(itself, false)
+      const replicas = yield* check("replicas", Effect.flatMap(ReadUrls, (named) => checkReplicas(itself, named)))
+      return [named, way.success, ...found, ...replicas]
+    }
+    // Who cannot be reached at all is told by the check that asks for that.
+    if (way.failure._tag !== "WrongWay") return yield* Effect.fail(way.failure)
+    return [named, failed("pooler", way.failure.message, "The service would not start; README, poolers, tells more.")]
   }
   const { findings, url: running } = yield* lookAtHome
   return [...findings, ...(Option.isSome(running) ? yield* asked(running.value, true) : [])]

@@ -1,8 +1,10 @@
 /** What PostgreSQL tells of itself, over one connection that can only read. */
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Effect, Redacted } from "effect"
+import { Clock, Effect, Option, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { PoolSize } from "../db/Database.ts"
+import * as Pooler from "../db/Pooler.ts"
+import { DirectUrl } from "../db/Session.ts"
 import { WholeLists } from "../lists/Cursors.ts"
 import { failed, type Finding, ok, warning } from "./Finding.ts"
 
@@ -20,6 +22,22 @@ export const layer = (url: Redacted.Redacted) =>
       timezone: "UTC",
     },
   })
+
+/** Whether the service would be let start by these ways, in its own words. */
+export const checkWays = Effect.fnUntraced(
+  function* (url: Redacted.Redacted, direct: Option.Option<Redacted.Redacted>) {
+    if (Option.isNone(direct)) {
+      const { through } = yield* Pooler.straight("DATABASE_URL", url)
+      return ok("pooler", through ? "one in session mode" : "none: the service asks PostgreSQL itself")
+    }
+    const { through } = yield* Pooler.both(url, direct.value)
+    return through ? ok("pooler", "in transaction mode; what needs a session goes by DATABASE_DIRECT_URL") : warning(
+      "pooler",
+      "DATABASE_URL leads to PostgreSQL itself, and yet each statement is planned anew",
+      "Unset DATABASE_DIRECT_URL, or name the pooler in DATABASE_URL.",
+    )
+  },
+)
 
 const oldest = 15
 
@@ -96,8 +114,10 @@ export const checkConnections = Effect.gen(function* () {
         as used,
       (select rolconnlimit from pg_roles where rolname = current_user) as limit
   `
-  // Beside these, one asks whether the database is there, and one what changed.
-  const pool = (yield* PoolSize) + (yield* WholeLists) + 2
+  const pooled = Option.isSome(yield* DirectUrl)
+  // Beside these, one asks whether the database is there, and one what changed; through a pooler only what needs a
+  // session comes here.
+  const pool = (pooled ? 0 : yield* PoolSize) + (yield* WholeLists) + 2
   const most = row === undefined ? 0 : row.limit >= 0 ? Math.min(row.limit, row.most) : row.most
   const said = `${pool} at most, of ${most} that the server allows and ${row?.used ?? 0} in use`
   if (pool > most) {

@@ -13,6 +13,7 @@ import { DatabaseUrl } from "../db/Connection.ts"
 import { PoolSize, PoolWait } from "../db/Database.ts"
 import { MaxLag, ReadUrls } from "../db/Replicas.ts"
 import { home } from "../db/Embedded.ts"
+import { DirectUrl, PoolerPrepares } from "../db/Session.ts"
 import { ofSetting } from "../Explain.ts"
 import { WholeLists } from "../lists/Cursors.ts"
 import * as Logs from "../Logs.ts"
@@ -42,6 +43,8 @@ export const settings: ReadonlyArray<Setting> = [
   setting(DatabaseUrl, "DATABASE_URL"),
   setting(ReadUrls, "DATABASE_READ_URLS"),
   setting(MaxLag, "MAX_REPLICA_LAG"),
+  setting(DirectUrl, "DATABASE_DIRECT_URL"),
+  setting(PoolerPrepares, "DATABASE_POOLER_PREPARES"),
   setting(PoolSize, "DATABASE_POOL_SIZE"),
   setting(PoolWait, "DATABASE_POOL_TIMEOUT"),
   setting(WholeLists, "WHOLE_LISTS"),

@@ -11,6 +11,7 @@ import { SqlError, type Statement } from "effect/sql"
 import { type Failure, isTooSlow, PoolWait, reading } from "../db/Database.ts"
 import { swapLock } from "../db/Locks.ts"
 import { Replicas } from "../db/Replicas.ts"
+import { Direct } from "../db/Session.ts"
 import { turnstile } from "../db/Turnstile.ts"
 import { counter, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
@@ -80,8 +81,8 @@ export class Cursors extends Context.Service<Cursors, {
   static readonly layer = Layer.effect(
     Cursors,
     Effect.gen(function* () {
-      const { config } = yield* PgClient.PgClient
       const replicas = yield* Replicas
+      const { config, pooled } = yield* Direct
       const reactivity = yield* Reactivity.Reactivity
       const fromPrimary = PgClient.makeClient(config)
       const places = yield* WholeLists
@@ -127,10 +128,12 @@ export class Cursors extends Context.Service<Cursors, {
         return { rows: rowCount, take, rewind }
       })
 
-      /** On a replica no lock keeps a swap waiting: whoever is in its way is cancelled, and reads from the primary. */
+      /**
+       * A pooler stands before replicas, too, and a list wants a session. On a replica no lock keeps a swap waiting: whoever is in its way is cancelled, and reads from the primary.
+       */
       const anywhere = (wanted: Wanted) => {
         const { tables, version } = wanted
-        const near = version === undefined ? undefined : { tables, version }
+        const near = version === undefined || pooled ? undefined : { tables, version }
         const replica = near === undefined ? undefined : replicas.choose(near)
         const primary = declare(fromPrimary, wanted)
         if (near === undefined || replica === undefined) return primary

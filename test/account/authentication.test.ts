@@ -16,7 +16,7 @@ import * as Keys from "../../src/account/Keys.ts"
 import { Metering } from "../../src/account/Metering.ts"
 import { RateLimit } from "../../src/account/RateLimit.ts"
 import { RecentKeys } from "../../src/account/RecentKeys.ts"
-import { client, Database } from "../../src/db/Database.ts"
+import { Database } from "../../src/db/Database.ts"
 import { Sent } from "../../src/cache/Sent.ts"
 import * as Edge from "../../src/Edge.ts"
 import { Requests } from "../../src/observability/Requests.ts"
@@ -24,6 +24,7 @@ import { includes, RequiredTier, type Tier, tiers } from "../../src/policy/Acces
 import { Unexpected, Validation } from "../../src/policy/Failures.ts"
 import { Lifecycle } from "../../src/policy/Lifecycle.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const { ask, at, TestKeys } = Service
 

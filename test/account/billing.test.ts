@@ -7,12 +7,12 @@ import { HttpServer } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { Agent, get } from "node:http"
 import * as Accounts from "../../src/account/Accounts.ts"
-import { client } from "../../src/db/Database.ts"
 import * as Embedded from "../../src/db/Embedded.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
 import * as Server from "../../src/Server.ts"
 import * as Plenty from "../support/Plenty.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 interface Answer {
   readonly account: string

@@ -22,12 +22,12 @@ import * as Accounts from "../../src/account/Accounts.ts"
 import { RateLimit } from "../../src/account/RateLimit.ts"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
 import { document } from "../../src/catalogue/OpenApi.ts"
-import { client } from "../../src/db/Database.ts"
 import { type Tier, tiers } from "../../src/policy/Access.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
 import { isProgram, placesOf } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const { ask, at, insert } = Service
 const { customer, until } = Ledger

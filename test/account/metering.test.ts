@@ -23,8 +23,8 @@ import { spawn } from "node:child_process"
 import { Metering, requestsRefused, rowsLost } from "../../src/account/Metering.ts"
 import { dropBefore } from "../../src/account/Partitions.ts"
 import { type Batch, batchOf, recorder, type Used } from "../../src/account/Usage.ts"
-import { client } from "../../src/db/Database.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const used = (more: Partial<Used> = {}): Used => ({
   requested_at: Date.parse("2026-06-01T12:00:00.000Z"),

@@ -7,10 +7,10 @@ import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import { generate } from "../../src/account/Key.ts"
 import * as Keys from "../../src/account/Keys.ts"
-import { client } from "../../src/db/Database.ts"
 import * as Server from "../../src/Server.ts"
 import * as Ledger from "../support/Ledger.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const { ask, insert, TestKeys } = Service
 const { customer, idsOf, until } = Ledger

@@ -5,12 +5,12 @@ import { Arbitrary, ConfigProvider, Context, Effect, Layer, Schedule, Schema } f
 import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/account/Accounts.ts"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
-import { client } from "../../src/db/Database.ts"
 import * as Contract from "../support/Contract.ts"
 import * as Plenty from "../support/Plenty.ts"
 import { rowsOf } from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/Statements.ts"
+import { client } from "../support/Through.ts"
 
 const { at, insert, TestKeys } = Service
 

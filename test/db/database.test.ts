@@ -3,8 +3,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { client, Database } from "../../src/db/Database.ts"
+import { Database } from "../../src/db/Database.ts"
 import * as Service from "../support/Service.ts"
+import { client, isWanted } from "../support/Through.ts"
 
 const { ask, at, insert } = Service
 
@@ -258,6 +259,8 @@ describe("a database that is away", () => {
         }
         assert.strictEqual((yield* ask("/health/live")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections true`)
+        // A pooler does not try each time whether a server that was away is back.
+        if (isWanted) yield* until(Effect.map(ask(path), ({ status }) => status === 200))
         assert.strictEqual((yield* ask(path)).status, 200, "the pool heals by itself")
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.scoped))

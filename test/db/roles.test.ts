@@ -4,13 +4,13 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
-import { client } from "../../src/db/Database.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
 import * as Roles from "../../src/db/Roles.ts"
 import { outbox } from "../../src/mail/Outbox.ts"
 import * as Server from "../../src/Server.ts"
 import { endpoints, needed, url } from "../support/Contract.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const { ask, at } = Service
 

@@ -4,10 +4,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import { client } from "../../src/db/Database.ts"
 import * as Files from "../support/Files.ts"
 import { freePort, saying, startProgram } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const rows = 4_000
 const length = 100_000

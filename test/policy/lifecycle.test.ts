@@ -10,7 +10,7 @@ import * as KeyCheck from "../../src/account/KeyCheck.ts"
 import { Metering } from "../../src/account/Metering.ts"
 import { RateLimit } from "../../src/account/RateLimit.ts"
 import { RecentKeys } from "../../src/account/RecentKeys.ts"
-import { client, Database } from "../../src/db/Database.ts"
+import { Database } from "../../src/db/Database.ts"
 import { Sent } from "../../src/cache/Sent.ts"
 import * as Edge from "../../src/Edge.ts"
 import { Requests } from "../../src/observability/Requests.ts"
@@ -18,6 +18,7 @@ import { NotFound } from "../../src/policy/Errors.ts"
 import { Unexpected, Validation } from "../../src/policy/Failures.ts"
 import { deprecated, type Deprecation, Lifecycle, VersionLifecycle } from "../../src/policy/Lifecycle.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const { ask, at, insert } = Service
 

@@ -4,11 +4,11 @@ import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
 import { HttpServer } from "effect/http"
 import { request } from "node:http"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
-import { client } from "../../src/db/Database.ts"
 import * as Serve from "../../src/Serve.ts"
 import type { Patience } from "../../src/Sockets.ts"
 import { TestKeys } from "./Service.ts"
 import * as Service from "./Service.ts"
+import { client } from "./Through.ts"
 
 export interface Wire {
   readonly status: number

@@ -1,11 +1,12 @@
 /** A PostgreSQL server of a test's own, which it may kill, stop and start; its data are those of the first start. */
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
-import { type Cluster, openCluster, user } from "../../src/db/embedded/Cluster.ts"
+import { type Cluster, user } from "../../src/db/embedded/Cluster.ts"
 import { ensure, find } from "../../src/db/embedded/Server.ts"
 import { client } from "../../src/db/Database.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
 import * as FirstStart from "../../src/FirstStart.ts"
+import { makeCluster } from "./Programs.ts"
 
 export class OwnServer extends Context.Service<OwnServer, {
   readonly url: string
@@ -27,7 +28,7 @@ export class OwnServer extends Context.Service<OwnServer, {
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
       yield* fs.chmod(folder, 0o755)
       const services = yield* Effect.context<FileSystem.FileSystem>()
-      const cluster = yield* openCluster(`${folder}/home`, undefined)
+      const cluster = yield* makeCluster(`${folder}/home`)
       const port = yield* ensure(cluster, undefined)
 
       const found = Effect.provide(find(cluster), services)

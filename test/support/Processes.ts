@@ -5,6 +5,7 @@ import { accessSync, constants } from "node:fs"
 import { connect, createServer } from "node:net"
 import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { settings } from "./Through.ts"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "")
 
@@ -63,7 +64,7 @@ export const startProgram = (command: string, args: ReadonlyArray<string>, envir
 
 /** A command of the service's own. */
 export const start = (args: ReadonlyArray<string>, environment: Environment) =>
-  startProgram(process.execPath, ["src/main.ts", ...args], { NODE_COMPILE_CACHE: compiled, ...environment })
+  startProgram(process.execPath, ["src/main.ts", ...args], { NODE_COMPILE_CACHE: compiled, ...settings(environment) })
 
 /** To its end; one that does not end within ninety seconds is killed and has no code. */
 export const run = (args: ReadonlyArray<string>, environment: Environment) =>

@@ -9,10 +9,10 @@ import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import * as Accounts from "../../src/account/Accounts.ts"
 import * as Keys from "../../src/account/Keys.ts"
-import { client } from "../../src/db/Database.ts"
 import { type Tier, tiers } from "../../src/policy/Access.ts"
 import * as FirstStart from "../../src/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
+import { client } from "./Through.ts"
 
 /** A copy of the migrated database, made in milliseconds and dropped at the end. */
 export const ownDatabase = Effect.gen(function* () {
@@ -71,11 +71,18 @@ export const generous = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
 }))
 
 export const layerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
+  over(TestKeys.layer, database)
+
+/** The same with keys that were made before, where the database is that of a role that only serves. */
+export const over = <E1, R1, More, E, R>(
+  keys: Layer.Layer<TestKeys, E1, R1>,
+  database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
+) =>
   Server.layer.pipe(
     // What the service logs of failures that tests cause on purpose would hide what went wrong.
     Layer.provide(Logger.layer([])),
     Layer.provide(generous),
-    Layer.provideMerge(TestKeys.layer),
+    Layer.provideMerge(keys),
     Layer.provideMerge(database),
     Layer.provideMerge(NodeHttpServer.layerTest),
     Layer.provideMerge(NodeCrypto.layer),

@@ -1,10 +1,15 @@
-/** One embedded PostgreSQL for a run of the tests, with a migrated database to copy (each test file has its own copy). */
+/** One PostgreSQL for a run of the tests, with a migrated database to copy (each test file has its own copy). */
 import { NodeServices } from "@effect/platform-node"
-import { PgClient } from "@effect/sql-pg"
+import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
-import * as Embedded from "../../src/db/Embedded.ts"
+import { user } from "../../src/db/embedded/Cluster.ts"
+import { ensure, stop } from "../../src/db/embedded/Server.ts"
 import * as Migrations from "../../src/db/Migrations.ts"
+import { limits } from "../../src/db/Session.ts"
+import * as PgBouncer from "./PgBouncer.ts"
+import { makeCluster } from "./Programs.ts"
+import * as Through from "./Through.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -16,9 +21,25 @@ declare module "vitest" {
 const start = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
-  const { url } = yield* Embedded.make(home)
-  yield* Effect.scoped(Layer.build(Migrations.layer.pipe(Layer.provide(PgClient.layer({ url })))))
-  return Redacted.value(url)
+  yield* fs.chmod(home, 0o755)
+  const cluster = yield* makeCluster(home)
+  const port = yield* Effect.acquireRelease(ensure(cluster, undefined), () => stop(cluster))
+  const at = (database: string) => `postgres://${user}:${cluster.password}@127.0.0.1:${port}/${database}`
+  const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
+  yield* admin.query(`create database ${user}`)
+  const url = at(user)
+  yield* Effect.scoped(
+    Layer.build(Migrations.layer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
+  )
+  if (!Through.isWanted) return url
+  // Of all databases: copies of one do not have what a role was given in that one.
+  yield* Effect.forEach(
+    Object.entries(limits),
+    ([name, value]) => admin.query(`alter role ${user} set ${name} = '${value}'`),
+  )
+  const pooler = yield* PgBouncer.start({ port, user, password: cluster.password })
+  Through.tell(port, pooler.port)
+  return url
 })
 
 export default async function setup(project: TestProject) {

@@ -6,11 +6,11 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { batchOf, recorder, type Used } from "../../src/account/Usage.ts"
-import { client } from "../../src/db/Database.ts"
 import * as Filters from "../support/Filters.ts"
 import * as Ledger from "../support/Ledger.ts"
 import * as Rooms from "../support/Rooms.ts"
 import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
 
 const { ask, at, insert } = Service
 const { customer, until, walk, written } = Ledger

@@ -1,0 +1,117 @@
+/** RELIABILITY: what clients see of a pooler that is full, gone, or shared with others. */
+import { PgConnection } from "@effect/sql-pg"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { client, Database } from "../../src/db/Database.ts"
+import { mend } from "../../src/db/Limits.ts"
+import * as PgBouncer from "../support/PgBouncer.ts"
+import { bare, ownerOf, pooler, served, through } from "../support/Pooled.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at } = Service
+
+const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+  Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("20 millis") }).pipe(
+    Effect.timeout("60 seconds"),
+  )
+
+const path = "/v1/screener?limit=1"
+
+/** The service over a pooler with one connection to PostgreSQL, so that everything meets on it. */
+const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
+  const { admin, name, url } = yield* served()
+  const started = yield* pooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
+  const way = Redacted.make(through(url, started.port))
+  const owner = yield* Layer.build(client({ url: ownerOf(url), applicationName: "owner" }))
+  const keys = yield* Effect.provide(Layer.build(Service.TestKeys.layer), owner)
+  const context = yield* Layer.build(
+    Service.over(Layer.succeedContext(keys), client({ url: way, direct: url, applicationName: "tickerline-test" })),
+  )
+  const stranger = PgConnection.make({ url: way, prepare: false })
+  return { ...started, admin, name, context, stranger }
+})
+
+describe.skipIf(PgBouncer.skipped)(`the service through a pooler${PgBouncer.suffix}`, () => {
+  it.live("§8, README, poolers: what another program leaves behind on a connection is set right", () =>
+    Effect.gen(function* () {
+      const { context, stranger } = yield* service()
+      const other = yield* stranger
+      yield* other.query("set statement_timeout = 0")
+      yield* other.query("set lock_timeout = '1h'")
+      yield* other.query("set timezone = 'Asia/Tokyo'")
+      yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const now = sql`
+          select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as statement,
+            current_setting('TimeZone') as zone
+        `
+        // The pooler itself keeps zones apart.
+        assert.deepStrictEqual(yield* now, [{ lock: "1h", statement: "0", zone: "UTC" }])
+        yield* mend
+        assert.deepStrictEqual(yield* now, [{ lock: "2s", statement: "30s", zone: "UTC" }])
+      }).pipe(Effect.provideContext(context))
+    }).pipe(Effect.provide(bare), Effect.scoped))
+
+  it.live("RELIABILITY §7.2: sent away from the pooler's line, refused or without it, clients get 503 and it heals", () =>
+    Effect.gen(function* () {
+      const { context, port, running, stranger } = yield* service({ max_client_conn: "20" })
+      const away = Effect.gen(function* () {
+        const { body, headers, status } = yield* ask(path)
+        assert.strictEqual(status, 503)
+        assert.strictEqual(at(body, "error", "code"), "database_pool_timeout")
+        assert.strictEqual(headers["retry-after"], "5")
+      })
+      const back = until(Effect.map(ask(path), ({ status }) => status === 200))
+      yield* Effect.gen(function* () {
+        yield* back
+        const other = yield* stranger
+        yield* other.query("begin")
+        yield* away
+        yield* other.query("rollback")
+        yield* back
+        yield* Effect.sync(() => running.child.kill("SIGKILL"))
+        yield* Effect.promise(() => running.ended)
+        yield* away
+        yield* pooler({ default_pool_size: "1", max_client_conn: "20" }, port)
+        yield* back
+      }).pipe(Effect.provideContext(context))
+    }).pipe(Effect.provide(bare), Effect.scoped))
+
+  it.live("RELIABILITY: a connection that PostgreSQL ends behind the pooler costs nobody an error", () =>
+    Effect.gen(function* () {
+      const { admin, context, name } = yield* service({ default_pool_size: "4", server_login_retry: "1" })
+      yield* Effect.gen(function* () {
+        for (let time = 0; time < 5; time += 1) {
+          const answers = yield* Effect.forkChild(
+            Effect.all(Array.from({ length: 8 }, () => ask(path)), { concurrency: 8 }),
+          )
+          yield* admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}'`)
+          assert.deepStrictEqual((yield* Fiber.join(answers)).map(({ status }) => status), Array(8).fill(200))
+        }
+      }).pipe(Effect.provideContext(context))
+    }).pipe(Effect.provide(bare), Effect.scoped))
+
+  it.live("RELIABILITY: a query whose client went away is cancelled behind the pooler, and no other query is", () =>
+    Effect.gen(function* () {
+      const { admin, context } = yield* service({ default_pool_size: "2", query_wait_timeout: "20" })
+      const asleep = (mark: string) =>
+        Effect.map(
+          admin.query(
+            `select 1 from pg_stat_activity where state = 'active' and query like '%/* ${mark} */%' and pid <> pg_backend_pid()`,
+          ),
+          ({ rowCount }) => rowCount,
+        )
+      yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { read } = yield* Effect.provide(Database, Database.layer)
+        const slow = (mark: string, seconds: number) =>
+          Effect.forkChild(read(sql.unsafe(`select pg_sleep(${seconds}) /* ${mark} */`)))
+        const [gone, stays] = [yield* slow("gone", 25), yield* slow("stays", 3)]
+        yield* until(Effect.zipWith(asleep("gone"), asleep("stays"), (one, other) => one === 1 && other === 1))
+        yield* Fiber.interrupt(gone)
+        yield* until(Effect.map(asleep("gone"), (count) => count === 0))
+        assert.lengthOf(yield* Fiber.join(stays), 1)
+      }).pipe(Effect.provideContext(context))
+    }).pipe(Effect.provide(bare), Effect.scoped))
+})

@@ -1,0 +1,83 @@
+/** A real PgBouncer in transaction mode in front of a test's server. */
+import { Effect, FileSystem, Schedule } from "effect"
+import { execFileSync } from "node:child_process"
+import { connect } from "node:net"
+import { freePort, isProgram, placesOf, startProgram } from "./Processes.ts"
+
+export const program = [...placesOf("pgbouncer"), "/usr/sbin/pgbouncer"].find(isProgram)
+
+export const skipped = program === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
+
+/** Whether it keeps named statements of its clients apart. */
+export const keepsStatements = (() => {
+  const [, major = 0, minor = 0] = skipped || program === undefined
+    ? []
+    : /PgBouncer (\d+)\.(\d+)/.exec(String(execFileSync(program, ["--version"])))?.map(Number) ?? []
+  return major > 1 || minor >= 21
+})()
+
+export const suffix = skipped ? " (skipped: no PgBouncer here)" : ""
+
+interface Server {
+  readonly port: number
+  readonly user: string
+  readonly password: string
+}
+
+const answers = (port: number) =>
+  Effect.callback<boolean>((resume) => {
+    const socket = connect(port, "127.0.0.1")
+    socket.on("connect", () => resume(Effect.succeed(true))).on("error", () => resume(Effect.succeed(false)))
+    return Effect.sync(() => socket.destroy())
+  })
+
+/** Its port. Any database of the server is reached through it, by any role, whose password the server itself knows. */
+export const start = Effect.fnUntraced(function* (
+  { password, port, user }: Server,
+  settings: Readonly<Record<string, string>> = {},
+  fixed?: number,
+) {
+  if (program === undefined) {
+    return yield* Effect.die(new Error("There is no pgbouncer here: install it (Debian has it)."))
+  }
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-pooler-" })
+  const listening = fixed ?? (yield* freePort)
+  const values = {
+    listen_addr: "127.0.0.1",
+    listen_port: String(listening),
+    unix_socket_dir: "",
+    auth_type: "scram-sha-256",
+    auth_file: `${folder}/users`,
+    auth_user: user,
+    admin_users: user,
+    pool_mode: "transaction",
+    default_pool_size: "20",
+    max_client_conn: "1000",
+    server_login_retry: "1",
+    // Databases of tests come and go.
+    server_idle_timeout: "5",
+    ...settings,
+  }
+  const lines = Object.entries(values).map(([name, value]) => `${name} = ${value}`)
+  yield* fs.writeFileString(`${folder}/users`, `"${user}" "${password}"\n`)
+  yield* fs.writeFileString(
+    `${folder}/pgbouncer.ini`,
+    ["[databases]", `* = host=127.0.0.1 port=${port}`, "[pgbouncer]", ...lines, ""].join("\n"),
+  )
+  yield* fs.chmod(folder, 0o755)
+  const running = yield* startProgram(
+    program,
+    // It refuses to be root.
+    [...(process.getuid?.() === 0 ? ["--user", "nobody"] : []), `${folder}/pgbouncer.ini`],
+    {},
+  )
+  yield* answers(listening).pipe(
+    Effect.repeat({
+      until: (there) => there || running.child.exitCode !== null,
+      schedule: Schedule.spaced("10 millis"),
+    }),
+    Effect.flatMap((there) => there ? Effect.void : Effect.die(new Error(`PgBouncer ended: ${running.said.err}`))),
+  )
+  return { port: listening, running }
+})
