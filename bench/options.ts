@@ -18,6 +18,7 @@ const { values } = parseArgs({
     fresh: { type: "boolean", default: false },
     rows: { type: "string" },
     datasets: { type: "string" },
+    share: { type: "string" },
   },
 })
 
@@ -49,6 +50,8 @@ export const options = {
   /** For `growth`: how many rows a dataset has. */
   rows: number("rows", values.rows, 1_000_000),
   datasets: list(values.datasets),
+  /** For `machines`: of a core, what each may have. */
+  share: Number(values.share ?? 0.25),
   /** The service that is measured. */
   tickerline: resolve(
     values.tickerline ?? fileURLToPath(new URL("..", import.meta.url)),

@@ -5,7 +5,7 @@ import process from "node:process"
 import pg from "pg"
 import { options } from "../options.ts"
 import { home, type Postgres, query, startPostgres } from "../postgres.ts"
-import { run } from "../processes.ts"
+import { endings, run } from "../processes.ts"
 import { startServer } from "../servers/index.ts"
 import { answered, explained } from "./asking.ts"
 import { copying, loading } from "./loading.ts"
@@ -48,10 +48,14 @@ const folderOfResults = join(import.meta.dirname, "../results")
 const marker = (dataset: Dataset) => join(home, "growth", `${dataset}.json`)
 
 /** What was filled is kept until another number of rows is wanted; then nothing of any dataset is. */
+const outer = endings()
+
 const make = async (dataset: Dataset) => {
   const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
   if (kept?.rows === options.rows) return kept.fillings
+  const { end, ends } = endings(outer.ends)
   const postgres = await startPostgres({ folder: "growth", settings: whileFilling })
+  ends.push(postgres.stop)
   try {
     for (const other of datasets) {
       await query(postgres.url("postgres"), `drop database if exists growth_${other} with (force)`)
@@ -71,7 +75,7 @@ const make = async (dataset: Dataset) => {
     writeFileSync(marker(dataset), JSON.stringify({ rows: options.rows, fillings }))
     return fillings
   } finally {
-    await postgres.stop()
+    await end()
   }
 }
 
@@ -85,7 +89,9 @@ const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) =>
   const url = postgres.url(`growth_${dataset}`)
   const key = await keyOf(url, dataset)
   process.env["CACHE_MEGABYTES"] = "0"
+  const { end, ends } = endings(outer.ends)
   const server = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
+  ends.push(() => server.stop())
   try {
     const found = []
     for (const question of questions(dataset, options.rows)) {
@@ -97,21 +103,24 @@ const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) =>
     }
     return found
   } finally {
-    await server.stop()
+    await end()
   }
 }
 
 /** How long it takes to let the oldest month go. */
 const dropped = async (client: pg.Client) => {
-  const began = performance.now()
-  const { rows } = await client.query(
-    `select drop_usage_partitions(date_trunc('month', min(requested_at)) + interval '1 month 1 day') as name from usage`,
+  const { rows: [oldest] } = await client.query<{ readonly month: string }>(
+    "select (date_trunc('month', min(requested_at)) + interval '1 month 1 day')::text as month from usage",
   )
+  const began = performance.now()
+  const { rows } = await client.query("select drop_usage_partitions($1) as name", [oldest?.month])
   return { names: rows.map(({ name }) => String(name)), milliseconds: performance.now() - began }
 }
 
 const ask = async (dataset: Dataset) => {
+  const { end, ends } = endings(outer.ends)
   const postgres = await startPostgres({ folder: "growth", settings: whileAsking })
+  ends.push(postgres.stop)
   try {
     const url = postgres.url(`growth_${dataset}`)
     return await withClient(url, async (client) => {
@@ -130,7 +139,7 @@ const ask = async (dataset: Dataset) => {
       }
     })
   } finally {
-    await postgres.stop()
+    await end()
   }
 }
 
