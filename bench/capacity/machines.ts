@@ -83,8 +83,11 @@ const startMachine = async (name: string, around: Surroundings, env: Readonly<Re
   const service = await startService(name, around.url, env)
   await warm(service.port, around.key)
   const plan = writePlan("machines", runners10Small, "miss", rest(around.key), [])
-  await load({ port: service.port, plan, cursor: 0, connections: 16, seconds: 2 * options.warmup })
-  cursors.set(`${service.port} misses`, 500_000)
+  let cursor = 0
+  for (let second = 0; cursor < 20_000 && second < 30; second += options.warmup) {
+    cursor = (await load({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
+  }
+  cursors.set(`${service.port} misses`, cursor)
   const confined = share(name, options.share)
   confined.add(service.pid)
   return { service, share: confined }

@@ -35,7 +35,21 @@ const cores = (rate: number, microseconds: number) => rate * microseconds / 1e6
 /** Of a core that may be busy; the rest is for bursts and for a machine that is gone. */
 const filled = () => value("utilisation")
 
-const machines = (busy: number, size: number, atLeast: number) => Math.max(atLeast, Math.ceil(busy / filled() / size))
+export interface Machines {
+  readonly count: number
+  /** Cores of each. */
+  readonly size: number
+}
+
+/** The small size where so many of them suffice, else as many of the usual one as it takes. */
+const machines = (busy: number, atLeast: number): Machines => {
+  const [wanted, small, usual] = [busy / filled(), value("smallMachineCores"), value("machineCores")]
+  return wanted <= small * atLeast
+    ? { count: atLeast, size: small }
+    : { count: Math.max(atLeast, Math.ceil(wanted / usual)), size: usual }
+}
+
+const bought = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, size }) => sum + count * size, 0)
 
 export interface Need {
   readonly rate: number
@@ -55,11 +69,11 @@ export interface Need {
   readonly wal: number
   /** GB a day. */
   readonly usage: number
-  readonly serviceMachines: number
-  readonly replicas: number
-  readonly primaries: number
-  readonly balancers: number
-  readonly redisMachines: number
+  readonly services: Machines
+  readonly primaries: Machines
+  readonly replicas: Machines
+  readonly balancers: Machines
+  readonly redises: Machines
   /** USD for a million requests. */
   readonly computing: number
   readonly storing: number
@@ -84,17 +98,15 @@ export const need = (rate: number, hits: number): Need => {
   const looking = processes * value("postgresIdle") / 1e6
   const reading = cores(rate, (1 - hits) * readingOf()) + looking
   const writing = cores(rate, writingOf(rate, processes))
-  const redis = cores(rate, value("redisCommand") * value("redisCommands"))
+  const redis = cores(rate, value("redisRequest"))
   const balancing = cores(rate, value("balancer"))
-  const size = value("machineCores")
-  // What the primary cannot read beside its writing replicas do; one of each can always be lost.
-  const serviceMachines = machines(service, size, 2)
-  const primaries = machines(writing, size, 1)
-  const replicas = Math.max(rate > rates[0] ? 2 : 1, Math.ceil(reading / filled() / size))
-  const balancers = machines(balancing, size, 2)
-  const redisMachines = machines(redis, 1, 2)
+  // One of each can always be lost; of the primary the first replica takes the place.
+  const services = machines(service, 2)
+  const primaries = machines(writing, 1)
+  const replicas = machines(reading, rate > rates[0] ? 2 : 1)
+  const balancers = machines(balancing, 2)
+  const redises = machines(redis, 2)
   const usage = rate * 86_400 * value("usageBytes") / 1e9
-  const bought = (serviceMachines + primaries + replicas + balancers) * size + redisMachines
   const millionsAnHour = rate * 3600 / 1e6
   const bytes = value("bytesCompressed")
   return {
@@ -111,12 +123,12 @@ export const need = (rate: number, hits: number): Need => {
     compressed: rate * bytes * 8 / 1e9,
     wal: rate * value("walRow") / 1e6,
     usage,
-    serviceMachines,
+    services,
     primaries,
     replicas,
     balancers,
-    redisMachines,
-    computing: bought * value("coreHour") / millionsAnHour,
+    redises,
+    computing: bought([services, primaries, replicas, balancers, redises]) * value("coreHour") / millionsAnHour,
     // A row lies there for as long as usage is kept, on the primary and each of its copies.
     storing: value("usageBytes") * 1e6 / 1e9 * value("retentionMonths") * value("gigabyteMonth") * value("copies"),
     sending: bytes * 1e6 / 1e9 * value("gigabyteSent"),
@@ -158,7 +170,7 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
     },
     {
       what: "the counters of one Redis: one core",
-      at: always(1e6 * filled() / (value("redisCommand") * value("redisCommands"))),
+      at: always(1e6 * filled() / value("redisRequest")),
       then: "counting in leases of several requests, or several Redis; neither is built",
     },
     {
@@ -172,9 +184,9 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
       then: "several balancers, or an edge network near the clients",
     },
     {
-      what: "usage of one account that asks alone: rows are charged one batch after the other",
+      what: "charging, where an account is in every batch: one batch after the other",
       at: always(1e6 / (value("usageRow") + 1000 * value("commit") / value("usageBatch"))),
-      then: "sums in each process, charged as sums; not built",
+      then: "sums that processes add to side by side; not built",
     },
     {
       what: `the primary's writing of usage, ${big} cores`,

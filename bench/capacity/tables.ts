@@ -86,15 +86,15 @@ export const tables = (): Readonly<Record<string, string>> => ({
       "Primaries",
       "Replicas",
       "Balancers",
-      "Redis, cores",
+      "Redis",
       "Computing",
       "Usage kept",
       "Sent",
     ],
     scenarios.map((found) => [
       ...named(found),
-      ...[found.serviceMachines, found.primaries, found.replicas, found.balancers, found.redisMachines].map((count) =>
-        count.toLocaleString("en")
+      ...[found.services, found.primaries, found.replicas, found.balancers, found.redises].map(({ count, size }) =>
+        `${count} × ${size}`
       ),
       ...[found.computing, found.storing, found.sending].map((dollars) => `$${dollars.toFixed(3)}`),
     ]),

@@ -54,10 +54,15 @@ const plansSince = (from: number): ReadonlyArray<Explained> => {
   )
 }
 
-const steps = (plan: Plan): ReadonlyArray<string> => [
-  plan["Index Name"] === undefined ? plan["Node Type"] : `${plan["Node Type"]} (${plan["Index Name"]})`,
-  ...(plan.Plans ?? []).flatMap(steps),
+const allSteps = (plan: Plan): ReadonlyArray<string> => [
+  plan["Index Name"] === undefined
+    ? plan["Node Type"]
+    : `${plan["Node Type"]} (${plan["Index Name"].replace(/_\d{4}_\d{2}/, "")})`,
+  ...(plan.Plans ?? []).flatMap(allSteps),
 ]
+
+/** Each once: what is done to a month is done to all. */
+const steps = (plan: Plan) => Array.from(new Set(allSteps(plan)))
 
 export interface Answered {
   readonly name: string
