@@ -12,8 +12,8 @@ import { options } from "../options.ts"
 import { query } from "../postgres.ts"
 import { endings, sleep } from "../processes.ts"
 import { median } from "../report.ts"
-import { rest, type Writer, writePlan } from "../requests.ts"
-import { type Service, startRedis, startService, surroundings, type Surroundings, warm } from "./surroundings.ts"
+import { rest, writePlan, type Writer } from "../requests.ts"
+import { type Service, startRedis, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
 
 interface Taken {
   /** Microseconds of processor a request: of the service, of PostgreSQL with all it does for it. */
@@ -140,7 +140,9 @@ const whole = async ({ key, postgres }: Surroundings, { pid, port }: Service) =>
 }
 
 const connections = async ({ url }: Surroundings) =>
-  Number((await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"])
+  Number(
+    (await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"],
+  )
 
 const nobody: Writer = (of, asked, tag) => rest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
 
@@ -190,7 +192,10 @@ const main = async () => {
     await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
     const limited: Asked = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
     tell("limited", await take(around, strict, redis, limited, tags))
-    const file = join(import.meta.dirname, `../results/costs-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`)
+    const file = join(
+      import.meta.dirname,
+      `../results/costs-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`,
+    )
     mkdirSync(join(import.meta.dirname, "../results"), { recursive: true })
     writeFileSync(`${file}.json`, `${JSON.stringify({ date: new Date().toISOString(), ...found }, null, 2)}\n`)
   } finally {

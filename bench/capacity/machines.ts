@@ -8,12 +8,12 @@ import { type Case, runners10Small } from "../cases.ts"
 import { load } from "../load.ts"
 import { cpuOf, cpuOfFamily } from "../measure.ts"
 import { options } from "../options.ts"
-import { type Ends, endings } from "../processes.ts"
+import { endings, type Ends } from "../processes.ts"
 import { median } from "../report.ts"
 import { rest, writePlan } from "../requests.ts"
 import { random, zipf } from "../symbols.ts"
-import { share, type Share } from "./shares.ts"
-import { type Service, startRedis, startService, surroundings, type Surroundings, warm } from "./surroundings.ts"
+import { type Share, share } from "./shares.ts"
+import { type Service, startRedis, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
 
 /** Every other one was asked for before, by Zipf's law. */
 const mixed: Case = (() => {

@@ -128,7 +128,9 @@ export const answered = async (
 export const explained = async (client: pg.Client, sql: string) => {
   const found: Array<{ readonly took: number; readonly plan: Plan }> = []
   while (found.length < 3) {
-    const { rows: [row] } = await client.query<{ "QUERY PLAN": ReadonlyArray<{ "Execution Time": number; Plan: Plan }> }>(
+    const { rows: [row] } = await client.query<
+      { "QUERY PLAN": ReadonlyArray<{ "Execution Time": number; Plan: Plan }> }
+    >(
       `explain (analyze, buffers, timing off, format json) ${sql}`,
     )
     const [one] = row?.["QUERY PLAN"] ?? []

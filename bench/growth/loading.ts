@@ -78,7 +78,12 @@ export const loading = async (
   await client.query("drop database if exists growth_load with (force)")
   await client.query("create database growth_load")
   const command = (...args: ReadonlyArray<string>) =>
-    run({ program: process.execPath, args: ["src/main.ts", ...args], cwd: options.tickerline, env: { DATABASE_URL: other } })
+    run({
+      program: process.execPath,
+      args: ["src/main.ts", ...args],
+      cwd: options.tickerline,
+      env: { DATABASE_URL: other },
+    })
   const written = (await columnsOf(client, table)).map(({ written }) => written).join(", ")
   try {
     await command("migrate")

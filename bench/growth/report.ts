@@ -39,7 +39,9 @@ const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<Ce
 
 export const report = ({ answers, copied, dataset, date, dropped, fillings, loaded, others, rows, written }: Result) =>
   [
-    `# ${dataset}, ${rows.toLocaleString("en")} rows\n\n${date}. Milliseconds of a clock, where nothing else is said.\n\n`,
+    `# ${dataset}, ${
+      rows.toLocaleString("en")
+    } rows\n\n${date}. Milliseconds of a clock, where nothing else is said.\n\n`,
     ...fillings.map(({ sizes, table: name, times }) =>
       table([name, "MiB", "bytes a row"], sizes.map(({ bytes, name }) => [name, bytes / 2 ** 20, bytes / rows])) +
       table(["made", "s"], times.map(({ seconds, what }) => [what, seconds]))
@@ -67,8 +69,26 @@ export const report = ({ answers, copied, dataset, date, dropped, fillings, load
       ) => [one.what, one.rows, one.bytes / 2 ** 20, one.seconds, one.rows / one.seconds, one.database]),
     ),
     table(
-      ["rows a batch", "rows/s", "PostgreSQL's CPU µs a row", "writer's CPU µs a row", "WAL bytes a row"],
-      written.map((one) => [one.rowsABatch, one.rows / one.seconds, one.database, one.writer, one.wal]),
+      [
+        "writers",
+        "accounts",
+        "rows a batch",
+        "rows/s",
+        "PostgreSQL's CPU µs a row",
+        "writer's CPU µs a row",
+        "WAL bytes a row",
+      ],
+      written.map((
+        one,
+      ) => [
+        String(one.writers),
+        one.accounts,
+        one.rowsABatch,
+        one.rows / one.seconds,
+        one.database,
+        one.writer,
+        one.wal,
+      ]),
     ),
     dropped === undefined ? "" : `Dropped ${dropped.names.join(", ")} in ${shown(dropped.milliseconds)} ms.\n`,
   ].join("").replace(/\n{3,}/g, "\n\n")

@@ -17,7 +17,12 @@ import { writing } from "./writing.ts"
 const wanted = datasets.filter((name) => options.datasets?.includes(name) ?? name !== "historical_float_pro")
 
 const command = (url: string, ...args: ReadonlyArray<string>) =>
-  run({ program: process.execPath, args: ["src/main.ts", ...args], cwd: options.tickerline, env: { DATABASE_URL: url } })
+  run({
+    program: process.execPath,
+    args: ["src/main.ts", ...args],
+    cwd: options.tickerline,
+    env: { DATABASE_URL: url },
+  })
 
 const withClient = async <A>(url: string, work: (client: pg.Client) => Promise<A>) => {
   const client = new pg.Client({ connectionString: url })
@@ -30,7 +35,14 @@ const withClient = async <A>(url: string, work: (client: pg.Client) => Promise<A
 }
 
 /** Rows that can be made again are not logged, and nobody cleans up while others are timed. */
-const whileFilling = { wal_level: "minimal", max_wal_senders: 0, autovacuum: "off", synchronous_commit: "off" }
+const whileFilling = {
+  wal_level: "minimal",
+  max_wal_senders: 0,
+  autovacuum: "off",
+  synchronous_commit: "off",
+  // The first vacuum touches every page.
+  full_page_writes: "off",
+}
 
 /** Says of each statement how it was executed. */
 const whileAsking = {
