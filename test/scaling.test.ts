@@ -1,6 +1,6 @@
 /** SCALING.md says what the model says, and the model stands on figures that were taken. */
 import { assert, describe, it } from "@effect/vitest"
-import { FastCheck } from "effect/testing"
+import { Arbitrary, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { all, ceilings, need } from "../bench/capacity/model.ts"
@@ -12,8 +12,10 @@ const document = readFileSync(join(root, "SCALING.md"), "utf8")
 /** However a formatter lines the tables up. */
 const cells = (text: string) => text.replace(/ +/g, " ").replace(/-{2,}/g, "--")
 
-const share = FastCheck.double({ min: 0, max: 1, noNaN: true })
-const rate = FastCheck.integer({ min: 1, max: 2_000_000 })
+const whole = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
+
+const share = Arbitrary.map(whole(1000), (thousandths) => thousandths / 1000)
+const rate = whole(2_000_000)
 
 describe("SCALING.md", () => {
   it("SCALING.md has a value for each figure, with its unit, its kind and how and when it was taken", () => {
