@@ -1,13 +1,13 @@
 /** Single requests, for what is not timed. */
-import { Agent, request } from "node:http";
+import { Agent, request } from "node:http"
 
 export interface Answer {
-  readonly status: number;
-  readonly headers: ReadonlyArray<readonly [string, string]>;
-  readonly body: Buffer;
+  readonly status: number
+  readonly headers: ReadonlyArray<readonly [string, string]>
+  readonly body: Buffer
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 
 export const ask = (
   port: number,
@@ -16,7 +16,7 @@ export const ask = (
   body?: string,
 ) =>
   new Promise<Answer>((resolve, reject) => {
-    const method = body === undefined ? "GET" : "POST";
+    const method = body === undefined ? "GET" : "POST"
     const asked = request({
       agent,
       host: "127.0.0.1",
@@ -25,9 +25,9 @@ export const ask = (
       method,
       headers,
     }, (response) => {
-      const chunks: Array<Buffer> = [];
-      response.on("data", (chunk: Buffer) => chunks.push(chunk));
-      response.on("error", reject);
+      const chunks: Array<Buffer> = []
+      response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      response.on("error", reject)
       response.on("end", () =>
         resolve({
           status: response.statusCode ?? 0,
@@ -35,22 +35,22 @@ export const ask = (
             at % 2 === 0 ? [[name, all[at + 1] ?? ""] as const] : []
           ),
           body: Buffer.concat(chunks),
-        }));
-    });
-    asked.on("error", reject);
-    asked.end(body);
-  });
+        }))
+    })
+    asked.on("error", reject)
+    asked.end(body)
+  })
 
 export const headerOf = ({ headers }: Answer, wanted: string) =>
-  headers.find(([name]) => name.toLowerCase() === wanted)?.[1];
+  headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 
 export const bearer = (key: string) => ({
   accept: "application/json",
   authorization: `Bearer ${key}`,
-});
+})
 
 /** Many at once, as many as the agent has connections. */
 export const askAll = <A, B>(
   items: ReadonlyArray<A>,
   one: (item: A) => Promise<B>,
-) => Promise.all(items.map(one));
+) => Promise.all(items.map(one))

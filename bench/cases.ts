@@ -1,54 +1,45 @@
 /** What is asked. */
-import {
-  chained,
-  chainsOf12,
-  chainsOf3,
-  random,
-  shuffled,
-  ticker,
-} from "./symbols.ts";
+import { chained, chainsOf12, chainsOf3, random, shuffled, ticker } from "./symbols.ts"
 
 /** `miss`: never asked before. `hit`: one of 1,000 popular requests. `304`: the same by a client that has the answer. */
-export type Mode = "miss" | "hit" | "304";
+export type Mode = "miss" | "hit" | "304"
 
-export type Asked = Readonly<Record<string, string>>;
+export type Asked = Readonly<Record<string, string>>
 
 export interface Case {
-  readonly name: string;
-  readonly path: string;
-  readonly modes: ReadonlyArray<Mode>;
+  readonly name: string
+  readonly path: string
+  readonly modes: ReadonlyArray<Mode>
   /** Those of `miss`, in turn; with a `counter` in them they begin again at the end, otherwise they must suffice. */
-  readonly misses: ReadonlyArray<Asked>;
+  readonly misses: ReadonlyArray<Asked>
   /** Those of `hit`, the most popular first. */
-  readonly popular: ReadonlyArray<Asked>;
+  readonly popular: ReadonlyArray<Asked>
 }
 
 /** Stands for ten digits that no other request has. */
-export const counter = "\x1A";
+export const counter = "\x1A"
 
 /** Below all gaps, and never the same. */
-const belowAll = `-9000.${counter}`;
+const belowAll = `-9000.${counter}`
 
-const popularity = 1000;
-const draws = 20_000;
-export const tickers = 5000;
+const popularity = 1000
+const draws = 20_000
+export const tickers = 5000
 
 /** Numbers of tickers, as chance has them. */
 const drawn = (among: number, seed: number) => {
-  const chance = random(seed);
+  const chance = random(seed)
   return Array.from(
     { length: draws },
     () => ticker(1 + Math.floor(chance() * among)),
-  );
-};
+  )
+}
 
-const numbers = (first: number, count: number) =>
-  Array.from({ length: count }, (_, at) => first + at);
+const numbers = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
 
-const popularAmong = (among: number) =>
-  shuffled(numbers(1, among), random(1)).slice(0, popularity).map(ticker);
+const popularAmong = (among: number) => shuffled(numbers(1, among), random(1)).slice(0, popularity).map(ticker)
 
-const popularTickers = popularAmong(tickers);
+const popularTickers = popularAmong(tickers)
 
 const runners = (
   name: string,
@@ -65,10 +56,9 @@ const runners = (
     min_gap_percentage: belowAll,
   })),
   popular: popularAmong(among).map((ticker) => ({ ticker, ...rest })),
-});
+})
 
-const dayOf = (number: number) =>
-  new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10);
+const dayOf = (number: number) => new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10)
 
 /** Thirty days, and gaps within twenty points. */
 const ranges = (
@@ -76,20 +66,20 @@ const ranges = (
   digits: string,
   length: number,
 ): ReadonlyArray<Asked> => {
-  const chance = random(seed);
+  const chance = random(seed)
   return Array.from({ length }, () => {
     const [from, gap] = [
       Math.floor(chance() * 3500),
       Math.floor(chance() * 100),
-    ];
+    ]
     return {
       date_from: dayOf(from),
       date_to: dayOf(from + 30),
       min_gap_percentage: `${gap}${digits}`,
       max_gap_percentage: String(gap + 20),
-    };
-  });
-};
+    }
+  })
+}
 
 /** A tenth of the symbols is popular, the others are asked for once. */
 const lineage = (
@@ -99,24 +89,24 @@ const lineage = (
 ): Case => {
   const mixed = shuffled(numbers(first, symbols), random(seed)).map((
     number,
-  ) => ({ ticker: chained(number) }));
+  ) => ({ ticker: chained(number) }))
   return {
     name,
     path: "/v1/ticker-changes",
     modes: ["miss", "hit"],
     misses: mixed.slice(popularity),
     popular: mixed.slice(0, popularity),
-  };
-};
+  }
+}
 
-const exchanges = ["NASDAQ", "NYSE", "AMEX"];
+const exchanges = ["NASDAQ", "NYSE", "AMEX"]
 const sectors = [
   "Healthcare",
   "Technology",
   "Energy",
   "Industrials",
   "Utilities",
-];
+]
 export const sorts = [
   "-gain_1_day",
   "-short_float",
@@ -124,7 +114,7 @@ export const sorts = [
   "-today_volume",
   "price",
   "fee_rate",
-];
+]
 
 const screens = (least: string): ReadonlyArray<Asked> =>
   exchanges.flatMap((exchange) =>
@@ -140,11 +130,11 @@ const screens = (least: string): ReadonlyArray<Asked> =>
         }))
       )
     )
-  );
+  )
 
-const answered: ReadonlyArray<Mode> = ["miss", "hit"];
+const answered: ReadonlyArray<Mode> = ["miss", "hit"]
 
-export const runners10 = runners("runners-10", ["miss", "hit", "304"], {});
+export const runners10 = runners("runners-10", ["miss", "hit", "304"], {})
 
 /** The same where there are a tenth of the rows: what `bench_small` is asked. */
 export const runners10Small = runners(
@@ -152,10 +142,10 @@ export const runners10Small = runners(
   ["miss", "hit", "304"],
   {},
   500,
-);
+)
 export const runners100Small = runners("runners-100", ["miss"], {
   limit: "100",
-}, 500);
+}, 500)
 
 export const cases: ReadonlyArray<Case> = [
   runners10,
@@ -186,13 +176,10 @@ export const cases: ReadonlyArray<Case> = [
     })),
     popular: popularTickers.map((ticker) => ({ ticker })),
   },
-];
+]
 
 export const targetOf = ({ path }: Pick<Case, "path">, asked: Asked) =>
-  `${path}?${
-    Object.entries(asked).map(([name, value]) => `${name}=${value}`).join("&")
-  }`;
+  `${path}?${Object.entries(asked).map(([name, value]) => `${name}=${value}`).join("&")}`
 
 /** An instance of what has a counter. */
-export const withCount = (text: string, count: number) =>
-  text.replaceAll(counter, String(count));
+export const withCount = (text: string, count: number) => text.replaceAll(counter, String(count))

@@ -1,27 +1,27 @@
 /** The two databases: made by the service's own migrations, filled by `data.sql`, kept until that changes. */
-import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import process from "node:process";
-import pg from "pg";
-import { options } from "./options.ts";
-import { home, type Postgres, query } from "./postgres.ts";
-import { run } from "./processes.ts";
+import { createHash } from "node:crypto"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import pg from "pg"
+import { options } from "./options.ts"
+import { home, type Postgres, query } from "./postgres.ts"
+import { run } from "./processes.ts"
 
-export const databases = ["bench", "bench_small"] as const;
-export type Database = typeof databases[number];
+export const databases = ["bench", "bench_small"] as const
+export type Database = typeof databases[number]
 
-const source = readFileSync(join(import.meta.dirname, "data.sql"), "utf8");
+const source = readFileSync(join(import.meta.dirname, "data.sql"), "utf8")
 
 const steps = source.split(/^-- step: /m).slice(1).map((text) => {
-  const end = text.indexOf("\n");
-  return { name: text.slice(0, end).trim(), sql: text.slice(end) };
-});
+  const end = text.indexOf("\n")
+  return { name: text.slice(0, end).trim(), sql: text.slice(end) }
+})
 
 const plans = {
   bench: { tickers: 5000, only: steps.map(({ name }) => name) },
   bench_small: { tickers: 500, only: ["tools", "intraday_runners"] },
-};
+}
 
 const command = (url: string, ...args: ReadonlyArray<string>) =>
   run({
@@ -29,29 +29,27 @@ const command = (url: string, ...args: ReadonlyArray<string>) =>
     args: ["src/main.ts", ...args],
     cwd: options.tickerline,
     env: { DATABASE_URL: url },
-  });
+  })
 
 const fill = async (url: string, database: Database) => {
-  const { only, tickers } = plans[database];
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
+  const { only, tickers } = plans[database]
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
   try {
     for (
       const { name, sql } of steps.filter(({ name }) => only.includes(name))
     ) {
-      const began = Date.now();
-      await client.query(sql.replaceAll("{{tickers}}", String(tickers)));
+      const began = Date.now()
+      await client.query(sql.replaceAll("{{tickers}}", String(tickers)))
       console.log(
-        `  ${database}: ${name} in ${
-          ((Date.now() - began) / 1000).toFixed(1)
-        } s`,
-      );
+        `  ${database}: ${name} in ${((Date.now() - began) / 1000).toFixed(1)} s`,
+      )
     }
-    await client.query("vacuum (analyze)");
+    await client.query("vacuum (analyze)")
   } finally {
-    await client.end();
+    await client.end()
   }
-};
+}
 
 /** The databases with all that was asked of them, and a key for each. */
 export const prepareData = async (
@@ -61,27 +59,27 @@ export const prepareData = async (
   const version = createHash("sha256").update(source).digest("hex").slice(
     0,
     12,
-  );
-  const keys = { bench: "", bench_small: "" };
+  )
+  const keys = { bench: "", bench_small: "" }
   for (const database of wanted) {
-    const url = postgres.url(database);
+    const url = postgres.url(database)
     const [marker, key] = [
       join(home, `cluster/${database}.complete`),
       join(home, `cluster/${database}.key`),
-    ];
+    ]
     const isComplete = existsSync(marker) &&
-      readFileSync(marker, "utf8") === version;
+      readFileSync(marker, "utf8") === version
     if (!isComplete) {
-      console.log(`Making the data of ${database}, once`);
+      console.log(`Making the data of ${database}, once`)
       await query(
         postgres.url("postgres"),
         `drop database if exists ${database} with (force)`,
-      );
-      await query(postgres.url("postgres"), `create database ${database}`);
+      )
+      await query(postgres.url("postgres"), `create database ${database}`)
     }
-    await command(url, "migrate");
+    await command(url, "migrate")
     if (!isComplete) {
-      await fill(url, database);
+      await fill(url, database)
       writeFileSync(
         key,
         (await command(
@@ -93,12 +91,12 @@ export const prepareData = async (
           "--tier",
           "ultimate",
         )).trim(),
-      );
-      writeFileSync(marker, version);
+      )
+      writeFileSync(marker, version)
     }
-    await query(url, "truncate usage, usage_daily");
-    keys[database] = readFileSync(key, "utf8");
+    await query(url, "truncate usage, usage_daily")
+    keys[database] = readFileSync(key, "utf8")
   }
-  await query(postgres.url("postgres"), "checkpoint");
-  return keys;
-};
+  await query(postgres.url("postgres"), "checkpoint")
+  return keys
+}

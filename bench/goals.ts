@@ -1,14 +1,14 @@
 /** What Tickerline sets out to reach, and whether it did. */
-import type { Mode } from "./cases.ts";
-import { medianOf, type Outcome, type Result, table } from "./report.ts";
+import type { Mode } from "./cases.ts"
+import { medianOf, type Outcome, type Result, table } from "./report.ts"
 
 interface Goal {
-  readonly name: string;
-  readonly value: (of: Outcome) => number;
-  readonly limit: number;
+  readonly name: string
+  readonly value: (of: Outcome) => number
+  readonly limit: number
   /** The value shall not be more than the limit, rather than not less. */
-  readonly atMost?: true;
-  readonly unit: string;
+  readonly atMost?: true
+  readonly unit: string
 }
 
 const find = (
@@ -21,7 +21,7 @@ const find = (
   results.find((of) =>
     of.server === server && of.case === name && of.mode === mode &&
     of.connections === connections
-  );
+  )
 
 const rate = (
   of: Outcome,
@@ -29,22 +29,17 @@ const rate = (
   name: string,
   mode: Mode,
 ) => {
-  const found = find(of, server, name, mode, 32);
-  return found === undefined || found.failures.length > 0
-    ? Number.NaN
-    : medianOf(found, "perSecond");
-};
+  const found = find(of, server, name, mode, 32)
+  return found === undefined || found.failures.length > 0 ? Number.NaN : medianOf(found, "perSecond")
+}
 
-const over =
-  (name: string, mode: Mode, rival: Result["server"]) => (of: Outcome) =>
-    rate(of, "tickerline", name, mode) / rate(of, rival, name, mode);
+const over = (name: string, mode: Mode, rival: Result["server"]) => (of: Outcome) =>
+  rate(of, "tickerline", name, mode) / rate(of, rival, name, mode)
 
 const tail = (mode: Mode) => (of: Outcome) => {
-  const found = find(of, "tickerline", "runners-10", mode, 256);
-  return found === undefined
-    ? Number.NaN
-    : medianOf(found, "p99") / medianOf(found, "p50");
-};
+  const found = find(of, "tickerline", "runners-10", mode, 256)
+  return found === undefined ? Number.NaN : medianOf(found, "p99") / medianOf(found, "p50")
+}
 
 const goals: ReadonlyArray<Goal> = [
   {
@@ -107,35 +102,27 @@ const goals: ReadonlyArray<Goal> = [
   {
     name: "A miss with ten times the rows",
     value: ({ growth }) =>
-      growth.length === 0
-        ? Number.NaN
-        : Math.max(...growth.map(({ large, small }) => small / large)),
+      growth.length === 0 ? Number.NaN : Math.max(...growth.map(({ large, small }) => small / large)),
     limit: 1.2,
     atMost: true,
     unit: "×",
   },
-];
+]
 
 const verdict = ({ atMost, limit }: Goal, value: number) =>
-  Number.isNaN(value)
-    ? "not measured"
-    : (atMost ? value <= limit : value >= limit)
-    ? "met"
-    : "**not met**";
+  Number.isNaN(value) ? "not measured" : (atMost ? value <= limit : value >= limit) ? "met" : "**not met**"
 
 export const goalsTable = (outcome: Outcome) =>
   table(
     ["Tickerline on Node, at 32 connections", "measured", "goal", ""],
     goals.map((goal) => {
-      const value = goal.value(outcome);
-      const measured = Number.isNaN(value)
-        ? "–"
-        : `${value.toFixed(goal.limit >= 100 ? 0 : 2)}${goal.unit}`;
+      const value = goal.value(outcome)
+      const measured = Number.isNaN(value) ? "–" : `${value.toFixed(goal.limit >= 100 ? 0 : 2)}${goal.unit}`
       return [
         goal.name,
         measured,
         `${goal.atMost ? "≤" : "≥"} ${goal.limit}${goal.unit}`,
         verdict(goal, value),
-      ];
+      ]
     }),
-  );
+  )

@@ -1,42 +1,42 @@
 /** wrk: one thread of requests over some connections. */
-import { join } from "node:path";
-import { run } from "./processes.ts";
-import type { Plan } from "./requests.ts";
+import { join } from "node:path"
+import { run } from "./processes.ts"
+import type { Plan } from "./requests.ts"
 
 export interface Load {
-  readonly requests: number;
-  readonly perSecond: number;
+  readonly requests: number
+  readonly perSecond: number
   /** Milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
-  readonly max: number;
-  readonly bytesPerResponse: number;
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+  readonly bytesPerResponse: number
   /** How many requests of the plan have been sent, with those before. */
-  readonly cursor: number;
+  readonly cursor: number
   /** What wrk itself took of a core. */
-  readonly generator: number;
+  readonly generator: number
 }
 
 interface Result {
-  readonly requests: number;
-  readonly microseconds: number;
-  readonly bytes: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly max: number;
-  readonly cursor: number;
-  readonly ticks: number;
-  readonly errors: Readonly<Record<string, number>>;
+  readonly requests: number
+  readonly microseconds: number
+  readonly bytes: number
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+  readonly cursor: number
+  readonly ticks: number
+  readonly errors: Readonly<Record<string, number>>
 }
 
 export interface Asking {
-  readonly port: number;
-  readonly plan: Plan;
-  readonly cursor: number;
-  readonly connections: number;
-  readonly seconds: number;
+  readonly port: number
+  readonly plan: Plan
+  readonly cursor: number
+  readonly connections: number
+  readonly seconds: number
   /** The error's status that all answers must have. */
-  readonly expect?: number;
+  readonly expect?: number
 }
 
 /** Any answer with an error's status, and any that does not come, fails; where one is expected, any other does. */
@@ -49,12 +49,12 @@ export const load = async (
     `-d${seconds}s`,
     "--timeout",
     "10s",
-  ];
+  ]
   const script = [
     "-s",
     join(import.meta.dirname, "load.lua"),
     `http://127.0.0.1:${port}/`,
-  ];
+  ]
   const printed = await run({
     program: "wrk",
     args: [
@@ -66,22 +66,22 @@ export const load = async (
       String(cursor),
       String(expect ?? 0),
     ],
-  });
-  const [, json] = /^RESULT (.*)$/m.exec(printed) ?? [];
+  })
+  const [, json] = /^RESULT (.*)$/m.exec(printed) ?? []
   if (json === undefined) {
-    throw new Error(`wrk did not say what it did:\n${printed}`);
+    throw new Error(`wrk did not say what it did:\n${printed}`)
   }
-  const result: Result = JSON.parse(json);
+  const result: Result = JSON.parse(json)
   const wrong = Object.entries(result.errors).filter(([, count]) => count > 0)
-    .map(([kind, count]) => `${count} ${kind}`);
+    .map(([kind, count]) => `${count} ${kind}`)
   if (wrong.length > 0) {
-    throw new Error(`wrong answers: ${wrong.join(", ")} of ${result.requests}`);
+    throw new Error(`wrong answers: ${wrong.join(", ")} of ${result.requests}`)
   }
-  if (result.requests === 0) throw new Error("no answer at all");
+  if (result.requests === 0) throw new Error("no answer at all")
   if (result.cursor > plan.most) {
     throw new Error(
       `only ${plan.most} different requests are there, which is too few`,
-    );
+    )
   }
   return {
     requests: result.requests,
@@ -92,5 +92,5 @@ export const load = async (
     bytesPerResponse: result.bytes / result.requests,
     cursor: result.cursor,
     generator: result.ticks / 100 / (result.microseconds / 1e6),
-  };
-};
+  }
+}

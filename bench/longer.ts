@@ -1,30 +1,30 @@
 /** What takes a server of its own: memory over many requests, and what a request costs where there are fewer rows. */
-import { cases, runners10, runners10Small } from "./cases.ts";
-import { load } from "./load.ts";
-import { memoryOf } from "./measure.ts";
-import { options } from "./options.ts";
-import type { Postgres } from "./postgres.ts";
-import { median } from "./report.ts";
-import { rest, writePlan } from "./requests.ts";
-import { startServer } from "./servers/index.ts";
+import { cases, runners10, runners10Small } from "./cases.ts"
+import { load } from "./load.ts"
+import { memoryOf } from "./measure.ts"
+import { options } from "./options.ts"
+import type { Postgres } from "./postgres.ts"
+import { median } from "./report.ts"
+import { rest, writePlan } from "./requests.ts"
+import { startServer } from "./servers/index.ts"
 
 export interface Memory {
-  readonly requests: number;
+  readonly requests: number
   /** MiB. */
-  readonly now: number;
-  readonly most: number;
+  readonly now: number
+  readonly most: number
 }
 
 export interface Growth {
-  readonly connections: number;
+  readonly connections: number
   /** Requests a second. */
-  readonly large: number;
-  readonly small: number;
+  readonly large: number
+  readonly small: number
 }
 
-type Keys = Readonly<Record<"bench" | "bench_small", string>>;
+type Keys = Readonly<Record<"bench" | "bench_small", string>>
 
-const half = 500_000;
+const half = 500_000
 
 /** Half of them rows, half of them chains, by turns. */
 export const measureMemory = async (
@@ -35,14 +35,12 @@ export const measureMemory = async (
     databaseUrl: postgres.url("bench"),
     key: keys.bench,
     origin: 0,
-  });
+  })
   try {
-    const asked = cases.filter(({ name }) =>
-      name === "runners-10" || name === "lineage-12"
-    ).map((of) => ({
+    const asked = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
       plan: writePlan("memory", of, "miss", rest(keys.bench), []),
       cursor: 0,
-    }));
+    }))
     while (asked.some(({ cursor }) => cursor < half)) {
       for (const one of asked.filter(({ cursor }) => cursor < half)) {
         one.cursor = (await load({
@@ -50,30 +48,28 @@ export const measureMemory = async (
           ...one,
           connections: 32,
           seconds: 10,
-        })).cursor;
+        })).cursor
       }
-      const { now } = memoryOf(server.pid);
+      const { now } = memoryOf(server.pid)
       console.log(
-        `memory: ${
-          asked.reduce((sum, { cursor }) => sum + cursor, 0)
-        } requests, ${now.toFixed(0)} MiB`,
-      );
+        `memory: ${asked.reduce((sum, { cursor }) => sum + cursor, 0)} requests, ${now.toFixed(0)} MiB`,
+      )
     }
     return {
       requests: asked.reduce((sum, { cursor }) => sum + cursor, 0),
       ...memoryOf(server.pid),
-    };
+    }
   } finally {
-    await server.stop();
+    await server.stop()
   }
-};
+}
 
 /** Both databases in turn, so that noise is shared. */
 export const measureGrowth = async (
   postgres: Postgres,
   keys: Keys,
 ): Promise<ReadonlyArray<Growth>> => {
-  const sides = [];
+  const sides = []
   try {
     for (
       const [database, of] of [["bench", runners10], [
@@ -85,34 +81,31 @@ export const measureGrowth = async (
         databaseUrl: postgres.url(database),
         key: keys[database],
         origin: 0,
-      };
-      const server = await startServer("tickerline", around);
-      const plan = writePlan(database, of, "miss", server.write, []);
-      sides.push({ server, plan, cursor: 0 });
+      }
+      const server = await startServer("tickerline", around)
+      const plan = writePlan(database, of, "miss", server.write, [])
+      sides.push({ server, plan, cursor: 0 })
     }
-    const found: Array<Growth> = [];
+    const found: Array<Growth> = []
     for (const connections of [1, 32]) {
-      const rates = sides.map(() => new Array<number>());
+      const rates = sides.map(() => new Array<number>())
       for (let round = 0; round < options.rounds; round += 1) {
         for (const [at, side] of sides.entries()) {
-          const ask = (seconds: number) =>
-            load({ port: side.server.port, ...side, connections, seconds });
-          side.cursor = (await ask(options.warmup)).cursor;
-          const { cursor, perSecond } = await ask(options.seconds);
-          side.cursor = cursor;
-          rates[at]?.push(perSecond);
+          const ask = (seconds: number) => load({ port: side.server.port, ...side, connections, seconds })
+          side.cursor = (await ask(options.warmup)).cursor
+          const { cursor, perSecond } = await ask(options.seconds)
+          side.cursor = cursor
+          rates[at]?.push(perSecond)
         }
       }
-      const [large = Number.NaN, small = Number.NaN] = rates.map(median);
+      const [large = Number.NaN, small = Number.NaN] = rates.map(median)
       console.log(
-        `growth, ${connections} connections: ${large.toFixed(0)} of many, ${
-          small.toFixed(0)
-        } of few rows`,
-      );
-      found.push({ connections, large, small });
+        `growth, ${connections} connections: ${large.toFixed(0)} of many, ${small.toFixed(0)} of few rows`,
+      )
+      found.push({ connections, large, small })
     }
-    return found;
+    return found
   } finally {
-    for (const { server } of sides) await server.stop();
+    for (const { server } of sides) await server.stop()
   }
-};
+}

@@ -1,60 +1,58 @@
 /** What processes took, read from /proc. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs"
 
 /** Ticks of the processor's clock are hundredths of a second on Linux, whatever the machine. */
-const microsecondsPerTick = 10_000;
+const microsecondsPerTick = 10_000
 
 interface Stat {
-  readonly parent: number;
-  readonly own: number;
+  readonly parent: number
+  readonly own: number
   /** Of children that have ended. */
-  readonly children: number;
+  readonly children: number
 }
 
 const statOf = (pid: number): Stat | undefined => {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8")
     // The name of the program stands in brackets, and may hold spaces.
-    const [, parent, , , , , , , , , , user, system, childUser, childSystem] =
-      text.slice(text.lastIndexOf(")") + 2)
-        .split(" ").map(Number);
+    const [, parent, , , , , , , , , , user, system, childUser, childSystem] = text.slice(text.lastIndexOf(")") + 2)
+      .split(" ").map(Number)
     return {
       parent: parent ?? 0,
       own: (user ?? 0) + (system ?? 0),
       children: (childUser ?? 0) + (childSystem ?? 0),
-    };
+    }
   } catch {
-    return undefined;
+    return undefined
   }
-};
+}
 
 /** Microseconds of processor. */
-export const cpuOf = (pid: number) =>
-  (statOf(pid)?.own ?? 0) * microsecondsPerTick;
+export const cpuOf = (pid: number) => (statOf(pid)?.own ?? 0) * microsecondsPerTick
 
 /** Of a process, its children and those that it had. */
 export const cpuOfFamily = (pid: number) => {
   const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((
     name,
-  ) => statOf(Number(name)));
+  ) => statOf(Number(name)))
   const living = stats.reduce(
     (sum, stat) => sum + (stat?.parent === pid ? stat.own : 0),
     0,
-  );
-  const parent = statOf(pid);
+  )
+  const parent = statOf(pid)
   return (living + (parent?.own ?? 0) + (parent?.children ?? 0)) *
-    microsecondsPerTick;
-};
+    microsecondsPerTick
+}
 
 const mebibytes = (pid: number, name: string) => {
   const [, kilobytes] = new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(
     readFileSync(`/proc/${pid}/status`, "utf8"),
-  ) ?? [];
-  return Number(kilobytes ?? 0) / 1024;
-};
+  ) ?? []
+  return Number(kilobytes ?? 0) / 1024
+}
 
 /** MiB in memory: now, and at most. */
 export const memoryOf = (pid: number) => ({
   now: mebibytes(pid, "VmRSS"),
   most: mebibytes(pid, "VmHWM"),
-});
+})

@@ -1,7 +1,7 @@
 /** The command line. */
-import { parseArgs } from "node:util";
-import { fileURLToPath } from "node:url";
-import { resolve } from "node:path";
+import { parseArgs } from "node:util"
+import { fileURLToPath } from "node:url"
+import { resolve } from "node:path"
 
 const { values } = parseArgs({
   options: {
@@ -20,23 +20,21 @@ const { values } = parseArgs({
     datasets: { type: "string" },
     share: { type: "string" },
   },
-});
+})
 
-const list = (text: string | undefined) =>
-  text?.split(",").map((word) => word.trim()).filter((word) => word !== "");
+const list = (text: string | undefined) => text?.split(",").map((word) => word.trim()).filter((word) => word !== "")
 
 const number = (name: string, text: string | undefined, fallback: number) => {
-  const value = text === undefined ? fallback : Number(text);
+  const value = text === undefined ? fallback : Number(text)
   // wrk knows whole seconds only.
   if (!Number.isInteger(value) || value < 1) {
-    throw new Error(`--${name} must be a whole number above 0, not ${text}`);
+    throw new Error(`--${name} must be a whole number above 0, not ${text}`)
   }
-  return value;
-};
+  return value
+}
 
-const only = list(values.only);
-const wants = (extra: string, skipped: boolean) =>
-  !skipped && (only === undefined || only.includes(extra));
+const only = list(values.only)
+const wants = (extra: string, skipped: boolean) => !skipped && (only === undefined || only.includes(extra))
 
 export const options = {
   only,
@@ -44,9 +42,7 @@ export const options = {
   rounds: number("rounds", values.rounds, values.quick ? 1 : 3),
   seconds: number("seconds", values.seconds, values.quick ? 1 : 3),
   warmup: number("warmup", values.warmup, 1),
-  connections: list(values.connections)?.map((text) =>
-    number("connections", text, 1)
-  ),
+  connections: list(values.connections)?.map((text) => number("connections", text, 1)),
   memory: wants("memory", values["skip-memory"] || values.quick),
   growth: wants("growth", values["skip-growth"] || values.quick),
   quick: values.quick,
@@ -60,4 +56,4 @@ export const options = {
   tickerline: resolve(
     values.tickerline ?? fileURLToPath(new URL("..", import.meta.url)),
   ),
-};
+}

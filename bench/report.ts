@@ -1,57 +1,57 @@
 /** What came out, as tables. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus, release, totalmem } from "node:os";
-import { join } from "node:path";
-import process from "node:process";
-import type { Mode } from "./cases.ts";
-import { goalsTable } from "./goals.ts";
-import type { Growth, Memory } from "./longer.ts";
-import { options } from "./options.ts";
-import { run } from "./processes.ts";
-import { titles } from "./servers/index.ts";
-import type { Figures } from "./timing.ts";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { cpus, release, totalmem } from "node:os"
+import { join } from "node:path"
+import process from "node:process"
+import type { Mode } from "./cases.ts"
+import { goalsTable } from "./goals.ts"
+import type { Growth, Memory } from "./longer.ts"
+import { options } from "./options.ts"
+import { run } from "./processes.ts"
+import { titles } from "./servers/index.ts"
+import type { Figures } from "./timing.ts"
 
 export interface Result {
-  readonly server: keyof typeof titles;
-  readonly case: string;
-  readonly mode: Mode;
-  readonly connections: number;
+  readonly server: keyof typeof titles
+  readonly case: string
+  readonly mode: Mode
+  readonly connections: number
   /** One of each round that succeeded. */
-  readonly rounds: ReadonlyArray<Figures>;
-  readonly failures: ReadonlyArray<string>;
+  readonly rounds: ReadonlyArray<Figures>
+  readonly failures: ReadonlyArray<string>
 }
 
 export interface Outcome {
-  readonly results: ReadonlyArray<Result>;
-  readonly notes: ReadonlyArray<string>;
-  readonly memory: Memory | undefined;
-  readonly growth: ReadonlyArray<Growth>;
+  readonly results: ReadonlyArray<Result>
+  readonly notes: ReadonlyArray<string>
+  readonly memory: Memory | undefined
+  readonly growth: ReadonlyArray<Growth>
 }
 
 export const median = (values: ReadonlyArray<number>) => {
-  const sorted = values.toSorted((left, right) => left - right);
-  const middle = sorted.length / 2;
+  const sorted = values.toSorted((left, right) => left - right)
+  const middle = sorted.length / 2
   return ((sorted[Math.ceil(middle) - 1] ?? Number.NaN) +
-    (sorted[Math.floor(middle)] ?? Number.NaN)) / 2;
-};
+    (sorted[Math.floor(middle)] ?? Number.NaN)) / 2
+}
 
 export const medianOf = (
   { rounds }: Pick<Result, "rounds">,
   name: keyof Figures,
-) => median(rounds.flatMap((figures) => figures[name] ?? []));
+) => median(rounds.flatMap((figures) => figures[name] ?? []))
 
 export const spreadOf = ({ rounds }: Pick<Result, "rounds">) => {
-  const rates = rounds.map(({ perSecond }) => perSecond);
-  return (Math.max(...rates) - Math.min(...rates)) / median(rates);
-};
+  const rates = rounds.map(({ perSecond }) => perSecond)
+  return (Math.max(...rates) - Math.min(...rates)) / median(rates)
+}
 
 const shown = (value: number, digits = 0) =>
   Number.isNaN(value) ? "–" : value.toLocaleString("en", {
     maximumFractionDigits: digits,
     minimumFractionDigits: digits,
-  });
+  })
 
-const row = (cells: ReadonlyArray<string>) => `| ${cells.join(" | ")} |`;
+const row = (cells: ReadonlyArray<string>) => `| ${cells.join(" | ")} |`
 
 export const table = (
   head: ReadonlyArray<string>,
@@ -61,7 +61,7 @@ export const table = (
     row(head),
     row(head.map((_, at) => at === 0 ? "---" : "--:")),
     ...rows.map(row),
-  ].join("\n");
+  ].join("\n")
 
 const head = [
   "",
@@ -72,10 +72,10 @@ const head = [
   "CPU µs, service",
   "CPU µs, PostgreSQL",
   "wrk of a core",
-];
+]
 
 const line = (result: Result) => {
-  const { failures, rounds, server } = result;
+  const { failures, rounds, server } = result
   if (rounds.length === 0) {
     return [
       titles[server],
@@ -86,9 +86,9 @@ const line = (result: Result) => {
       "",
       "",
       "",
-    ];
+    ]
   }
-  const spread = spreadOf(result);
+  const spread = spreadOf(result)
   return [
     titles[server],
     shown(medianOf(result, "perSecond")),
@@ -98,36 +98,36 @@ const line = (result: Result) => {
     shown(medianOf(result, "service")),
     shown(medianOf(result, "database")),
     shown(medianOf(result, "generator"), 2),
-  ];
-};
+  ]
+}
 
 const sections = (results: ReadonlyArray<Result>) => {
   const groups = Map.groupBy(
     results,
     (of) => `${of.case}, ${of.mode}, ${of.connections} connections`,
-  );
+  )
   return Array.from(
     groups,
     ([name, group]) => `### ${name}\n\n${table(head, group.map(line))}`,
-  );
-};
+  )
+}
 
 const versionOf = (folder: string, name: string): string =>
   JSON.parse(
     readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"),
-  ).version;
+  ).version
 
 const commitOf = () =>
   run({
     program: "git",
     args: ["-C", options.tickerline, "describe", "--always", "--dirty"],
   })
-    .then((text) => text.trim(), () => "unknown");
+    .then((text) => text.trim(), () => "unknown")
 
 const surroundings = async () => {
-  const here = import.meta.dirname;
+  const here = import.meta.dirname
   const first = async (program: string, ...args: ReadonlyArray<string>) =>
-    (await run({ program, args }).catch(String)).split("\n")[0]?.trim();
+    (await run({ program, args }).catch(String)).split("\n")[0]?.trim()
   return {
     date: new Date().toISOString(),
     tickerline: await commitOf(),
@@ -147,32 +147,24 @@ const surroundings = async () => {
     rounds: options.rounds,
     seconds: options.seconds,
     warmup: options.warmup,
-  };
-};
+  }
+}
 
 const longer = ({ growth, memory }: Outcome) => [
   ...(memory === undefined ? [] : [
-    `After ${
-      shown(memory.requests)
-    } different requests Tickerline on Node holds ${
-      shown(memory.now)
-    } MiB (VmRSS); ` +
+    `After ${shown(memory.requests)} different requests Tickerline on Node holds ${shown(memory.now)} MiB (VmRSS); ` +
     `at most it held ${shown(memory.most)} MiB (VmHWM).`,
   ]),
   ...growth.map(({ connections, large, small }) =>
-    `With ten times the rows a miss of runners-10 takes ${
-      shown(small / large, 2)
-    } times as long at ${connections} ` +
-    `connection(s): ${shown(small)} requests/s of 50,000 rows, ${
-      shown(large)
-    } of 500,000.`
+    `With ten times the rows a miss of runners-10 takes ${shown(small / large, 2)} times as long at ${connections} ` +
+    `connection(s): ${shown(small)} requests/s of 50,000 rows, ${shown(large)} of 500,000.`
   ),
-];
+]
 
 /** Writes both files, and answers the text. */
 export const report = async (outcome: Outcome) => {
-  const about = await surroundings();
-  const goals = goalsTable(outcome);
+  const about = await surroundings()
+  const goals = goalsTable(outcome)
   const text = [
     `# ${about.date}`,
     Object.entries(about).map(([name, value]) => `${name}: ${value}`).join(
@@ -183,20 +175,18 @@ export const report = async (outcome: Outcome) => {
     "## Figures",
     ...sections(outcome.results),
     ...longer(outcome),
-    ...(outcome.notes.length === 0
-      ? []
-      : ["## Notes", outcome.notes.map((note) => `- ${note}`).join("\n")]),
-  ].join("\n\n");
-  const folder = join(import.meta.dirname, "results");
-  mkdirSync(folder, { recursive: true });
+    ...(outcome.notes.length === 0 ? [] : ["## Notes", outcome.notes.map((note) => `- ${note}`).join("\n")]),
+  ].join("\n\n")
+  const folder = join(import.meta.dirname, "results")
+  mkdirSync(folder, { recursive: true })
   const file = join(
     folder,
     about.date.replaceAll(":", "-").replace(/\.\d+/, ""),
-  );
+  )
   writeFileSync(
     `${file}.json`,
     `${JSON.stringify({ about, ...outcome }, null, 1)}\n`,
-  );
-  writeFileSync(`${file}.md`, `${text}\n`);
-  return { file, text, goals };
-};
+  )
+  writeFileSync(`${file}.md`, `${text}\n`)
+  return { file, text, goals }
+}

@@ -1,68 +1,51 @@
 /** `npm run bench`: see README.md. */
-import process from "node:process";
-import { cases, type Mode } from "./cases.ts";
-import { prepareData } from "./data.ts";
-import { measureGrowth, measureMemory } from "./longer.ts";
-import { options } from "./options.ts";
-import { startPostgres } from "./postgres.ts";
-import { report, type Result } from "./report.ts";
-import { checkRequirements } from "./requirements.ts";
-import {
-  isFloor,
-  names,
-  type Server,
-  startServer,
-  takesPart,
-} from "./servers/index.ts";
-import {
-  type Figures,
-  type Task,
-  time,
-  timeCeiling,
-  type Timer,
-} from "./timing.ts";
-import { learnTags, verify } from "./verify.ts";
+import process from "node:process"
+import { cases, type Mode } from "./cases.ts"
+import { prepareData } from "./data.ts"
+import { measureGrowth, measureMemory } from "./longer.ts"
+import { options } from "./options.ts"
+import { startPostgres } from "./postgres.ts"
+import { report, type Result } from "./report.ts"
+import { checkRequirements } from "./requirements.ts"
+import { isFloor, names, type Server, startServer, takesPart } from "./servers/index.ts"
+import { type Figures, type Task, time, timeCeiling, type Timer } from "./timing.ts"
+import { learnTags, verify } from "./verify.ts"
 
 const wanted = (name: string, mode?: Mode) =>
   options.only === undefined || options.only.includes(name) ||
-  options.only.includes(`${name}:${mode}`);
+  options.only.includes(`${name}:${mode}`)
 
-const isChosen = (name: string) =>
-  options.servers === undefined || options.servers.includes(name);
+const isChosen = (name: string) => options.servers === undefined || options.servers.includes(name)
 
 const connectionsOf = (name: string) =>
-  (name === "runners-10" ? [1, 32, 256] : [32]).filter((count) =>
-    options.connections?.includes(count) ?? true
-  );
+  (name === "runners-10" ? [1, 32, 256] : [32]).filter((count) => options.connections?.includes(count) ?? true)
 
 const tasks: ReadonlyArray<Task> = cases.flatMap((of) =>
   of.modes.filter((mode) => wanted(of.name, mode)).flatMap((mode) =>
     connectionsOf(of.name).map((connections) => ({ of, mode, connections }))
   )
-);
-const chosen = cases.filter((of) => tasks.some((task) => task.of === of));
+)
+const chosen = cases.filter((of) => tasks.some((task) => task.of === of))
 
 /** What must be stopped, the last first. */
-const running: Array<{ readonly stop: () => Promise<void> }> = [];
-let stopping: Promise<void> | undefined;
+const running: Array<{ readonly stop: () => Promise<void> }> = []
+let stopping: Promise<void> | undefined
 const stopAll = () =>
   stopping ??= running.toReversed().reduce(
     (before, { stop }) => before.then(stop),
     Promise.resolve(),
-  );
+  )
 
-const interrupted = () => void stopAll().finally(() => process.exit(130));
-process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
+const interrupted = () => void stopAll().finally(() => process.exit(130))
+process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
 
 const said = (figures: Figures) => {
-  const { database, p99, perSecond, service } = figures;
+  const { database, p99, perSecond, service } = figures
   const cpu = [service, database].map((value) => value?.toFixed(0) ?? "–").join(
     " + ",
-  );
-  return `${perSecond.toFixed(0).padStart(7)}/s  p99 ${
-    p99?.toFixed(1) ?? "–"
-  } ms  CPU ${cpu} µs`;
-};
+  )
+  return `${perSecond.toFixed(0).padStart(7)}/s  p99 ${p99?.toFixed(1) ?? "–"} ms  CPU ${cpu} µs`
+}
 
 /** Every server by turns inside a round, so that all have their share of the machine's moods. */
 const measureAll = async (
@@ -72,14 +55,14 @@ const measureAll = async (
   const contenders = [
     ...servers,
     ...(isChosen("pgbench") ? ["pgbench" as const] : []),
-  ];
+  ]
   const results = tasks.flatMap((task) =>
     contenders.flatMap((server) => {
-      const name = server === "pgbench" ? server : server.name;
-      if (!takesPart(name, task.of, task.mode, task.connections)) return [];
-      if (task.mode === "304" && timer.tags.length === 0) return [];
-      const rounds: Array<Figures> = [];
-      const failures: Array<string> = [];
+      const name = server === "pgbench" ? server : server.name
+      if (!takesPart(name, task.of, task.mode, task.connections)) return []
+      if (task.mode === "304" && timer.tags.length === 0) return []
+      const rounds: Array<Figures> = []
+      const failures: Array<string> = []
       const result = {
         server: name,
         case: task.of.name,
@@ -87,83 +70,73 @@ const measureAll = async (
         connections: task.connections,
         rounds,
         failures,
-      };
-      const once = () =>
-        server === "pgbench"
-          ? timeCeiling(task, timer)
-          : time(server, task, timer);
-      return [{ result, once }];
+      }
+      const once = () => server === "pgbench" ? timeCeiling(task, timer) : time(server, task, timer)
+      return [{ result, once }]
     })
-  );
+  )
   for (let round = 1; round <= options.rounds; round += 1) {
     for (const { once, result } of results) {
-      const what =
-        `${round}/${options.rounds} ${result.case} ${result.mode} ${result.connections} ${result.server}`;
+      const what = `${round}/${options.rounds} ${result.case} ${result.mode} ${result.connections} ${result.server}`
       await once().then((figures) => {
-        result.rounds.push(figures);
-        console.log(`${what.padEnd(52)}${said(figures)}`);
+        result.rounds.push(figures)
+        console.log(`${what.padEnd(52)}${said(figures)}`)
       }, (error: unknown) => {
-        result.failures.push(String(error));
-        console.error(`FAILED: ${what}: ${String(error)}`);
-      });
+        result.failures.push(String(error))
+        console.error(`FAILED: ${what}: ${String(error)}`)
+      })
     }
   }
-  return results.map(({ result }) => result);
-};
+  return results.map(({ result }) => result)
+}
 
 const main = async () => {
-  await checkRequirements();
-  const postgres = await startPostgres();
-  running.push(postgres);
-  const keys = await prepareData(postgres);
-  const servers: Array<Server> = [];
+  await checkRequirements()
+  const postgres = await startPostgres()
+  running.push(postgres)
+  const keys = await prepareData(postgres)
+  const servers: Array<Server> = []
   for (const name of tasks.length === 0 ? [] : names) {
-    const origin = servers.find(({ name }) => name === "tickerline")?.port ?? 0;
-    if (!isChosen(name) || (isFloor(name) && origin === 0)) continue;
+    const origin = servers.find(({ name }) => name === "tickerline")?.port ?? 0
+    if (!isChosen(name) || (isFloor(name) && origin === 0)) continue
     const server = await startServer(name, {
       databaseUrl: postgres.url("bench"),
       key: keys.bench,
       origin,
-    });
-    running.push(server);
-    servers.push(server);
-    console.log(`${name} answers on port ${server.port}`);
+    })
+    running.push(server)
+    servers.push(server)
+    console.log(`${name} answers on port ${server.port}`)
   }
-  const { bytes, notes } = await verify(chosen, servers, keys.bench);
+  const { bytes, notes } = await verify(chosen, servers, keys.bench)
   console.log(
     `The bodies of ${chosen.map(({ name }) => name).join(", ")} are the same`,
-  );
-  const asked304 = tasks.find(({ mode }) => mode === "304");
-  const tags = asked304 === undefined
-    ? []
-    : await learnTags(servers, asked304.of, keys.bench);
-  const unsupported = asked304 !== undefined && tags.length === 0
-    ? ["304: not supported, no answer has an ETag."]
-    : [];
+  )
+  const asked304 = tasks.find(({ mode }) => mode === "304")
+  const tags = asked304 === undefined ? [] : await learnTags(servers, asked304.of, keys.bench)
+  const unsupported = asked304 !== undefined && tags.length === 0 ? ["304: not supported, no answer has an ETag."] : []
   const results = await measureAll(servers, {
     postgres,
     key: keys.bench,
     tags,
     bytes: (server, of) => bytes.get(`${server} ${of.name}`) ?? 0,
-  });
-  for (const server of servers.toReversed()) await server.stop();
-  const growth = options.growth ? await measureGrowth(postgres, keys) : [];
-  const memory = options.memory
-    ? await measureMemory(postgres, keys)
-    : undefined;
+  })
+  for (const server of servers.toReversed()) await server.stop()
+  const growth = options.growth ? await measureGrowth(postgres, keys) : []
+  const memory = options.memory ? await measureMemory(postgres, keys) : undefined
   const { file, goals, text } = await report({
     results,
     notes: [...notes, ...unsupported],
     memory,
     growth,
-  });
-  console.log(options.only === undefined ? goals : text);
-  console.log(`\n${file}.md`);
-  if (results.some(({ failures }) => failures.length > 0)) process.exitCode = 1;
-};
+  })
+  console.log(options.only === undefined ? goals : text)
+  console.log(`\n${file}.md`)
+  if (results.some(({ failures }) => failures.length > 0)) process.exitCode = 1
+}
 
 try {
-  await main();
+  await main()
 } finally {
-  await stopAll();
+  await stopAll()
 }

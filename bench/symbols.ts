@@ -1,42 +1,39 @@
 /** The symbols that `data.sql` makes of numbers, and chance that is the same at every run. */
 
 const letters = (mixed: number, length: number) => {
-  let symbol = "";
+  let symbol = ""
   for (let rest = mixed; symbol.length < length; rest = Math.floor(rest / 26)) {
-    symbol += String.fromCharCode(65 + rest % 26);
+    symbol += String.fromCharCode(65 + rest % 26)
   }
-  return symbol;
-};
+  return symbol
+}
 
 /** Of tickers that have runners, a screener row and filings. */
-export const ticker = (number: number) => letters(number * 7919 % 26 ** 4, 4);
+export const ticker = (number: number) => letters(number * 7919 % 26 ** 4, 4)
 
 /** Of chains. */
-export const chained = (number: number) =>
-  letters(number * 100_003 % 26 ** 6, 6);
+export const chained = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
 
 /** Chains of three events have four symbols from 0, those of twelve have thirteen from 200,000. */
-export const chainsOf3 = { first: 0, symbols: 200_000 };
-export const chainsOf12 = { first: 200_000, symbols: 650_000 };
+export const chainsOf3 = { first: 0, symbols: 200_000 }
+export const chainsOf12 = { first: 200_000, symbols: 650_000 }
 
 /** Mulberry32: a number below 1. */
 export const random = (seed: number) => {
-  let state = seed >>> 0;
+  let state = seed >>> 0
   return () => {
-    state = (state + 0x6D2B79F5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-};
+    state = (state + 0x6D2B79F5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
 
 export const shuffled = <A>(
   items: ReadonlyArray<A>,
   chance: () => number,
 ): ReadonlyArray<A> =>
-  items.map((item) => ({ item, at: chance() })).toSorted((left, right) =>
-    left.at - right.at
-  ).map(({ item }) => item);
+  items.map((item) => ({ item, at: chance() })).toSorted((left, right) => left.at - right.at).map(({ item }) => item)
 
 /** Numbers below `size`, the nth of them 1/n times as often as the first. */
 export const zipf = (
@@ -44,16 +41,16 @@ export const zipf = (
   length: number,
   chance: () => number,
 ): ReadonlyArray<number> => {
-  let sum = 0;
-  const sums = Array.from({ length: size }, (_, at) => sum += 1 / (at + 1));
+  let sum = 0
+  const sums = Array.from({ length: size }, (_, at) => sum += 1 / (at + 1))
   return Array.from({ length }, () => {
-    const wanted = chance() * sum;
-    let [low, high] = [0, size - 1];
+    const wanted = chance() * sum
+    let [low, high] = [0, size - 1]
     while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((sums[middle] ?? sum) < wanted) low = middle + 1;
-      else high = middle;
+      const middle = (low + high) >> 1
+      if ((sums[middle] ?? sum) < wanted) low = middle + 1
+      else high = middle
     }
-    return low;
-  });
-};
+    return low
+  })
+}

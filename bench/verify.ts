@@ -1,15 +1,10 @@
 /** Before anything is timed: do all give the same answer? */
-import { ask, bearer, headerOf } from "./ask.ts";
-import { type Asked, type Case, targetOf, withCount } from "./cases.ts";
-import {
-  isFloor,
-  isTickerline,
-  type Server,
-  takesPart,
-} from "./servers/index.ts";
-import * as PostGraphile from "./servers/queries.ts";
+import { ask, bearer, headerOf } from "./ask.ts"
+import { type Asked, type Case, targetOf, withCount } from "./cases.ts"
+import { isFloor, isTickerline, type Server, takesPart } from "./servers/index.ts"
+import * as PostGraphile from "./servers/queries.ts"
 
-const sampled = 16;
+const sampled = 16
 
 /** Of each kind; the counts and the last symbols are those that no timing reaches. */
 const sampleOf = ({ misses, popular }: Case) => ({
@@ -21,38 +16,32 @@ const sampleOf = ({ misses, popular }: Case) => ({
       ) => [name, withCount(value, 9_000_000_000 + at)]),
     )
   ),
-});
+})
 
 const firstDifference = (left: string, right: string) => {
-  const at = Array.from(left).findIndex((letter, place) =>
-    letter !== right[place]
-  );
-  const from = Math.max(0, (at < 0 ? left.length : at) - 60);
-  return `  …${left.slice(from, from + 160)}…\n  …${
-    right.slice(from, from + 160)
-  }…`;
-};
+  const at = Array.from(left).findIndex((letter, place) => letter !== right[place])
+  const from = Math.max(0, (at < 0 ? left.length : at) - 60)
+  return `  …${left.slice(from, from + 160)}…\n  …${right.slice(from, from + 160)}…`
+}
 
 const bodyOf = async (server: Server, of: Case, asked: Asked, key: string) => {
   const { body, status } = await ask(
     server.port,
     targetOf(of, asked),
     bearer(key),
-  );
+  )
   if (status !== 200) {
     throw new Error(
-      `${server.name} answers ${status} to ${
-        targetOf(of, asked)
-      }: ${body.toString()}`,
-    );
+      `${server.name} answers ${status} to ${targetOf(of, asked)}: ${body.toString()}`,
+    )
   }
-  return body.toString();
-};
+  return body.toString()
+}
 
 export interface Verified {
   /** The average length of the bodies, by server and case. */
-  readonly bytes: ReadonlyMap<string, number>;
-  readonly notes: ReadonlyArray<string>;
+  readonly bytes: ReadonlyMap<string, number>
+  readonly notes: ReadonlyArray<string>
 }
 
 const verifyCase = async (
@@ -61,31 +50,27 @@ const verifyCase = async (
   key: string,
   bytes: Map<string, number>,
 ) => {
-  const [first, ...others] = servers.filter(({ name }) =>
-    name !== "postgraphile"
-  );
-  const sample = sampleOf(of);
-  let length = 0;
+  const [first, ...others] = servers.filter(({ name }) => name !== "postgraphile")
+  const sample = sampleOf(of)
+  let length = 0
   for (const [at, asked] of [...sample.popular, ...sample.misses].entries()) {
-    if (first === undefined) return;
-    const expected = await bodyOf(first, of, asked, key);
-    length += expected.length;
+    if (first === undefined) return
+    const expected = await bodyOf(first, of, asked, key)
+    length += expected.length
     for (const other of others) {
       const kept = takesPart(other.name, of, "hit", 32) &&
-        at < sample.popular.length;
-      if (isFloor(other.name) && !kept) continue;
-      const found = await bodyOf(other, of, asked, key);
+        at < sample.popular.length
+      if (isFloor(other.name) && !kept) continue
+      const found = await bodyOf(other, of, asked, key)
       if (found !== expected) {
-        const what = `${other.name} differs from ${first.name} on ${
-          targetOf(of, asked)
-        }`;
-        throw new Error(`${what}:\n${firstDifference(expected, found)}`);
+        const what = `${other.name} differs from ${first.name} on ${targetOf(of, asked)}`
+        throw new Error(`${what}:\n${firstDifference(expected, found)}`)
       }
     }
   }
-  const average = length / (sample.popular.length + sample.misses.length);
-  for (const { name } of servers) bytes.set(`${name} ${of.name}`, average);
-};
+  const average = length / (sample.popular.length + sample.misses.length)
+  for (const { name } of servers) bytes.set(`${name} ${of.name}`, average)
+}
 
 /** The bytes are those of Tickerline or, where it is not measured, of the first of the others. */
 export const verify = async (
@@ -93,11 +78,11 @@ export const verify = async (
   servers: ReadonlyArray<Server>,
   key: string,
 ): Promise<Verified> => {
-  const bytes = new Map<string, number>();
-  const notes: Array<string> = [];
+  const bytes = new Map<string, number>()
+  const notes: Array<string> = []
   for (const of of chosen) {
-    await verifyCase(of, servers, key, bytes);
-    const graphql = servers.find(({ name }) => name === "postgraphile");
+    await verifyCase(of, servers, key, bytes)
+    const graphql = servers.find(({ name }) => name === "postgraphile")
     if (graphql !== undefined && PostGraphile.expresses(of)) {
       const compared = await PostGraphile.compare(
         graphql.port,
@@ -105,13 +90,13 @@ export const verify = async (
         of,
         sampleOf(of),
         key,
-      );
-      bytes.set(`postgraphile ${of.name}`, compared.bytes);
-      notes.push(...compared.notes);
+      )
+      bytes.set(`postgraphile ${of.name}`, compared.bytes)
+      notes.push(...compared.notes)
     }
   }
-  return { bytes, notes: [...new Set(notes)] };
-};
+  return { bytes, notes: [...new Set(notes)] }
+}
 
 /** The tags of the popular answers; none where Tickerline gives no tags, or does not answer them with 304. */
 export const learnTags = async (
@@ -119,35 +104,33 @@ export const learnTags = async (
   of: Case,
   key: string,
 ): Promise<ReadonlyArray<string>> => {
-  const first = servers.find(({ name }) => isTickerline(name));
-  if (first === undefined) return [];
-  const tags: Array<string> = [];
+  const first = servers.find(({ name }) => isTickerline(name))
+  if (first === undefined) return []
+  const tags: Array<string> = []
   for (const asked of of.popular) {
     const tag = headerOf(
       await ask(first.port, targetOf(of, asked), bearer(key)),
       "etag",
-    );
-    if (tag === undefined) return [];
-    tags.push(tag);
+    )
+    if (tag === undefined) return []
+    tags.push(tag)
   }
   for (
-    const { name, port } of servers.filter(({ name }) =>
-      isTickerline(name) || isFloor(name)
-    )
+    const { name, port } of servers.filter(({ name }) => isTickerline(name) || isFloor(name))
   ) {
     for (const at of [0, 1, of.popular.length - 1]) {
-      const headers = { ...bearer(key), "if-none-match": tags[at] ?? "" };
+      const headers = { ...bearer(key), "if-none-match": tags[at] ?? "" }
       const { status } = await ask(
         port,
         targetOf(of, of.popular[at] ?? {}),
         headers,
-      );
+      )
       if (status !== 304) {
         throw new Error(
           `${name} answers ${status} to a client that has the answer, not 304`,
-        );
+        )
       }
     }
   }
-  return tags;
-};
+  return tags
+}

@@ -1,44 +1,40 @@
 /** The figures of a dataset as tables in Markdown. */
-import type { Answered } from "./asking.ts";
-import type { Came } from "./loading.ts";
-import type { Filling, Size } from "./tables.ts";
-import type { Written } from "./writing.ts";
+import type { Answered } from "./asking.ts"
+import type { Came } from "./loading.ts"
+import type { Filling, Size } from "./tables.ts"
+import type { Written } from "./writing.ts"
 
 export interface Result {
-  readonly date: string;
-  readonly dataset: string;
-  readonly rows: number;
+  readonly date: string
+  readonly dataset: string
+  readonly rows: number
   readonly fillings: ReadonlyArray<
     Filling & { readonly sizes: ReadonlyArray<Size> }
-  >;
-  readonly answers: ReadonlyArray<Answered>;
+  >
+  readonly answers: ReadonlyArray<Answered>
   readonly others: ReadonlyArray<
     {
-      readonly name: string;
-      readonly best: number;
-      readonly touched: number;
-      readonly plan: string;
+      readonly name: string
+      readonly best: number
+      readonly touched: number
+      readonly plan: string
     }
-  >;
-  readonly written: ReadonlyArray<Written>;
+  >
+  readonly written: ReadonlyArray<Written>
   readonly dropped: {
-    readonly names: ReadonlyArray<string>;
-    readonly milliseconds: number;
-  } | undefined;
-  readonly copied: ReadonlyArray<Came>;
-  readonly loaded: ReadonlyArray<Came>;
+    readonly names: ReadonlyArray<string>
+    readonly milliseconds: number
+  } | undefined
+  readonly copied: ReadonlyArray<Came>
+  readonly loaded: ReadonlyArray<Came>
 }
 
-type Cell = string | number | undefined;
+type Cell = string | number | undefined
 
 const shown = (cell: Cell) =>
-  cell === undefined
-    ? "–"
-    : typeof cell === "string"
-    ? cell
-    : cell.toLocaleString("en", {
-      maximumFractionDigits: cell < 10 ? 2 : cell < 100 ? 1 : 0,
-    });
+  cell === undefined ? "–" : typeof cell === "string" ? cell : cell.toLocaleString("en", {
+    maximumFractionDigits: cell < 10 ? 2 : cell < 100 ? 1 : 0,
+  })
 
 const table = (
   head: ReadonlyArray<string>,
@@ -50,7 +46,7 @@ const table = (
     ...rows.map((row) => `| ${row.map(shown).join(" | ")} |`),
     "",
     "",
-  ].join("\n");
+  ].join("\n")
 
 export const report = (
   {
@@ -91,9 +87,7 @@ export const report = (
         "plan",
       ],
       answers.map((one) => [
-        `[${one.name}](${
-          one.path.length > 100 ? `${one.path.slice(0, 90)}…` : one.path
-        })`,
+        `[${one.name}](${one.path.length > 100 ? `${one.path.slice(0, 90)}…` : one.path})`,
         String(one.status),
         one.bytes,
         one.cold,
@@ -151,9 +145,5 @@ export const report = (
         one.wal,
       ]),
     ),
-    dropped === undefined
-      ? ""
-      : `Dropped ${dropped.names.join(", ")} in ${
-        shown(dropped.milliseconds)
-      } ms.\n`,
-  ].join("").replace(/\n{3,}/g, "\n\n");
+    dropped === undefined ? "" : `Dropped ${dropped.names.join(", ")} in ${shown(dropped.milliseconds)} ms.\n`,
+  ].join("").replace(/\n{3,}/g, "\n\n")

@@ -1,22 +1,20 @@
 /** `npm run growth`: see ../README.md. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import process from "node:process";
-import pg from "pg";
-import { options } from "../options.ts";
-import { home, type Postgres, query, startPostgres } from "../postgres.ts";
-import { endings, run } from "../processes.ts";
-import { startServer } from "../servers/index.ts";
-import { answered, explained } from "./asking.ts";
-import { copying, loading } from "./loading.ts";
-import { alternatives, questions } from "./questions.ts";
-import { report } from "./report.ts";
-import { type Dataset, datasets, fill, made, sizes } from "./tables.ts";
-import { writing } from "./writing.ts";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import pg from "pg"
+import { options } from "../options.ts"
+import { home, type Postgres, query, startPostgres } from "../postgres.ts"
+import { endings, run } from "../processes.ts"
+import { startServer } from "../servers/index.ts"
+import { answered, explained } from "./asking.ts"
+import { copying, loading } from "./loading.ts"
+import { alternatives, questions } from "./questions.ts"
+import { report, type Result } from "./report.ts"
+import { type Dataset, datasets, fill, made, sizes } from "./tables.ts"
+import { writing } from "./writing.ts"
 
-const wanted = datasets.filter((name) =>
-  options.datasets?.includes(name) ?? name !== "historical_float_pro"
-);
+const wanted = datasets.filter((name) => options.datasets?.includes(name) ?? name !== "historical_float_pro")
 
 const command = (url: string, ...args: ReadonlyArray<string>) =>
   run({
@@ -24,20 +22,17 @@ const command = (url: string, ...args: ReadonlyArray<string>) =>
     args: ["src/main.ts", ...args],
     cwd: options.tickerline,
     env: { DATABASE_URL: url },
-  });
+  })
 
-const withClient = async <A>(
-  url: string,
-  work: (client: pg.Client) => Promise<A>,
-) => {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
+const withClient = async <A>(url: string, work: (client: pg.Client) => Promise<A>) => {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
   try {
-    return await work(client);
+    return await work(client)
   } finally {
-    await client.end();
+    await client.end()
   }
-};
+}
 
 /** Rows that can be made again are not logged, and nobody cleans up while others are timed. */
 const whileFilling = {
@@ -47,7 +42,7 @@ const whileFilling = {
   synchronous_commit: "off",
   // The first vacuum touches every page.
   full_page_writes: "off",
-};
+}
 
 /** Says of each statement how it was executed. */
 const whileAsking = {
@@ -58,169 +53,128 @@ const whileAsking = {
   "auto_explain.log_timing": "off",
   "auto_explain.log_format": "json",
   "auto_explain.log_nested_statements": "off",
-};
+}
 
-const folderOfResults = join(import.meta.dirname, "../results");
+const folderOfResults = join(import.meta.dirname, "../results")
 
-const marker = (dataset: Dataset) => join(home, "growth", `${dataset}.json`);
+const marker = (dataset: Dataset) => join(home, "growth", `${dataset}.json`)
 
 /** What was filled is kept until another number of rows is wanted; then nothing of any dataset is. */
-const outer = endings();
+const outer = endings()
 
 const make = async (dataset: Dataset) => {
-  const kept = existsSync(marker(dataset))
-    ? JSON.parse(readFileSync(marker(dataset), "utf8"))
-    : undefined;
-  if (kept?.rows === options.rows) return kept.fillings;
-  const { end, ends } = endings(outer.ends);
-  const postgres = await startPostgres({
-    folder: "growth",
-    settings: whileFilling,
-  });
-  ends.push(postgres.stop);
+  const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
+  if (kept?.rows === options.rows) return kept.fillings
+  const { end, ends } = endings(outer.ends)
+  const postgres = await startPostgres({ folder: "growth", settings: whileFilling })
+  ends.push(postgres.stop)
   try {
     for (const other of datasets) {
-      await query(
-        postgres.url("postgres"),
-        `drop database if exists growth_${other} with (force)`,
-      );
-      writeFileSync(marker(other), "{}");
+      await query(postgres.url("postgres"), `drop database if exists growth_${other} with (force)`)
+      writeFileSync(marker(other), "{}")
     }
-    const url = postgres.url(`growth_${dataset}`);
-    await query(postgres.url("postgres"), `create database growth_${dataset}`);
-    await command(url, "migrate");
+    const url = postgres.url(`growth_${dataset}`)
+    await query(postgres.url("postgres"), `create database growth_${dataset}`)
+    await command(url, "migrate")
     const fillings = await withClient(url, async (client) => {
-      const found = [];
+      const found = []
       for (const filling of await fill(client, dataset, options.rows)) {
-        found.push({ ...filling, sizes: await sizes(client, filling.table) });
+        found.push({ ...filling, sizes: await sizes(client, filling.table) })
       }
-      await client.query("checkpoint");
-      return found;
-    });
-    writeFileSync(
-      marker(dataset),
-      JSON.stringify({ rows: options.rows, fillings }),
-    );
-    return fillings;
+      await client.query("checkpoint")
+      return found
+    })
+    writeFileSync(marker(dataset), JSON.stringify({ rows: options.rows, fillings }))
+    return fillings
   } finally {
-    await end();
+    await end()
   }
-};
+}
 
 /** The account that has asked most, where usage is what is asked for. */
 const keyOf = async (url: string, dataset: Dataset) => {
-  const name = dataset === "usage" ? "account 1" : "growth";
-  return (await command(
-    url,
-    "keys",
-    "create",
-    "--account",
-    name,
-    "--tier",
-    "ultimate",
-  )).trim();
-};
+  const name = dataset === "usage" ? "account 1" : "growth"
+  return (await command(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
+}
 
-const asked = async (
-  postgres: Postgres,
-  dataset: Dataset,
-  client: pg.Client,
-) => {
-  const url = postgres.url(`growth_${dataset}`);
-  const key = await keyOf(url, dataset);
-  process.env["CACHE_MEGABYTES"] = "0";
-  const { end, ends } = endings(outer.ends);
-  const server = await startServer("tickerline", {
-    databaseUrl: url,
-    key,
-    origin: 0,
-  });
-  ends.push(() => server.stop());
+const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
+  const url = postgres.url(`growth_${dataset}`)
+  const key = await keyOf(url, dataset)
+  process.env["CACHE_MEGABYTES"] = "0"
+  const { end, ends } = endings(outer.ends)
+  const server = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
+  ends.push(() => server.stop())
   try {
-    const found = [];
+    const found = []
     for (const question of questions(dataset, options.rows)) {
-      const one = await answered(
-        { postgres, client, port: server.port, key },
-        question,
-      );
+      const one = await answered({ postgres, client, port: server.port, key }, question)
       console.log(
-        `  ${one.name.padEnd(44)} ${one.status} cold ${
-          one.cold.toFixed(0)
-        } ms, then ${one.median.toFixed(1)} ms`,
-      );
-      found.push(one);
+        `  ${one.name.padEnd(44)} ${one.status} cold ${one.cold.toFixed(0)} ms, then ${one.median.toFixed(1)} ms`,
+      )
+      found.push(one)
     }
-    return found;
+    return found
   } finally {
-    await end();
+    await end()
   }
-};
+}
 
 /** How long it takes to let the oldest month go. */
 const dropped = async (client: pg.Client) => {
   const { rows: [oldest] } = await client.query<{ readonly month: string }>(
     "select (date_trunc('month', min(requested_at)) + interval '1 month 1 day')::text as month from usage",
-  );
-  const began = performance.now();
-  const { rows } = await client.query(
-    "select drop_usage_partitions($1) as name",
-    [oldest?.month],
-  );
-  return {
-    names: rows.map(({ name }) => String(name)),
-    milliseconds: performance.now() - began,
-  };
-};
+  )
+  const began = performance.now()
+  const { rows } = await client.query("select drop_usage_partitions($1) as name", [oldest?.month])
+  return { names: rows.map(({ name }) => String(name)), milliseconds: performance.now() - began }
+}
 
-const ask = async (dataset: Dataset) => {
-  const { end, ends } = endings(outer.ends);
-  const postgres = await startPostgres({
-    folder: "growth",
-    settings: whileAsking,
-  });
-  ends.push(postgres.stop);
+/** Each part is kept as soon as it is there: the later ones take long. */
+const ask = async (dataset: Dataset, keep: (part: Partial<Result>) => void) => {
+  const { end, ends } = endings(outer.ends)
+  const postgres = await startPostgres({ folder: "growth", settings: whileAsking })
+  ends.push(postgres.stop)
   try {
-    const url = postgres.url(`growth_${dataset}`);
-    return await withClient(url, async (client) => {
-      await client.query(
-        "create extension if not exists pg_buffercache; set statement_timeout = 0",
-      );
-      const answers = await asked(postgres, dataset, client);
-      const others = [];
-      for (const { name, sql } of alternatives(dataset)) {
-        others.push({ name, ...(await explained(client, sql)) });
+    const url = postgres.url(`growth_${dataset}`)
+    await withClient(url, async (client) => {
+      await client.query("create extension if not exists pg_buffercache; set statement_timeout = 0")
+      keep({ answers: await asked(postgres, dataset, client) })
+      const others = []
+      for (const { name, sql } of alternatives(dataset)) others.push({ name, ...(await explained(client, sql)) })
+      keep({ others })
+      if (dataset === "usage") {
+        keep({ written: await writing(postgres, url) })
+        keep({ dropped: await dropped(client) })
+      } else {
+        keep({ copied: await copying(client, dataset, postgres) })
+        keep({ loaded: await loading(client, url, dataset, postgres) })
       }
-      const isUsage = dataset === "usage";
-      return {
-        answers,
-        others,
-        written: isUsage ? await writing(postgres, url) : [],
-        dropped: isUsage ? await dropped(client) : undefined,
-        copied: isUsage ? [] : await copying(client, dataset, postgres),
-        loaded: isUsage ? [] : await loading(client, url, dataset, postgres),
-      };
-    });
+    })
   } finally {
-    await end();
+    await end()
   }
-};
+}
 
-mkdirSync(folderOfResults, { recursive: true });
+mkdirSync(folderOfResults, { recursive: true })
 for (const dataset of wanted) {
-  console.log(
-    `${dataset}: ${made[dataset].tables.join(", ")}, ${
-      options.rows.toLocaleString("en")
-    } rows`,
-  );
-  const result = {
+  console.log(`${dataset}: ${made[dataset].tables.join(", ")}, ${options.rows.toLocaleString("en")} rows`)
+  const file = join(folderOfResults, `growth-${dataset}-${options.rows}`)
+  let result: Result = {
     date: new Date().toISOString(),
     dataset,
     rows: options.rows,
     fillings: await make(dataset),
-    ...(await ask(dataset)),
-  };
-  const file = join(folderOfResults, `growth-${dataset}-${options.rows}`);
-  writeFileSync(`${file}.json`, `${JSON.stringify(result, null, 2)}\n`);
-  writeFileSync(`${file}.md`, report(result));
-  console.log(report(result));
+    answers: [],
+    others: [],
+    written: [],
+    dropped: undefined,
+    copied: [],
+    loaded: [],
+  }
+  await ask(dataset, (part) => {
+    result = { ...result, ...part }
+    writeFileSync(`${file}.json`, `${JSON.stringify(result, null, 2)}\n`)
+    writeFileSync(`${file}.md`, report(result))
+  })
+  console.log(report(result))
 }

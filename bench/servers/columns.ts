@@ -7,9 +7,9 @@ export type Kind =
   | "flag"
   | "words"
   | "eastern"
-  | "newYork";
+  | "newYork"
 
-export type Columns = Readonly<Record<string, Kind>>;
+export type Columns = Readonly<Record<string, Kind>>
 
 export const intradayRunner: Columns = {
   ticker: "text",
@@ -48,7 +48,7 @@ export const intradayRunner: Columns = {
   filing_types: "words",
   all_tags: "words",
   last_updated: "eastern",
-};
+}
 
 export const screenerRow: Columns = {
   ticker: "text",
@@ -99,7 +99,7 @@ export const screenerRow: Columns = {
   ratio_debt_to_equity: "decimal",
   pending_s1: "flag",
   last_updated: "newYork",
-};
+}
 
 export const historicalFloat: Columns = {
   ticker: "text",
@@ -122,4 +122,4 @@ export const historicalFloat: Columns = {
   ads_ratio: "decimal",
   details: "text",
   last_updated: "newYork",
-};
+}

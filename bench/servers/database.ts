@@ -1,28 +1,27 @@
 /** `pg` as a team sets it up that knows its tables: numbers that a float holds, days and times as text. */
-import process from "node:process";
-import pg from "pg";
+import process from "node:process"
+import pg from "pg"
 
-const { builtins } = pg.types;
+const { builtins } = pg.types
 
-const asText = (text: string) => text;
+const asText = (text: string) => text
 
 const parsers = new Map<number, (text: string) => unknown>([
   [builtins.INT8, Number],
   [builtins.NUMERIC, Number],
   [builtins.DATE, asText],
   [builtins.TIMESTAMP, asText],
-]);
+])
 
 export const pool = new pg.Pool({
   connectionString: process.env["DATABASE_URL"],
   max: 10,
   types: {
-    getTypeParser: (oid, format) =>
-      parsers.get(oid) ?? pg.types.getTypeParser(oid, format),
+    getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format),
   },
-});
+})
 
-export type Row = Record<string, unknown>;
+export type Row = Record<string, unknown>
 
 /** A statement that each connection prepares once. */
 export const read = async (
@@ -30,6 +29,6 @@ export const read = async (
   text: string,
   values: ReadonlyArray<unknown>,
 ): Promise<ReadonlyArray<Row>> => {
-  const { rows } = await pool.query<Row>({ name, text, values: [...values] });
-  return rows;
-};
+  const { rows } = await pool.query<Row>({ name, text, values: [...values] })
+  return rows
+}

@@ -1,23 +1,23 @@
 /** Express: queries are checked by the same JSON Schema, answers are written by `JSON.stringify`. */
-import { Ajv } from "ajv";
-import express from "express";
-import process from "node:process";
-import { endpoints } from "./handwritten.ts";
-import { Refused } from "./lineage.ts";
+import { Ajv } from "ajv"
+import express from "express"
+import process from "node:process"
+import { endpoints } from "./handwritten.ts"
+import { Refused } from "./lineage.ts"
 
-const app = express();
-const ajv = new Ajv({ coerceTypes: true, useDefaults: true });
+const app = express()
+const ajv = new Ajv({ coerceTypes: true, useDefaults: true })
 
 for (const { handle, path, query } of endpoints) {
   const isValid = ajv.compile({
     type: "object",
     properties: query,
     additionalProperties: false,
-  });
+  })
   app.get(path, (request, response) => {
-    const asked = { ...request.query };
+    const asked = { ...request.query }
     if (!isValid(asked)) {
-      response.status(422).json({ error: ajv.errorsText(isValid.errors) });
+      response.status(422).json({ error: ajv.errorsText(isValid.errors) })
     } else {
       void handle(asked).then(
         (answer) => response.json(answer),
@@ -25,9 +25,9 @@ for (const { handle, path, query } of endpoints) {
           response.status(error instanceof Refused ? 409 : 500).json({
             error: String(error),
           }),
-      );
+      )
     }
-  });
+  })
 }
 
-app.listen(Number(process.env["PORT"]), "127.0.0.1");
+app.listen(Number(process.env["PORT"]), "127.0.0.1")

@@ -1,10 +1,10 @@
 /** Fastify: queries are checked and answers are written by JSON Schema. */
-import Fastify from "fastify";
-import process from "node:process";
-import { endpoints } from "./handwritten.ts";
-import { Refused } from "./lineage.ts";
+import Fastify from "fastify"
+import process from "node:process"
+import { endpoints } from "./handwritten.ts"
+import { Refused } from "./lineage.ts"
 
-const app = Fastify({ logger: false });
+const app = Fastify({ logger: false })
 
 for (const { answer, handle, path, query } of endpoints) {
   app.get<{ Querystring: Readonly<Record<string, unknown>> }>(path, {
@@ -17,13 +17,13 @@ for (const { answer, handle, path, query } of endpoints) {
       response: { 200: answer },
     },
     handler: (request) => handle(request.query),
-  });
+  })
 }
 
 app.setErrorHandler((error, _, reply) =>
   reply.status(error instanceof Refused ? 409 : 500).send({
     error: String(error),
   })
-);
+)
 
-await app.listen({ host: "127.0.0.1", port: Number(process.env["PORT"]) });
+await app.listen({ host: "127.0.0.1", port: Number(process.env["PORT"]) })

@@ -2,50 +2,44 @@
  * What Node itself takes: `node:http` sends the answers that Tickerline gave, from memory. HEADERS=all sends its headers
  * too. The answers are fetched at the start from the PORT_OF_ORIGIN; FILE has a path on each line.
  */
-import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import process from "node:process";
-import { ask, askAll, bearer } from "../ask.ts";
+import { readFileSync } from "node:fs"
+import { createServer } from "node:http"
+import process from "node:process"
+import { ask, askAll, bearer } from "../ask.ts"
 
 interface Kept {
-  readonly body: Buffer;
-  readonly headers: Array<string>;
-  readonly unmodified: Array<string>;
+  readonly body: Buffer
+  readonly headers: Array<string>
+  readonly unmodified: Array<string>
 }
 
-const env = (name: string) => process.env[name] ?? "";
-const all = env("HEADERS") === "all";
+const env = (name: string) => process.env[name] ?? ""
+const all = env("HEADERS") === "all"
 /** Those that Node writes itself. */
-const ofConnection = /^(date|connection|keep-alive)$/i;
-const plain = /^(content-type|content-length)$/i;
-const ofBody = /^content-/i;
+const ofConnection = /^(date|connection|keep-alive)$/i
+const plain = /^(content-type|content-length)$/i
+const ofBody = /^content-/i
 
-const answers = new Map<string, Kept>();
+const answers = new Map<string, Kept>()
 await askAll(readFileSync(env("FILE"), "utf8").split("\n"), async (path) => {
   const { body, headers } = await ask(
     Number(env("PORT_OF_ORIGIN")),
     path,
     bearer(env("KEY")),
-  );
-  const sent = headers.filter(([name]) =>
-    all ? !ofConnection.test(name) : plain.test(name)
-  );
+  )
+  const sent = headers.filter(([name]) => all ? !ofConnection.test(name) : plain.test(name))
   answers.set(path, {
     body,
     headers: sent.flat(),
-    unmodified: headers.filter(([name]) =>
-      all
-        ? !ofConnection.test(name) && !ofBody.test(name)
-        : /^etag$/i.test(name)
-    )
+    unmodified: headers.filter(([name]) => all ? !ofConnection.test(name) && !ofBody.test(name) : /^etag$/i.test(name))
       .flat(),
-  });
-});
+  })
+})
 
 createServer(({ headers, url = "" }, response) => {
-  const found = answers.get(url);
-  if (found === undefined) response.writeHead(404).end();
+  const found = answers.get(url)
+  if (found === undefined) response.writeHead(404).end()
   else if (headers["if-none-match"] !== undefined) {
-    response.writeHead(304, found.unmodified).end();
-  } else response.writeHead(200, found.headers).end(found.body);
-}).listen(Number(process.env["PORT"]), "127.0.0.1");
+    response.writeHead(304, found.unmodified).end()
+  } else response.writeHead(200, found.headers).end(found.body)
+}).listen(Number(process.env["PORT"]), "127.0.0.1")

@@ -1,33 +1,28 @@
 /** The endpoints as a good team writes them by hand, for Fastify and for Express: SQL, handlers and what they take. */
-import {
-  type Columns,
-  historicalFloat,
-  intradayRunner,
-  screenerRow,
-} from "./columns.ts";
-import { read, type Row } from "./database.ts";
-import { lineage } from "./lineage.ts";
-import { eastern, newYork } from "./times.ts";
+import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
+import { read, type Row } from "./database.ts"
+import { lineage } from "./lineage.ts"
+import { eastern, newYork } from "./times.ts"
 
-export type Query = Readonly<Record<string, unknown>>;
+export type Query = Readonly<Record<string, unknown>>
 
 export interface Endpoint {
-  readonly path: string;
+  readonly path: string
   /** JSON Schema of the query. */
-  readonly query: Readonly<Record<string, object>>;
+  readonly query: Readonly<Record<string, object>>
   /** JSON Schema of the answer. */
-  readonly answer: object;
-  readonly handle: (query: Query) => Promise<object>;
+  readonly answer: object
+  readonly handle: (query: Query) => Promise<object>
 }
 
 const paging = {
   page: { type: "integer", minimum: 1, default: 1 },
   limit: { type: "integer", minimum: 1, maximum: 100, default: 10 },
-};
-const tickers = { type: "string", pattern: "^[A-Z0-9.^,-]+$" };
-const word = { type: "string", minLength: 1 };
-const day = { type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$" };
-const number = { type: "number" };
+}
+const tickers = { type: "string", pattern: "^[A-Z0-9.^,-]+$" }
+const word = { type: "string", minLength: 1 }
+const day = { type: "string", pattern: "^\\d{4}-\\d{2}-\\d{2}$" }
+const number = { type: "number" }
 
 const jsonOf = {
   decimal: "number",
@@ -36,19 +31,17 @@ const jsonOf = {
   text: "string",
   eastern: "string",
   newYork: "string",
-};
+}
 
 const rowSchema = (columns: Columns) => ({
   type: "object",
   properties: Object.fromEntries(
     Object.entries(columns).map(([name, kind]) => [
       name,
-      kind === "words"
-        ? { type: "array", items: { type: "string" } }
-        : { type: jsonOf[kind], nullable: true },
+      kind === "words" ? { type: "array", items: { type: "string" } } : { type: jsonOf[kind], nullable: true },
     ]),
   ),
-});
+})
 
 const envelope = (columns: Columns) => ({
   type: "object",
@@ -59,18 +52,18 @@ const envelope = (columns: Columns) => ({
     limit: { type: "integer" },
     has_more: { type: "boolean" },
   },
-});
+})
 
 interface List {
-  readonly path: string;
-  readonly columns: Columns;
+  readonly path: string
+  readonly columns: Columns
   /** What a filter takes, and its condition, in which ? is the value. */
   readonly filters: Readonly<
     Record<string, readonly [schema: object, condition: string]>
-  >;
-  readonly sorts?: ReadonlyArray<string>;
+  >
+  readonly sorts?: ReadonlyArray<string>
   /** The whole statement. */
-  readonly text: (conditions: string, page: string, sort: string) => string;
+  readonly text: (conditions: string, page: string, sort: string) => string
 }
 
 /** One statement for each set of filters; its text is made once. */
@@ -78,19 +71,17 @@ const statementOf = ({ filters, text }: List) => {
   const known = new Map<
     string,
     { readonly name: string; readonly text: string }
-  >();
+  >()
   return (query: Query, names: ReadonlyArray<string>, path: string) => {
-    const several = String(query["ticker"] ?? "").includes(",");
-    const key = `${several} ${query["sort"]} ${names}`;
-    const found = known.get(key);
-    if (found !== undefined) return found;
+    const several = String(query["ticker"] ?? "").includes(",")
+    const key = `${several} ${query["sort"]} ${names}`
+    const found = known.get(key)
+    if (found !== undefined) return found
     const conditions = names.map((name, at) => {
-      const condition = several && name === "ticker"
-        ? "ticker = any (string_to_array(?, ','))"
-        : filters[name]?.[1];
-      return (condition ?? "true").replace("?", `$${at + 1}`);
-    });
-    const page = `limit $${names.length + 1} offset $${names.length + 2}`;
+      const condition = several && name === "ticker" ? "ticker = any (string_to_array(?, ','))" : filters[name]?.[1]
+      return (condition ?? "true").replace("?", `$${at + 1}`)
+    })
+    const page = `limit $${names.length + 1} offset $${names.length + 2}`
     const statement = {
       name: `${path} ${known.size}`,
       text: text(
@@ -98,31 +89,27 @@ const statementOf = ({ filters, text }: List) => {
         page,
         String(query["sort"] ?? ""),
       ),
-    };
-    known.set(key, statement);
-    return statement;
-  };
-};
+    }
+    known.set(key, statement)
+    return statement
+  }
+}
 
 const list = (of: List): Endpoint => {
-  const statement = statementOf(of);
-  const names = Object.keys(of.filters);
-  const easternColumns = Object.keys(of.columns).filter((name) =>
-    of.columns[name] === "eastern"
-  );
-  const newYorkColumns = Object.keys(of.columns).filter((name) =>
-    of.columns[name] === "newYork"
-  );
+  const statement = statementOf(of)
+  const names = Object.keys(of.filters)
+  const easternColumns = Object.keys(of.columns).filter((name) => of.columns[name] === "eastern")
+  const newYorkColumns = Object.keys(of.columns).filter((name) => of.columns[name] === "newYork")
 
   const print = (row: Row) => {
     for (const name of easternColumns) {
-      if (row[name] !== null) row[name] = eastern(String(row[name]));
+      if (row[name] !== null) row[name] = eastern(String(row[name]))
     }
     for (const name of newYorkColumns) {
-      if (row[name] !== null) row[name] = newYork(String(row[name]));
+      if (row[name] !== null) row[name] = newYork(String(row[name]))
     }
-    return row;
-  };
+    return row
+  }
 
   return {
     path: of.path,
@@ -130,68 +117,60 @@ const list = (of: List): Endpoint => {
       ...Object.fromEntries(
         Object.entries(of.filters).map(([name, [schema]]) => [name, schema]),
       ),
-      ...(of.sorts === undefined
-        ? {}
-        : { sort: { enum: of.sorts, default: "ticker" } }),
+      ...(of.sorts === undefined ? {} : { sort: { enum: of.sorts, default: "ticker" } }),
       ...paging,
     },
     answer: envelope(of.columns),
     handle: async (query) => {
-      const sent = names.filter((name) => query[name] !== undefined);
-      const [page, limit] = [Number(query["page"]), Number(query["limit"])];
-      const { name, text } = statement(query, sent, of.path);
+      const sent = names.filter((name) => query[name] !== undefined)
+      const [page, limit] = [Number(query["page"]), Number(query["limit"])]
+      const { name, text } = statement(query, sent, of.path)
       const rows = await read(name, text, [
         ...sent.map((name) => query[name]),
         limit + 1,
         (page - 1) * limit,
-      ]);
-      const results = rows.slice(0, limit).map(print);
+      ])
+      const results = rows.slice(0, limit).map(print)
       return {
         count: results.length,
         results,
         page,
         limit,
         has_more: rows.length > limit,
-      };
+      }
     },
-  };
-};
+  }
+}
 
-const selected = (columns: Columns) =>
-  Object.keys(columns).map((name) => `"${name}"`).join(", ");
+const selected = (columns: Columns) => Object.keys(columns).map((name) => `"${name}"`).join(", ")
 
 const bounds = (...names: ReadonlyArray<string>) =>
   Object.fromEntries(names.flatMap((name) => [
     [`min_${name}`, [number, `"${name}" >= ?::numeric`] as const],
     [`max_${name}`, [number, `"${name}" <= ?::numeric`] as const],
-  ]));
+  ]))
 
 const days = (column: string) => ({
   [`${column}_from`]: [day, `${column} >= ?::date`] as const,
   [`${column}_to`]: [day, `${column} <= ?::date`] as const,
-});
+})
 
 const screenerSorts = Object.entries(screenerRow).flatMap(([name, kind]) =>
-  name === "ticker" || kind === "decimal" || kind === "whole"
-    ? [name, `-${name}`]
-    : []
-);
+  name === "ticker" || kind === "decimal" || kind === "whole" ? [name, `-${name}`] : []
+)
 
 const direction = (sort: string) =>
-  sort.startsWith("-")
-    ? `"${sort.slice(1)}" desc nulls last, ticker`
-    : `"${sort}" nulls last, ticker`;
+  sort.startsWith("-") ? `"${sort.slice(1)}" desc nulls last, ticker` : `"${sort}" nulls last, ticker`
 
 /** Of a bigint column, whose index serves no other comparison; the bounds are whole numbers here. */
 const wholeBounds = (...names: ReadonlyArray<string>) =>
   Object.fromEntries(names.flatMap((name) => [
     [`min_${name}`, [{ type: "integer" }, `"${name}" >= ?::bigint`] as const],
     [`max_${name}`, [{ type: "integer" }, `"${name}" <= ?::bigint`] as const],
-  ]));
+  ]))
 
-const ofTicker = { ticker: [tickers, "ticker = ?"] as const };
-const newestFiling =
-  "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url";
+const ofTicker = { ticker: [tickers, "ticker = ?"] as const }
+const newestFiling = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
 
 export const endpoints: ReadonlyArray<Endpoint> = [
   list({
@@ -225,9 +204,7 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     },
     sorts: screenerSorts,
     text: (conditions, page, sort) =>
-      `select ${
-        selected(screenerRow)
-      } from screener where ${conditions} order by ${direction(sort)} ${page}`,
+      `select ${selected(screenerRow)} from screener where ${conditions} order by ${direction(sort)} ${page}`,
   }),
   list({
     path: "/v1/historical-float-pro",
@@ -248,4 +225,4 @@ export const endpoints: ReadonlyArray<Endpoint> = [
        ) as worth on true order by ${newestFiling}`,
   }),
   lineage,
-];
+]

@@ -1,21 +1,15 @@
 /** The servers that are compared: how each is started, and in what it takes part. */
-import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import process from "node:process";
-import { ask } from "../ask.ts";
-import { type Case, cases, type Mode, targetOf } from "../cases.ts";
-import { options } from "../options.ts";
-import { home } from "../postgres.ts";
-import {
-  type Command,
-  freePort,
-  type Running,
-  start,
-  until,
-} from "../processes.ts";
-import { rest, type Writer } from "../requests.ts";
-import * as PostGraphile from "./queries.ts";
+import { execFileSync } from "node:child_process"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import { ask } from "../ask.ts"
+import { type Case, cases, type Mode, targetOf } from "../cases.ts"
+import { options } from "../options.ts"
+import { home } from "../postgres.ts"
+import { type Command, freePort, type Running, start, until } from "../processes.ts"
+import { rest, type Writer } from "../requests.ts"
+import * as PostGraphile from "./queries.ts"
 
 export const names = [
   "tickerline",
@@ -25,8 +19,8 @@ export const names = [
   "floor",
   "floor-headers",
   "postgraphile",
-] as const;
-export type Name = typeof names[number];
+] as const
+export type Name = typeof names[number]
 
 export const titles: Readonly<Record<Name | "pgbench", string>> = {
   tickerline: "Tickerline on Node",
@@ -37,23 +31,23 @@ export const titles: Readonly<Record<Name | "pgbench", string>> = {
   "floor-headers": "node:http, all headers",
   postgraphile: "PostGraphile",
   pgbench: "pgbench",
-};
+}
 
 export interface Server extends Running {
-  readonly name: Name;
-  readonly port: number;
-  readonly write: Writer;
+  readonly name: Name
+  readonly port: number
+  readonly write: Writer
 }
 
 export interface Surroundings {
-  readonly databaseUrl: string;
-  readonly key: string;
+  readonly databaseUrl: string
+  readonly key: string
   /** Where Tickerline answers, for those that repeat it. */
-  readonly origin: number;
+  readonly origin: number
 }
 
-export const isTickerline = (name: string) => name.startsWith("tickerline");
-export const isFloor = (name: string) => name.startsWith("floor");
+export const isTickerline = (name: string) => name.startsWith("tickerline")
+export const isFloor = (name: string) => name.startsWith("floor")
 
 /** A popular request costs those who keep nothing what any other does, so one of them is enough to show it. */
 export const takesPart = (
@@ -62,50 +56,42 @@ export const takesPart = (
   mode: Mode,
   connections: number,
 ) => {
-  const isMain = of.name === "runners-10" || of.name === "runners-100";
+  const isMain = of.name === "runners-10" || of.name === "runners-100"
   if (isTickerline(name)) {
-    return name === "tickerline" || connections === 32 || mode === "hit";
+    return name === "tickerline" || connections === 32 || mode === "hit"
   }
-  if (isFloor(name)) return isMain && (mode === "304" || mode === "hit");
-  if (mode === "304") return false;
-  if (name === "fastify") return true;
+  if (isFloor(name)) return isMain && (mode === "304" || mode === "hit")
+  if (mode === "304") return false
+  if (name === "fastify") return true
   if (mode === "hit" || (connections !== 32 && name !== "pgbench")) {
-    return false;
+    return false
   }
-  return name !== "postgraphile" || PostGraphile.expresses(of);
-};
+  return name !== "postgraphile" || PostGraphile.expresses(of)
+}
 
 /** The program itself: the npm package's own command is a wrapper, which would keep a signal from it. */
 const deno = () => {
-  const path = `${join(options.tickerline, "node_modules/.bin")}:${
-    process.env["PATH"] ?? ""
-  }`;
-  const args = ["eval", "console.log(Deno.execPath())"];
+  const path = `${join(options.tickerline, "node_modules/.bin")}:${process.env["PATH"] ?? ""}`
+  const args = ["eval", "console.log(Deno.execPath())"]
   return execFileSync("deno", args, {
     encoding: "utf8",
     cwd: options.tickerline,
     env: { ...process.env, PATH: path },
-  }).trim();
-};
+  }).trim()
+}
 
 /** As its own project starts it: the words of that command from the given one on. */
-const started = (
-  file: string,
-  commands: "scripts" | "tasks",
-  from: number,
-): ReadonlyArray<string> => {
-  const project = JSON.parse(
-    readFileSync(join(options.tickerline, file), "utf8"),
-  );
-  return String(project[commands].start).split(" ").slice(from);
-};
+const started = (file: string, commands: "scripts" | "tasks", from: number): ReadonlyArray<string> => {
+  const project = JSON.parse(readFileSync(join(options.tickerline, file), "utf8"))
+  return String(project[commands].start).split(" ").slice(from)
+}
 
 const tickerline = (program: string, args: ReadonlyArray<string>): Command => ({
   program,
   args,
   cwd: options.tickerline,
   env: { RATE_LIMIT_ULTIMATE: "1000000000" },
-});
+})
 
 const rival = (
   file: string,
@@ -114,24 +100,24 @@ const rival = (
   program: process.execPath,
   args: [join(import.meta.dirname, file)],
   env: { NODE_ENV: "production", ...env },
-});
+})
 
 /** The paths of all that is popular, for those that repeat what Tickerline answers. */
 const popularFile = () => {
   const [folder, file] = [
     join(home, "requests"),
     join(home, "requests/popular"),
-  ];
-  mkdirSync(folder, { recursive: true });
-  const shown = cases.filter((of) => takesPart("floor", of, "hit", 32));
+  ]
+  mkdirSync(folder, { recursive: true })
+  const shown = cases.filter((of) => takesPart("floor", of, "hit", 32))
   writeFileSync(
     file,
     shown.flatMap((of) => of.popular.map((asked) => targetOf(of, asked))).join(
       "\n",
     ),
-  );
-  return file;
-};
+  )
+  return file
+}
 
 const floor = ({ key, origin }: Surroundings, headers: string) =>
   rival("floor.ts", {
@@ -139,43 +125,42 @@ const floor = ({ key, origin }: Surroundings, headers: string) =>
     PORT_OF_ORIGIN: String(origin),
     HEADERS: headers,
     FILE: popularFile(),
-  });
+  })
 
 const commandOf: Readonly<Record<Name, (around: Surroundings) => Command>> = {
-  tickerline: () =>
-    tickerline(process.execPath, started("package.json", "scripts", 1)),
+  tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
   express: () => rival("express.ts"),
   floor: (around) => floor(around, "few"),
   "floor-headers": (around) => floor(around, "all"),
   postgraphile: () => rival("postgraphile.ts"),
-};
+}
 
 /** Started, and ready to answer. */
 export const startServer = async (
   name: Name,
   around: Surroundings,
 ): Promise<Server> => {
-  const [port, log] = [await freePort(), join(home, `${name}.log`)];
-  const command = commandOf[name](around);
+  const [port, log] = [await freePort(), join(home, `${name}.log`)]
+  const command = commandOf[name](around)
   const env = {
     ...command.env,
     PORT: String(port),
     DATABASE_URL: around.databaseUrl,
-  };
-  const running = await start({ ...command, env }, log);
+  }
+  const running = await start({ ...command, env }, log)
   await until(titles[name], running, log, async () => {
     const { status } = await ask(
       port,
       isTickerline(name) ? "/health/live" : "/nothing",
-    );
-    return !isTickerline(name) || status === 200;
-  });
+    )
+    return !isTickerline(name) || status === 200
+  })
   return {
     ...running,
     name,
     port,
     write: name === "postgraphile" ? PostGraphile.write : rest(around.key),
-  };
-};
+  }
+}

@@ -1,8 +1,8 @@
 /** A ticker's chain, for the servers written by hand; what is no single chain is refused without Tickerline's reasons. */
-import { read } from "./database.ts";
-import type { Endpoint } from "./handwritten.ts";
+import { read } from "./database.ts"
+import type { Endpoint } from "./handwritten.ts"
 
-const text = { type: "string" };
+const text = { type: "string" }
 
 const statement = `
   with recursive symbols (ticker) as (
@@ -18,7 +18,7 @@ const statement = `
   )
   select old_ticker, new_ticker, effective_date from ticker_changes join symbols on old_ticker = symbols.ticker
   where status = 'confirmed' and effective_date <= current_date
-  order by effective_date limit 13`;
+  order by effective_date limit 13`
 
 export class Refused extends Error {}
 
@@ -54,14 +54,12 @@ export const lineage: Endpoint = {
     },
   },
   handle: async ({ ticker: query_ticker }) => {
-    const history = await read("lineage", statement, [query_ticker]);
-    const isChain = history.every((event, at) =>
-      at === 0 || history[at - 1]?.["new_ticker"] === event["old_ticker"]
-    );
+    const history = await read("lineage", statement, [query_ticker])
+    const isChain = history.every((event, at) => at === 0 || history[at - 1]?.["new_ticker"] === event["old_ticker"])
     if (!isChain || history.length > 12) {
-      throw new Refused(`The history of ${String(query_ticker)} is ambiguous.`);
+      throw new Refused(`The history of ${String(query_ticker)} is ambiguous.`)
     }
-    const current_ticker = history.at(-1)?.["new_ticker"] ?? null;
+    const current_ticker = history.at(-1)?.["new_ticker"] ?? null
     return {
       count: history.length,
       results: [{
@@ -70,6 +68,6 @@ export const lineage: Endpoint = {
         current_ticker,
         history,
       }],
-    };
+    }
   },
-};
+}

@@ -1,13 +1,13 @@
 /** PostGraphile as it comes, with its filters: GraphQL over the same tables. */
-import { grafserv } from "postgraphile/grafserv/node";
-import { makePgService } from "postgraphile/adaptors/pg";
-import { PostGraphileAmberPreset } from "postgraphile/presets/amber";
-import { postgraphile } from "postgraphile";
-import { PostGraphileConnectionFilterPreset } from "postgraphile-plugin-connection-filter";
-import { createServer } from "node:http";
-import process from "node:process";
+import { grafserv } from "postgraphile/grafserv/node"
+import { makePgService } from "postgraphile/adaptors/pg"
+import { PostGraphileAmberPreset } from "postgraphile/presets/amber"
+import { postgraphile } from "postgraphile"
+import { PostGraphileConnectionFilterPreset } from "postgraphile-plugin-connection-filter"
+import { createServer } from "node:http"
+import process from "node:process"
 
-const connectionString = process.env["DATABASE_URL"] ?? "";
+const connectionString = process.env["DATABASE_URL"] ?? ""
 
 const instance = postgraphile({
   extends: [PostGraphileAmberPreset, PostGraphileConnectionFilterPreset],
@@ -27,8 +27,8 @@ const instance = postgraphile({
     watch: false,
   },
   grafast: { explain: false },
-});
+})
 
-const server = createServer();
-await instance.createServ(grafserv).addTo(server);
-server.listen(Number(process.env["PORT"]), "127.0.0.1");
+const server = createServer()
+await instance.createServ(grafserv).addTo(server)
+server.listen(Number(process.env["PORT"]), "127.0.0.1")

@@ -1,24 +1,19 @@
 /** The cases in GraphQL, as PostGraphile makes it of the tables. */
-import { ask, bearer } from "../ask.ts";
-import { type Asked, type Case, counter, targetOf } from "../cases.ts";
-import type { Writer } from "../requests.ts";
-import {
-  type Columns,
-  historicalFloat,
-  intradayRunner,
-  screenerRow,
-} from "./columns.ts";
-import { eastern, newYork } from "./times.ts";
+import { ask, bearer } from "../ask.ts"
+import { type Asked, type Case, counter, targetOf } from "../cases.ts"
+import type { Writer } from "../requests.ts"
+import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
+import { eastern, newYork } from "./times.ts"
 
 interface Table {
-  readonly field: string;
-  readonly filter: string;
-  readonly columns: Columns;
+  readonly field: string
+  readonly filter: string
+  readonly columns: Columns
   /** Conditions that the endpoint has and nobody asks for. */
-  readonly fixed: Readonly<Record<string, object>>;
-  readonly order: (sort: string) => string;
+  readonly fixed: Readonly<Record<string, object>>
+  readonly order: (sort: string) => string
   /** What the endpoint computes, and PostGraphile would only with functions written for it. */
-  readonly missing: ReadonlyArray<string>;
+  readonly missing: ReadonlyArray<string>
 }
 
 const tables: Readonly<Record<string, Table>> = {
@@ -39,8 +34,8 @@ const tables: Readonly<Record<string, Table>> = {
     columns: screenerRow,
     fixed: {},
     order: (sort) => {
-      const word = sort.replace("-", "").toUpperCase();
-      return `${word}_${sort.startsWith("-") ? "DESC" : "ASC"}, TICKER_ASC`;
+      const word = sort.replace("-", "").toUpperCase()
+      return `${word}_${sort.startsWith("-") ? "DESC" : "ASC"}, TICKER_ASC`
     },
     missing: [],
   },
@@ -49,25 +44,24 @@ const tables: Readonly<Record<string, Table>> = {
     filter: "HistoricalFloatProFilter",
     columns: historicalFloat,
     fixed: {},
-    order: () =>
-      "REPORTED_DATE_DESC, FILED_AT_DESC, TICKER_ASC, FORM_TYPE_ASC, DOCUMENT_URL_ASC",
+    order: () => "REPORTED_DATE_DESC, FILED_AT_DESC, TICKER_ASC, FORM_TYPE_ASC, DOCUMENT_URL_ASC",
     missing: ["tradable_float", "market_cap"],
   },
-};
+}
 
-export const expresses = ({ path }: Case) => tables[path] !== undefined;
+export const expresses = ({ path }: Case) => tables[path] !== undefined
 
 const tableOf = ({ path }: Case) => {
-  const table = tables[path];
+  const table = tables[path]
   if (table === undefined) {
-    throw new Error(`PostGraphile does not express ${path}`);
+    throw new Error(`PostGraphile does not express ${path}`)
   }
-  return table;
-};
+  return table
+}
 
 const fieldOf = (column: string) =>
   column.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
-    .replace(/\d[a-z]/g, (pair) => pair.toUpperCase());
+    .replace(/\d[a-z]/g, (pair) => pair.toUpperCase())
 
 const conditionOf = (
   name: string,
@@ -81,39 +75,34 @@ const conditionOf = (
     ? [name.slice(0, -5), { greaterThanOrEqualTo: value }]
     : name.endsWith("_to")
     ? [name.slice(0, -3), { lessThanOrEqualTo: value }]
-    : [name, { equalTo: value }];
+    : [name, { equalTo: value }]
 
 const filterOf = (
   { fixed }: Table,
   { limit: _limit, sort: _sort, ...filters }: Asked,
 ) => {
-  const filter: Record<string, object> = { ...fixed };
+  const filter: Record<string, object> = { ...fixed }
   for (const [name, value] of Object.entries(filters)) {
-    const [column, condition] = conditionOf(name, value);
-    filter[fieldOf(column)] = { ...filter[fieldOf(column)], ...condition };
+    const [column, condition] = conditionOf(name, value)
+    filter[fieldOf(column)] = { ...filter[fieldOf(column)], ...condition }
   }
-  return filter;
-};
+  return filter
+}
 
 const bodyOf = (table: Table, asked: Asked) => {
-  const shown = Object.keys(table.columns).filter((column) =>
-    !table.missing.includes(column)
-  ).map(fieldOf);
-  const order = table.order(asked["sort"] ?? "ticker");
-  const query =
-    `query ($filter: ${table.filter}!, $first: Int!) { ${table.field}(first: $first, filter: $filter, ` +
-    `orderBy: [${order}]) { nodes { ${
-      shown.join(" ")
-    } } pageInfo { hasNextPage } } }`;
+  const shown = Object.keys(table.columns).filter((column) => !table.missing.includes(column)).map(fieldOf)
+  const order = table.order(asked["sort"] ?? "ticker")
+  const query = `query ($filter: ${table.filter}!, $first: Int!) { ${table.field}(first: $first, filter: $filter, ` +
+    `orderBy: [${order}]) { nodes { ${shown.join(" ")} } pageInfo { hasNextPage } } }`
   const variables = {
     filter: filterOf(table, asked),
     first: Number(asked["limit"] ?? 10),
-  };
-  return JSON.stringify({ query, variables }).replaceAll("\\u001a", counter);
-};
+  }
+  return JSON.stringify({ query, variables }).replaceAll("\\u001a", counter)
+}
 
 export const write: Writer = (of, asked) => {
-  const body = bodyOf(tableOf(of), asked);
+  const body = bodyOf(tableOf(of), asked)
   return [
     "POST /graphql HTTP/1.1",
     "Host: 127.0.0.1",
@@ -122,32 +111,30 @@ export const write: Writer = (of, asked) => {
     `Content-Length: ${body.replaceAll(counter, "0123456789").length}`,
     "",
     body,
-  ].join("\r\n");
-};
+  ].join("\r\n")
+}
 
 /** A value in the form in which Tickerline prints it. */
 const printed = (value: unknown, kind: Columns[string] | undefined) => {
-  if (value === null || value === undefined) return null;
-  if (kind === "decimal" || kind === "whole") return Number(value);
-  if (kind === "eastern") return eastern(String(value).slice(0, 19));
-  return kind === "newYork"
-    ? newYork(String(value).replace("T", " ").slice(0, 19))
-    : value;
-};
+  if (value === null || value === undefined) return null
+  if (kind === "decimal" || kind === "whole") return Number(value)
+  if (kind === "eastern") return eastern(String(value).slice(0, 19))
+  return kind === "newYork" ? newYork(String(value).replace("T", " ").slice(0, 19)) : value
+}
 
 interface Page {
-  readonly nodes: ReadonlyArray<Readonly<Record<string, unknown>>>;
-  readonly pageInfo: { readonly hasNextPage: boolean };
+  readonly nodes: ReadonlyArray<Readonly<Record<string, unknown>>>
+  readonly pageInfo: { readonly hasNextPage: boolean }
 }
 
 interface GraphQLAnswer {
-  readonly data: Readonly<Record<string, Page>> | null;
-  readonly errors?: unknown;
+  readonly data: Readonly<Record<string, Page>> | null
+  readonly errors?: unknown
 }
 
 interface RestAnswer {
-  readonly results: ReadonlyArray<Readonly<Record<string, unknown>>>;
-  readonly has_more: boolean;
+  readonly results: ReadonlyArray<Readonly<Record<string, unknown>>>
+  readonly has_more: boolean
 }
 
 /** Whether both tell the same of the same rows; throws where they do not. */
@@ -158,50 +145,42 @@ export const compare = async (
   sample: Readonly<Record<"popular" | "misses", ReadonlyArray<Asked>>>,
   key: string,
 ) => {
-  const table = tableOf(of);
-  let bytes = 0;
-  const all = [...sample.popular, ...sample.misses];
+  const table = tableOf(of)
+  let bytes = 0
+  const all = [...sample.popular, ...sample.misses]
   for (const asked of all) {
     const json = {
       "content-type": "application/json",
       accept: "application/json",
-    };
-    const { body } = await ask(graphql, "/graphql", json, bodyOf(table, asked));
-    bytes += body.length;
-    const { data, errors }: GraphQLAnswer = JSON.parse(body.toString());
-    const page = data?.[table.field];
+    }
+    const { body } = await ask(graphql, "/graphql", json, bodyOf(table, asked))
+    bytes += body.length
+    const { data, errors }: GraphQLAnswer = JSON.parse(body.toString())
+    const page = data?.[table.field]
     if (page === undefined) {
-      throw new Error(`PostGraphile answers ${JSON.stringify(errors)}`);
+      throw new Error(`PostGraphile answers ${JSON.stringify(errors)}`)
     }
     const answer: RestAnswer = JSON.parse(
       (await ask(other, targetOf(of, asked), bearer(key))).body.toString(),
-    );
-    const columns = Object.keys(table.columns).filter((column) =>
-      !table.missing.includes(column)
-    );
-    const told = page.nodes.map((node) =>
-      columns.map((name) => printed(node[fieldOf(name)], table.columns[name]))
-    );
-    const expected = answer.results.map((row) =>
-      columns.map((name) => row[name] ?? null)
-    );
+    )
+    const columns = Object.keys(table.columns).filter((column) => !table.missing.includes(column))
+    const told = page.nodes.map((node) => columns.map((name) => printed(node[fieldOf(name)], table.columns[name])))
+    const expected = answer.results.map((row) => columns.map((name) => row[name] ?? null))
     const [left, right] = [[told, page.pageInfo.hasNextPage], [
       expected,
       answer.has_more,
-    ]].map((both) => JSON.stringify(both));
+    ]].map((both) => JSON.stringify(both))
     if (left !== right) {
       throw new Error(
-        `PostGraphile tells other rows on ${
-          targetOf(of, asked)
-        }:\n${left}\n${right}`,
-      );
+        `PostGraphile tells other rows on ${targetOf(of, asked)}:\n${left}\n${right}`,
+      )
     }
   }
   const form =
     "PostGraphile writes numbers as text with trailing zeros and times without a zone; converted, its rows are " +
-    "the same.";
+    "the same."
   const lacks = table.missing.length === 0 ? [] : [
     `PostGraphile's answers to ${of.name} lack ${table.missing.join(" and ")}.`,
-  ];
-  return { bytes: bytes / all.length, notes: [form, ...lacks] };
-};
+  ]
+  return { bytes: bytes / all.length, notes: [form, ...lacks] }
+}

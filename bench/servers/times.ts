@@ -2,54 +2,48 @@
 
 /** The nth Sunday of a month, as a day. */
 const sunday = (year: number, month: number, nth: number) => {
-  const first = new Date(Date.UTC(year, month - 1, 1)).getUTCDay();
-  return `${year}-${String(month).padStart(2, "0")}-${
-    String(1 + (7 - first) % 7 + 7 * (nth - 1)).padStart(2, "0")
-  }`;
-};
-
-interface Summer {
-  readonly starts: string;
-  readonly ends: string;
+  const first = new Date(Date.UTC(year, month - 1, 1)).getUTCDay()
+  return `${year}-${String(month).padStart(2, "0")}-${String(1 + (7 - first) % 7 + 7 * (nth - 1)).padStart(2, "0")}`
 }
 
-const summers = new Map<string, Summer>();
+interface Summer {
+  readonly starts: string
+  readonly ends: string
+}
+
+const summers = new Map<string, Summer>()
 
 /** Daylight time since 2007. */
 const summerOf = (year: string): Summer => {
-  const known = summers.get(year);
-  if (known !== undefined) return known;
+  const known = summers.get(year)
+  if (known !== undefined) return known
   const found = {
     starts: `${sunday(Number(year), 3, 2)} 03:00:00`,
     ends: `${sunday(Number(year), 11, 1)} 01:00:00`,
-  };
-  summers.set(year, found);
-  return found;
-};
+  }
+  summers.set(year, found)
+  return found
+}
 
 /** PostgreSQL leaves out zeros at the end of a fraction. */
-const padded = (text: string) =>
-  text.length === 19 ? text : text.padEnd(23, "0");
+const padded = (text: string) => text.length === 19 ? text : text.padEnd(23, "0")
 
-export const eastern = (text: string) =>
-  `${text.slice(0, 10)}T${padded(text).slice(11)}-05:00`;
+export const eastern = (text: string) => `${text.slice(0, 10)}T${padded(text).slice(11)}-05:00`
 
 const hours = Array.from(
   { length: 24 },
   (_, hour) => String(hour).padStart(2, "0"),
-);
+)
 
 export const newYork = (text: string) => {
-  const { ends, starts } = summerOf(text.slice(0, 4));
-  if (text < starts || text >= ends) return eastern(text);
-  const hour = Number(text.slice(11, 13));
+  const { ends, starts } = summerOf(text.slice(0, 4))
+  if (text < starts || text >= ends) return eastern(text)
+  const hour = Number(text.slice(11, 13))
   if (hour > 0) {
-    return `${text.slice(0, 10)}T${hours[hour - 1]}${
-      padded(text).slice(13)
-    }-05:00`;
+    return `${text.slice(0, 10)}T${hours[hour - 1]}${padded(text).slice(13)}-05:00`
   }
   const before = new Date(
     Date.parse(`${text.slice(0, 10)}T00:00:00Z`) - 3_600_000,
-  ).toISOString();
-  return `${before.slice(0, 13)}${padded(text).slice(13)}-05:00`;
-};
+  ).toISOString()
+  return `${before.slice(0, 13)}${padded(text).slice(13)}-05:00`
+}
