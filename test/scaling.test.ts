@@ -46,9 +46,9 @@ describe("SCALING.md", () => {
 
   it("SCALING.md: below the first ceiling one of everything is enough, and above each something is added", () => {
     const shares = [0, 0.5, 0.95]
-    for (const { at, then, what } of ceilings()) {
+    for (const { add, at, what } of ceilings()) {
       assert.strictEqual(at.length, shares.length, what)
-      assert.isNotEmpty(then, what)
+      assert.isNotEmpty(add, what)
       for (const [place, rate] of at.entries()) assert.isAtLeast(rate, at[place - 1] ?? 0, `${what}, more hits`)
     }
     const [first] = ceilings()

@@ -139,7 +139,7 @@ export interface Ceiling {
   readonly what: string
   /** Requests a second at which it is full, by share of hits. */
   readonly at: ReadonlyArray<number>
-  readonly then: string
+  readonly add: string
 }
 
 const each = (of: (hits: number) => number) => hitShares.map(of)
@@ -156,47 +156,47 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
     {
       what: "one process: a core of JavaScript",
       at: each((hits) => perProcess(hits) * filled()),
-      then: "a process for each core (`REUSE_PORT`), then machines behind a balancer",
+      add: "a process for each core (`REUSE_PORT`), then machines behind a balancer",
     },
     {
       what: `PostgreSQL's ${value("maxConnections")} connections`,
       at: each(connectionsAt),
-      then: "PgBouncer in transaction mode before it, and `DATABASE_DIRECT_URL`",
+      add: "PgBouncer in transaction mode before it, and `DATABASE_DIRECT_URL`",
     },
     {
       what: `one PostgreSQL of ${size} cores that reads and writes`,
       at: each((hits) => size * filled() * 1e6 / ((1 - hits) * readingOf() + value("usageRow"))),
-      then: "replicas (`DATABASE_READ_URLS`), so that the primary has the writing alone",
+      add: "replicas (`DATABASE_READ_URLS`), so that the primary has the writing alone",
     },
     {
       what: "the counters of one Redis: one core",
       at: always(1e6 * filled() / value("redisRequest")),
-      then: "counting in leases of several requests, or several Redis; neither is built",
+      add: "counting in leases of several requests, or several Redis; neither is built",
     },
     {
       what: `one balancer of ${size} cores`,
       at: always(size * filled() * 1e6 / value("balancer")),
-      then: "several, by DNS or anycast",
+      add: "several, by DNS or anycast",
     },
     {
       what: "10 Gbit/s of one network card, compressed",
       at: always(10e9 * filled() / 8 / value("bytesCompressed")),
-      then: "several balancers, or an edge network near the clients",
+      add: "several balancers, or an edge network near the clients",
     },
     {
       what: "charging, where an account is in every batch: one batch after the other",
       at: always(1e6 / (value("usageRow") + 1000 * value("commit") / value("usageBatch"))),
-      then: "sums that processes add to side by side; not built",
+      add: "sums that processes add to side by side; not built",
     },
     {
       what: `the primary's writing of usage, ${big} cores`,
       at: always(big * filled() * 1e6 / value("usageRow")),
-      then: "usage on a database of its own, then one of several (Citus, by account); not built",
+      add: "usage on a database of its own, then one of several (Citus, by account); not built",
     },
     {
       what: "a standby's replay of WAL: one core",
       at: always(value("replayMegabytes") * 1e6 / value("walRow")),
-      then: "usage on a database of its own, so that replicas of the data replay the data alone; not built",
+      add: "usage on a database of its own, so that replicas of the data replay the data alone; not built",
     },
   ].toSorted((one, other) => (one.at[1] ?? 0) - (other.at[1] ?? 0))
 }

@@ -34,7 +34,7 @@ export const share = (name: string, cores: number): Share => {
       : { "cpu.cfs_period_us": period, "cpu.cfs_quota_us": quota, "cpu.shares": "100000" }
     for (const [file, value] of Object.entries(settings)) writeFileSync(join(folder, file), String(value))
   } catch (error) {
-    throw new Error(`No share of the processor can be set aside; run this as root on Linux: ${String(error)}`)
+    throw new Error("No share of the processor can be set aside; run this as root on Linux.", { cause: error })
   }
   const stat = () => readFileSync(join(folder, "cpu.stat"), "utf8")
   let [periods, throttled] = [0, 0]

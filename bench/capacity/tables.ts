@@ -115,7 +115,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
       ...hitShares.map((hits) => `${100 * hits} % hits`),
       "What to add then",
     ],
-    ceilings().map(({ at, then, what }) => [what, ...at.map(rounded), then]),
+    ceilings().map(({ add, at, what }) => [what, ...at.map(rounded), add]),
   ),
 })
 
