@@ -37,10 +37,9 @@ const drawn = (among: number, seed: number) => {
 
 const numbers = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
 
-const popularTickers = shuffled(numbers(1, tickers), random(1)).slice(
-  0,
-  popularity,
-).map(ticker)
+const popularAmong = (among: number) => shuffled(numbers(1, among), random(1)).slice(0, popularity).map(ticker)
+
+const popularTickers = popularAmong(tickers)
 
 const runners = (
   name: string,
@@ -56,7 +55,7 @@ const runners = (
     ...rest,
     min_gap_percentage: belowAll,
   })),
-  popular: popularTickers.map((ticker) => ({ ticker, ...rest })),
+  popular: popularAmong(among).map((ticker) => ({ ticker, ...rest })),
 })
 
 const dayOf = (number: number) => new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10)
@@ -138,7 +137,15 @@ const answered: ReadonlyArray<Mode> = ["miss", "hit"]
 export const runners10 = runners("runners-10", ["miss", "hit", "304"], {})
 
 /** The same where there are a tenth of the rows: what `bench_small` is asked. */
-export const runners10Small = runners("runners-10", ["miss"], {}, 500)
+export const runners10Small = runners(
+  "runners-10",
+  ["miss", "hit", "304"],
+  {},
+  500,
+)
+export const runners100Small = runners("runners-100", ["miss"], {
+  limit: "100",
+}, 500)
 
 export const cases: ReadonlyArray<Case> = [
   runners10,

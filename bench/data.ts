@@ -52,13 +52,16 @@ const fill = async (url: string, database: Database) => {
 }
 
 /** The databases with all that was asked of them, and a key for each. */
-export const prepareData = async (postgres: Postgres) => {
+export const prepareData = async (
+  postgres: Postgres,
+  wanted: ReadonlyArray<Database> = databases,
+) => {
   const version = createHash("sha256").update(source).digest("hex").slice(
     0,
     12,
   )
   const keys = { bench: "", bench_small: "" }
-  for (const database of databases) {
+  for (const database of wanted) {
     const url = postgres.url(database)
     const [marker, key] = [
       join(home, `cluster/${database}.complete`),

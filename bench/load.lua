@@ -1,5 +1,6 @@
 -- Sends prepared requests. Arguments: a file of requests with \30 between them, in which \26 stands for the counter; a
--- file of the order in which they are sent, or "" for one after the other; and how many were sent before.
+-- file of the order in which they are sent, or "" for one after the other; how many were sent before; and the
+-- error's status that all answers must have, or 0.
 
 local requests, rests, order = {}, {}, nil
 local threads = {}
@@ -26,6 +27,13 @@ function init(args)
     for number in read(args[2]):gmatch("%d+") do order[#order + 1] = tonumber(number) + 1 end
   end
   cursor = tonumber(args[3])
+  expected, unexpected = tonumber(args[4] or 0), 0
+  -- Looking at each answer costs wrk time, so only where it must.
+  if expected > 0 then
+    function response(status)
+      if status ~= expected then unexpected = unexpected + 1 end
+    end
+  end
 end
 
 function request()
@@ -43,6 +51,7 @@ function done(summary, latency)
   local fields = {}
   for field in stat:gmatch("%S+") do fields[#fields + 1] = tonumber(field) or 0 end
   local errors = summary.errors
+  if threads[1]:get("expected") > 0 then errors.status = threads[1]:get("unexpected") end
   io.write(string.format(
     '\nRESULT {"requests":%d,"microseconds":%d,"bytes":%d,"p50":%d,"p99":%d,"max":%d,"cursor":%d,"ticks":%d,' ..
       '"errors":{"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d}}\n',

@@ -35,11 +35,13 @@ export interface Asking {
   readonly cursor: number
   readonly connections: number
   readonly seconds: number
+  /** The error's status that all answers must have. */
+  readonly expect?: number
 }
 
-/** Any answer with an error's status, and any that does not come, fails. */
+/** Any answer with an error's status, and any that does not come, fails; where one is expected, any other does. */
 export const load = async (
-  { connections, cursor, plan, port, seconds }: Asking,
+  { connections, cursor, expect, plan, port, seconds }: Asking,
 ): Promise<Load> => {
   const clock = [
     "-t1",
@@ -62,6 +64,7 @@ export const load = async (
       plan.requests,
       plan.order,
       String(cursor),
+      String(expect ?? 0),
     ],
   })
   const [, json] = /^RESULT (.*)$/m.exec(printed) ?? []

@@ -16,6 +16,9 @@ const { values } = parseArgs({
     "skip-growth": { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
     fresh: { type: "boolean", default: false },
+    rows: { type: "string" },
+    datasets: { type: "string" },
+    share: { type: "string" },
   },
 })
 
@@ -44,6 +47,11 @@ export const options = {
   growth: wants("growth", values["skip-growth"] || values.quick),
   quick: values.quick,
   fresh: values.fresh,
+  /** For `growth`: how many rows a dataset has. */
+  rows: number("rows", values.rows, 1_000_000),
+  datasets: list(values.datasets),
+  /** For `machines`: of a core, what each may have. */
+  share: Number(values.share ?? 0.25),
   /** The service that is measured. */
   tickerline: resolve(
     values.tickerline ?? fileURLToPath(new URL("..", import.meta.url)),

@@ -28,8 +28,13 @@ export interface Postgres {
 export const home = process.env["BENCH_DATA"] ??
   join(import.meta.dirname, ".data")
 const programs = join(home, "postgresql")
-const data = join(home, "cluster")
-const secret = join(home, "password")
+
+interface Options {
+  /** The folder of its data, in `home`. */
+  readonly folder?: string
+  /** Beside those below. */
+  readonly settings?: Readonly<Record<string, string | number>>
+}
 
 /** Those of a small server of one's own; nothing is left out that a server with paying clients needs. */
 const settings = {
@@ -91,7 +96,11 @@ const install = () => {
   rmSync(`${programs}.new`, { recursive: true })
 }
 
-const initialise = async (account: ReturnType<typeof accountOf>) => {
+const initialise = async (
+  data: string,
+  secret: string,
+  account: ReturnType<typeof accountOf>,
+) => {
   if (existsSync(join(data, "PG_VERSION"))) return
   mkdirSync(data, { recursive: true, mode: 0o700 })
   writeFileSync(secret, randomBytes(24).toString("hex"), { mode: 0o600 })
@@ -119,7 +128,7 @@ const initialise = async (account: ReturnType<typeof accountOf>) => {
 }
 
 /** What a bench that was killed has left running. */
-const stopLeftover = async () => {
+const stopLeftover = async (data: string) => {
   const file = join(data, "postmaster.pid")
   const pid = existsSync(file) ? Number(readFileSync(file, "utf8").split("\n")[0]) : 0
   if (
@@ -141,14 +150,20 @@ const claim = () => {
   return () => rmSync(file, { force: true })
 }
 
-export const startPostgres = async (): Promise<Postgres> => {
+export const startPostgres = async (
+  { folder = "cluster", settings = {} }: Options = {},
+): Promise<Postgres> => {
   const account = accountOf()
+  const [data, secret] = [
+    join(home, folder),
+    join(home, folder === "cluster" ? "password" : `${folder}.password`),
+  ]
   mkdirSync(home, { recursive: true })
   const release = claim()
-  await stopLeftover()
+  await stopLeftover(data)
   if (options.fresh) rmSync(data, { recursive: true, force: true })
   install()
-  await initialise(account)
+  await initialise(data, secret, account)
   const [port, password, log] = [
     await freePort(),
     readFileSync(secret, "utf8"),
@@ -163,6 +178,9 @@ export const startPostgres = async (): Promise<Postgres> => {
     "listen_addresses=127.0.0.1",
     "-c",
     "unix_socket_directories=",
+    ...Object.entries(settings).flatMap((
+      [name, value],
+    ) => ["-c", `${name}=${value}`]),
   ]
   const server = await start({
     program: join(programs, "bin/postgres"),

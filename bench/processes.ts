@@ -113,3 +113,21 @@ export const freePort = () =>
       },
     )
   })
+
+export type Ends = Array<() => Promise<void> | void>
+
+/** What is to be ended, the last first: with the outer ones, or where somebody or something ends this program. */
+export const endings = (outer?: Ends) => {
+  const ends: Ends = []
+  let ending: Promise<void> | undefined
+  const end = () =>
+    ending ??= ends.toReversed().reduce<Promise<void>>(
+      (before, one) => before.then(one),
+      Promise.resolve(),
+    )
+  const interrupted = () => void end().finally(() => process.exit(130))
+  if (outer === undefined) {
+    process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
+  } else outer.push(end)
+  return { ends, end }
+}

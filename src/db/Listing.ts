@@ -45,6 +45,18 @@ export interface List<Query> {
 
 const Total = Schema.Struct({ total: Schema.BigInt })
 
+const ofEveryList = new Set(["page", "limit", "format", "sort", "account_id"])
+
+/**
+ * Whether the values of its filters decide which index is best: where there is no symbol to go by. PostgreSQL looks at
+ * the values of a prepared statement five times; then it may keep a plan for no values in particular, which for rare
+ * ones reads the whole table in its order.
+ */
+const dependsOnValues = (query: Page) => {
+  const sent = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [name])
+  return !sent.includes("ticker") && sent.some((name) => !ofEveryList.has(name))
+}
+
 const isResults = (rows: Kinds | Results): rows is Results => "print" in rows
 
 /** `list`: how a list is read, by what its rows are and the statement that finds them. */
@@ -76,8 +88,12 @@ export const listing = Effect.gen(function* () {
     const count = SqlSchema.findAll({
       Request: Schema.Any,
       Result: Total,
-      execute: (query: Query) =>
-        sql`select count(${counted ?? sql.literal("*")}) as total from (${execute(query, countable)}) as list`,
+      execute: (query: Query) => {
+        const counting = sql`
+          select count(${counted ?? sql.literal("*")}) as total from (${execute(query, countable)}) as list
+        `
+        return dependsOnValues(query) ? counting.unprepared : counting
+      },
     })
 
     const find = Effect.fnUntraced(function* (query: Query) {
@@ -86,7 +102,8 @@ export const listing = Effect.gen(function* () {
         const [found] = yield* read(count(query))
         exchange.total = Number(found?.total ?? 0)
       }
-      return yield* read(execute(query, sliced(names, query)).values)
+      const statement = execute(query, sliced(names, query))
+      return yield* read(dependsOnValues(query) ? statement.valuesUnprepared : statement.values)
     })
     return {
       page: (query, format) => Effect.map(find(query), (rows) => envelope(query, { results, format, rows, message })),

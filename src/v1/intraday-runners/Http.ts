@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { pageOf } from "../../db/DeepPages.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
 import { where } from "../../policy/Where.ts"
@@ -15,6 +16,7 @@ export const layer = HttpApiBuilder.group(
     const { list } = yield* listing
     const { from } = yield* Lists
     const { in: oneOf, ranges } = where(sql)
+    const rows = pageOf(sql)
 
     const page = from(
       ["intraday_runners"],
@@ -23,15 +25,19 @@ export const layer = HttpApiBuilder.group(
         execute: (query: typeof Query.Type, slice) =>
           sql`
         select ${slice.columns}
-        from intraday_runners
-        where ${
-            sql.and([
-              "anomaly_flagged and daily_volume_ratio > 9",
-              ...oneOf("ticker", query.ticker),
-              ...ranges(query),
-            ])
+        from ${
+            rows({
+              table: "intraday_runners",
+              key: ["ticker", "date"],
+              where: sql.and([
+                "anomaly_flagged and daily_volume_ratio > 9",
+                ...oneOf("ticker", query.ticker),
+                ...ranges(query),
+              ]),
+              order: sql`date desc, ticker`,
+              slice,
+            })
           }
-        ${slice.page(sql`date desc, ticker`)}
       `,
       }),
     )

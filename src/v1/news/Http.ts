@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { pageOf } from "../../db/DeepPages.ts"
 import { listing, type Slice } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
 import { where } from "../../policy/Where.ts"
@@ -26,6 +27,7 @@ export const layer = HttpApiBuilder.group(
     const { list } = yield* listing
     const { from } = yield* Lists
     const { holds, in: oneOf, ranges } = where(sql)
+    const rows = pageOf(sql)
 
     const wanted = (query: typeof Query.Type) =>
       sql.and([
@@ -42,9 +44,9 @@ export const layer = HttpApiBuilder.group(
     const execute = (query: typeof Query.Type, slice: Slice) =>
       sql`
         select ${slice.columns}
-        from news
-        where ${wanted(query)}
-        ${slice.page(sql`created_at desc, id`)}
+        from ${
+        rows({ table: "news", key: ["created_at", "id"], where: wanted(query), order: sql`created_at desc, id`, slice })
+      }
       `
 
     const page = from(["news"], list({ Row: NewsItem, execute }))

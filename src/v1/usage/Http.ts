@@ -3,6 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Account } from "../../account/Authentication.ts"
 import { Api } from "../../Api.ts"
+import { pageOf } from "../../db/DeepPages.ts"
 import { listing, type Slice } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
 import { where } from "../../policy/Where.ts"
@@ -23,6 +24,7 @@ export const layer = HttpApiBuilder.group(
     const { list } = yield* listing
     const { own } = yield* Lists
     const { days, in: oneOf, ranges } = where(sql)
+    const rows = pageOf(sql)
 
     const key = sql`
       cross join lateral (
@@ -35,14 +37,21 @@ export const layer = HttpApiBuilder.group(
     const every = ({ account_id, ...query }: Days & Own, slice: Slice) =>
       sql`
         select ${slice.columns}
-        from usage ${key}
-        where ${
-        sql.and([
-          sql`account_id = ${account_id}`,
-          ...days("requested_at", query.requested_at_from, query.requested_at_to),
-        ])
+        from (
+          select * from ${
+        rows({
+          table: "usage",
+          key: ["account_id", "requested_at", "usage_id"],
+          where: sql.and([
+            sql`account_id = ${account_id}`,
+            ...days("requested_at", query.requested_at_from, query.requested_at_to),
+          ]),
+          order: latestFirst,
+          slice,
+        })
       }
-        ${slice.page(latestFirst)}
+        ) as usage ${key}
+        ${slice.order(latestFirst)}
       `
 
     /**

@@ -1,0 +1,206 @@
+/**
+ * `npm run costs`: what a request takes of a processor, of PostgreSQL, of the network and of Redis, which are the inputs
+ * of SCALING.md. Times of a processor hardly depend on who else uses the machine, so they can be taken on a busy one.
+ */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { ask, bearer } from "../ask.ts"
+import { type Case, type Mode, runners100Small, runners10Small } from "../cases.ts"
+import { type Load, load } from "../load.ts"
+import { cpuOf, cpuOfFamily, memoryOf } from "../measure.ts"
+import { options } from "../options.ts"
+import { query } from "../postgres.ts"
+import { endings, sleep } from "../processes.ts"
+import { median } from "../report.ts"
+import { rest, writePlan, type Writer } from "../requests.ts"
+import { type Service, startRedis, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
+
+interface Taken {
+  /** Microseconds of processor a request: of the service, of PostgreSQL with all it does for it. */
+  readonly service: number
+  readonly database: number
+  readonly redis: number
+  /** Bytes of the answer with its head, and of WAL. */
+  readonly bytes: number
+  readonly wal: number
+  /** Pages of 8 KiB that PostgreSQL read from its own memory or elsewhere. */
+  readonly pages: number
+  readonly redisCommands: number
+  readonly perSecond: number
+}
+
+interface Asked {
+  readonly name: string
+  readonly of: Case
+  readonly mode: Mode
+  readonly write: Writer
+  readonly expect?: number
+}
+
+const counters = async ({ url }: Surroundings) => {
+  const [row] = await query(
+    url,
+    `select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as wal, (blks_hit + blks_read)::float8 as pages
+     from pg_stat_database where datname = current_database()`,
+  )
+  return { wal: Number(row?.["wal"]), pages: Number(row?.["pages"]) }
+}
+
+const cursors = new Map<string, number>()
+
+const take = async (
+  around: Surroundings,
+  service: Service,
+  redis: Awaited<ReturnType<typeof startRedis>> | undefined,
+  asked: Asked,
+  tags: ReadonlyArray<string>,
+): Promise<Taken> => {
+  const plan = writePlan(`costs-${asked.name}`, asked.of, asked.mode, asked.write, tags)
+  const send = async (seconds: number): Promise<Load> => {
+    const place = `${service.pid} ${asked.of.name} ${asked.mode}`
+    const cursor = cursors.get(place) ?? 0
+    const { expect } = asked
+    const sent = await load({
+      port: service.port,
+      plan,
+      cursor,
+      connections: 32,
+      seconds,
+      ...(expect === undefined ? {} : { expect }),
+    })
+    cursors.set(place, sent.cursor)
+    return sent
+  }
+  // V8 makes code fast by how often it ran, not by how long.
+  let before = 0
+  for (let second = 0; before < 10_000 && second < 20; second += options.warmup) {
+    before += (await send(options.warmup)).requests
+  }
+  const now = async () => ({
+    service: cpuOf(service.pid),
+    database: cpuOfFamily(around.postgres.pid),
+    redis: redis === undefined ? 0 : cpuOf(redis.pid),
+    redisCommands: (await redis?.commands()) ?? 0,
+    ...(await counters(around)),
+  })
+  const rounds: Array<Taken> = []
+  while (rounds.length < options.rounds) {
+    const before = await now()
+    const sent = await send(options.seconds)
+    // Until usage is written.
+    await sleep(600)
+    const after = await now()
+    const each = (name: keyof typeof before) => (after[name] - before[name]) / sent.requests
+    rounds.push({
+      service: each("service"),
+      database: each("database"),
+      redis: each("redis"),
+      redisCommands: each("redisCommands"),
+      wal: each("wal"),
+      pages: each("pages"),
+      bytes: sent.bytesPerResponse,
+      perSecond: sent.perSecond,
+    })
+  }
+  const middle = (name: keyof Taken) => median(rounds.map((one) => one[name]))
+  return {
+    service: middle("service"),
+    database: middle("database"),
+    redis: middle("redis"),
+    bytes: middle("bytes"),
+    wal: middle("wal"),
+    pages: middle("pages"),
+    redisCommands: middle("redisCommands"),
+    perSecond: middle("perSecond"),
+  }
+}
+
+/** What a process takes while nobody asks it, in microseconds of processor a second. */
+const idle = async ({ postgres }: Surroundings, { pid }: Service) => {
+  const before = [cpuOf(pid), cpuOfFamily(postgres.pid)] as const
+  await sleep(10_000)
+  return { service: (cpuOf(pid) - before[0]) / 10, database: (cpuOfFamily(postgres.pid) - before[1]) / 10 }
+}
+
+/** A whole list of 50,000 rows, for a row. */
+const whole = async ({ key, postgres }: Surroundings, { pid, port }: Service) => {
+  const before = [cpuOf(pid), cpuOfFamily(postgres.pid)] as const
+  let [rows, bytes] = [0, 0]
+  for (const _ of [1, 2, 3]) {
+    const { body, status } = await ask(port, "/v1/intraday-runners?limit=all&format=ndjson", bearer(key))
+    if (status !== 200) throw new Error(`a whole list is ${status}: ${body.toString().slice(0, 500)}`)
+    rows += body.toString().split("\n").length - 1
+    bytes += body.length
+  }
+  return {
+    service: (cpuOf(pid) - before[0]) / rows,
+    database: (cpuOfFamily(postgres.pid) - before[1]) / rows,
+    bytes: bytes / rows,
+  }
+}
+
+const connections = async ({ url }: Surroundings) =>
+  Number(
+    (await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"],
+  )
+
+const nobody: Writer = (of, asked, tag) => rest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
+
+const compressed = (write: Writer): Writer => (of, asked, tag) =>
+  write(of, asked, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
+
+const main = async () => {
+  const { end, ends } = endings()
+  const around = await surroundings()
+  ends.push(around.end)
+  try {
+    const write = rest(around.key)
+    const service = await startService("costs", around.url)
+    ends.push(service.stop)
+    const tags = await warm(service.port, around.key)
+    const found: Record<string, unknown> = {}
+    const tell = (name: string, value: object) => {
+      found[name] = value
+      const shown = Object.entries(value).map(([what, number]) => `${what} ${Number(number).toFixed(2)}`)
+      console.log(`${name.padEnd(22)} ${shown.join("  ")}`)
+    }
+    tell("idle", await idle(around, service))
+    const asked: ReadonlyArray<Asked> = [
+      { name: "miss", of: runners10Small, mode: "miss", write },
+      { name: "miss100", of: runners100Small, mode: "miss", write },
+      { name: "hit", of: runners10Small, mode: "hit", write },
+      { name: "unchanged", of: runners10Small, mode: "304", write },
+      { name: "compressed", of: runners10Small, mode: "miss", write: compressed(write) },
+      { name: "unauthorized", of: runners10Small, mode: "hit", write: nobody, expect: 401 },
+    ]
+    for (const one of asked) tell(one.name, await take(around, service, undefined, one, tags))
+    tell("whole", await whole(around, service))
+    tell("process", { connections: await connections(around), ...memoryOf(service.pid) })
+    await service.stop()
+    const redis = await startRedis()
+    ends.push(redis.stop)
+    const shared = await startService("costs-redis", around.url, { REDIS_URL: redis.url })
+    ends.push(shared.stop)
+    await warm(shared.port, around.key)
+    for (const one of asked.filter(({ name }) => name === "miss" || name === "hit")) {
+      tell(`${one.name} with Redis`, await take(around, shared, redis, one, tags))
+    }
+    await shared.stop()
+    const strict = await startService("costs-limited", around.url, { REDIS_URL: redis.url, RATE_LIMIT_ULTIMATE: "1" })
+    ends.push(strict.stop)
+    await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
+    await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
+    const limited: Asked = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
+    tell("limited", await take(around, strict, redis, limited, tags))
+    const file = join(
+      import.meta.dirname,
+      `../results/costs-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`,
+    )
+    mkdirSync(join(import.meta.dirname, "../results"), { recursive: true })
+    writeFileSync(`${file}.json`, `${JSON.stringify({ date: new Date().toISOString(), ...found }, null, 2)}\n`)
+  } finally {
+    await end()
+  }
+}
+
+await main()

@@ -1,0 +1,183 @@
+/**
+ * `npm run machines`: what two machines answer beside one, where each has the same small share of a processor and
+ * PostgreSQL, the generator and Redis have the rest: so the machine's own cores are not what ends it.
+ */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { type Case, runners10Small } from "../cases.ts"
+import { load } from "../load.ts"
+import { cpuOf, cpuOfFamily } from "../measure.ts"
+import { options } from "../options.ts"
+import { endings, type Ends } from "../processes.ts"
+import { median } from "../report.ts"
+import { rest, writePlan } from "../requests.ts"
+import { random, zipf } from "../symbols.ts"
+import { type Share, share } from "./shares.ts"
+import { type Service, startRedis, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
+
+/** Every other one was asked for before, by Zipf's law. */
+const mixed: Case = (() => {
+  const order = zipf(runners10Small.popular.length, runners10Small.misses.length, random(11))
+  const misses = runners10Small.misses.flatMap((miss, at) => [miss, runners10Small.popular[order[at] ?? 0] ?? {}])
+  return { ...runners10Small, name: "runners-10-mixed", misses }
+})()
+
+const asked = [
+  { name: "hits", of: runners10Small, mode: "hit" },
+  { name: "half of them hits", of: mixed, mode: "miss" },
+  { name: "misses", of: runners10Small, mode: "miss" },
+] as const
+
+interface Measured {
+  readonly machines: number
+  readonly perSecond: number
+  /** Microseconds of processor a request. */
+  readonly service: number
+  readonly database: number
+  /** What the generators took of a core. */
+  readonly generator: number
+  readonly p99: number
+  /** Of the service's time slices those that were used up. */
+  readonly throttled: number
+}
+
+interface Machine {
+  readonly service: Service
+  readonly share: Share
+}
+
+const cursors = new Map<string, number>()
+
+const measure = async (
+  { key, postgres }: Surroundings,
+  machines: ReadonlyArray<Machine>,
+  what: typeof asked[number],
+): Promise<Measured> => {
+  const plan = writePlan("machines", what.of, what.mode, rest(key), [])
+  const send = (seconds: number) =>
+    Promise.all(machines.map(async ({ service: { port } }) => {
+      const cursor = cursors.get(`${port} ${what.name}`) ?? 0
+      const sent = await load({ port, plan, cursor, connections: 16, seconds })
+      cursors.set(`${port} ${what.name}`, sent.cursor)
+      return sent
+    }))
+  const cpu = () => machines.reduce((sum, { service: { pid } }) => sum + cpuOf(pid), 0)
+  await send(options.warmup)
+  machines.forEach(({ share }) => share.throttled())
+  const [own, database] = [cpu(), cpuOfFamily(postgres.pid)]
+  const sent = await send(options.seconds)
+  const total = (name: "generator" | "perSecond" | "requests") => sent.reduce((sum, one) => sum + one[name], 0)
+  return {
+    machines: machines.length,
+    perSecond: total("perSecond"),
+    service: (cpu() - own) / total("requests"),
+    database: (cpuOfFamily(postgres.pid) - database) / total("requests"),
+    generator: total("generator"),
+    p99: Math.max(...sent.map(({ p99 }) => p99)),
+    throttled: machines.reduce((sum, { share }) => sum + share.throttled(), 0) / machines.length,
+  }
+}
+
+/** Started with all of the processor, so that code is made fast before it is measured, and then confined. */
+const startMachine = async (name: string, around: Surroundings, env: Readonly<Record<string, string>>) => {
+  const service = await startService(name, around.url, env)
+  await warm(service.port, around.key)
+  const plan = writePlan("machines", runners10Small, "miss", rest(around.key), [])
+  let cursor = 0
+  for (let second = 0; cursor < 20_000 && second < 30; second += options.warmup) {
+    cursor = (await load({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
+  }
+  cursors.set(`${service.port} misses`, cursor)
+  const confined = share(name, options.share)
+  confined.add(service.pid)
+  return { service, share: confined }
+}
+
+const columns = ["perSecond", "service", "database", "generator", "p99", "throttled"] as const
+
+type Found = Measured & { readonly counted: string; readonly asked: string }
+
+const both = async (outer: Ends, around: Surroundings, counted: string, env: Readonly<Record<string, string>> = {}) => {
+  const machines: Array<Machine> = []
+  const found: Array<Found> = []
+  const { end, ends } = endings(outer)
+  try {
+    for (const name of ["machine-1", "machine-2"]) {
+      const machine = await startMachine(name, around, env)
+      machines.push(machine)
+      ends.push(machine.share.remove, () => machine.service.stop())
+    }
+    for (const what of asked) {
+      const rounds: ReadonlyArray<Array<Measured>> = [[], []]
+      for (let round = 0; round < options.rounds; round += 1) {
+        // By turns, so that both have their share of the machine's moods.
+        for (const count of [1, 2]) {
+          const measured = await measure(around, machines.slice(0, count), what)
+          console.log(`${what.name}, ${counted}, ${count}: ${measured.perSecond.toFixed(0)} a second`)
+          rounds[count - 1]?.push(measured)
+        }
+      }
+      for (const [at, some] of rounds.entries()) {
+        const medians = Object.fromEntries(columns.map((name) => [name, median(some.map((one) => one[name]))]))
+        const { database = 0, generator = 0, p99 = 0, perSecond = 0, service = 0, throttled = 0 } = medians
+        found.push({
+          counted,
+          asked: what.name,
+          machines: at + 1,
+          perSecond,
+          service,
+          database,
+          generator,
+          p99,
+          throttled,
+        })
+      }
+    }
+  } finally {
+    await end()
+  }
+  return found
+}
+
+const table = (found: ReadonlyArray<Found>) => {
+  const rows = found.map((one, at) => {
+    const before = found[at - 1]
+    const times = one.machines === 2 && before !== undefined ? (one.perSecond / before.perSecond).toFixed(2) : ""
+    const [rate, ...cpu] = [one.perSecond, one.service, one.database].map((value) => value.toFixed(0))
+    const rest = [one.generator.toFixed(2), one.p99.toFixed(1), `${(100 * one.throttled).toFixed(0)} %`]
+    return `| ${[one.asked, one.counted, one.machines, rate, times, ...cpu, ...rest].join(" | ")} |`
+  })
+  const head = ["requests", "counted", "machines", "a second", "times one", "service, µs", "PostgreSQL, µs"]
+  return [
+    `Each machine is ${options.share} of a core; medians of ${options.rounds} rounds of ${options.seconds} s over 16`,
+    `connections each. CPU times are those of a request. ${new Date().toISOString()}\n`,
+    `| ${[...head, "generators, cores", "p99, ms", "throttled"].join(" | ")} |`,
+    `| ${"--- | ".repeat(2)}${"--: | ".repeat(7)}--: |`,
+    ...rows,
+    "",
+  ].join("\n")
+}
+
+const main = async () => {
+  const { end, ends } = endings()
+  try {
+    const around = await surroundings()
+    ends.push(around.end)
+    const redis = await startRedis()
+    ends.push(() => redis.stop())
+    const found = [
+      ...(await both(ends, around, "without Redis")),
+      ...(await both(ends, around, "in Redis", { REDIS_URL: redis.url })),
+    ]
+    const folder = join(import.meta.dirname, "../results")
+    mkdirSync(folder, { recursive: true })
+    const file = join(folder, `machines-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`)
+    writeFileSync(`${file}.md`, table(found))
+    writeFileSync(`${file}.json`, `${JSON.stringify(found, null, 2)}\n`)
+    console.log(table(found))
+  } finally {
+    await end()
+  }
+}
+
+await main()

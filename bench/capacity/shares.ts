@@ -1,0 +1,50 @@
+/** A machine made small: a share of the processor that a process may have, and is given, by Linux' control groups. */
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+
+export interface Share {
+  /** A process with all of its threads; its end takes it out again. */
+  readonly add: (pid: number) => void
+  /** Of the periods in which it ran, in how many it used up all that it may have. */
+  readonly throttled: () => number
+  readonly remove: () => void
+}
+
+/** Microseconds; shorter than usual, so that nobody waits for long. */
+const period = 10_000
+
+const old = "/sys/fs/cgroup/cpu"
+const unified = "/sys/fs/cgroup"
+
+const isUnified = () => existsSync(join(unified, "cgroup.controllers"))
+
+const number = (text: string, name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1] ?? 0)
+
+/** `cores`: 0.25 is a quarter of one. As root, on Linux. */
+export const share = (name: string, cores: number): Share => {
+  const folder = join(isUnified() ? unified : old, `tickerline-${name}-${process.pid}`)
+  const quota = Math.round(cores * period)
+  try {
+    if (isUnified()) writeFileSync(join(unified, "cgroup.subtree_control"), "+cpu")
+    mkdirSync(folder)
+    // What else runs on the machine shall have what is left.
+    const settings = isUnified()
+      ? { "cpu.max": `${quota} ${period}`, "cpu.weight": "10000" }
+      : { "cpu.cfs_period_us": period, "cpu.cfs_quota_us": quota, "cpu.shares": "100000" }
+    for (const [file, value] of Object.entries(settings)) writeFileSync(join(folder, file), String(value))
+  } catch (error) {
+    throw new Error("No share of the processor can be set aside; run this as root on Linux.", { cause: error })
+  }
+  const stat = () => readFileSync(join(folder, "cpu.stat"), "utf8")
+  let [periods, throttled] = [0, 0]
+  return {
+    add: (pid) => writeFileSync(join(folder, "cgroup.procs"), String(pid)),
+    throttled: () => {
+      const before = [periods, throttled] as const
+      ;[periods, throttled] = [number(stat(), "nr_periods"), number(stat(), "nr_throttled")]
+      return (throttled - before[1]) / Math.max(1, periods - before[0])
+    },
+    remove: () => rmdirSync(folder),
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * `npm run capacity` prints the tables of SCALING.md; with `--write` it puts them there, between the comments that name
+ * each. A test holds the document to them.
+ */
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import { all, ceilings, type Figure, hitShares, type Need, need, rates } from "./model.ts"
+
+const document = join(import.meta.dirname, "../../SCALING.md")
+
+const rounded = (value: number) =>
+  value >= 1e6
+    ? `${(value / 1e6).toPrecision(2)} million`
+    : value >= 100
+    ? Number(value.toPrecision(3)).toLocaleString("en")
+    : value >= 10
+    ? String(Math.round(value))
+    : value === 0
+    ? "0"
+    : value.toPrecision(2)
+
+/** Columns of numbers end at the right. */
+const isText = (name: string) => /^(Figure|Unit|Kind|How|When|What .*)$/.test(name)
+
+const table = (
+  head: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<string>>,
+) => [head, head.map((name) => isText(name) ? "---" : "--:"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n")
+
+const scenarios = rates.flatMap((rate) => hitShares.map((hits) => need(rate, hits)))
+
+const named = (
+  { hits, rate }: Need,
+) => [rate.toLocaleString("en"), `${100 * hits} %`]
+
+const one = (figure: Figure) => [
+  figure.name,
+  figure.value === null ? "not measured yet" : figure.value.toLocaleString("en", { maximumFractionDigits: 4 }),
+  figure.unit,
+  figure.kind,
+  figure.how,
+  figure.when,
+]
+
+/** By the name that stands in the document. */
+export const tables = (): Readonly<Record<string, string>> => ({
+  inputs: table(
+    ["Figure", "Value", "Unit", "Kind", "How", "When"],
+    Object.values(all).filter(({ kind }) => kind === "assumed").map(one),
+  ),
+  figures: table(
+    ["Figure", "Value", "Unit", "Kind", "How", "When"],
+    Object.values(all).filter(({ kind }) => kind !== "assumed").map(one),
+  ),
+  busy: table(
+    [
+      "Requests a second",
+      "Hits",
+      "Service",
+      "PostgreSQL, reading",
+      "PostgreSQL, usage",
+      "Redis",
+      "Balancer",
+      "Connections",
+      "Gbit/s",
+      "compressed",
+      "WAL, MB/s",
+      "Usage, GB a day",
+    ],
+    scenarios.map((found) => [
+      ...named(found),
+      ...[
+        found.service,
+        found.reading,
+        found.writing,
+        found.redis,
+        found.balancing,
+        found.connections,
+        found.network,
+        found.compressed,
+        found.wal,
+        found.usage,
+      ].map(rounded),
+    ]),
+  ),
+  bought: table(
+    [
+      "Requests a second",
+      "Hits",
+      "Service",
+      "Primaries",
+      "Replicas",
+      "Balancers",
+      "Redis",
+      "Computing",
+      "Usage kept",
+      "Sent",
+    ],
+    scenarios.map((found) => [
+      ...named(found),
+      ...[
+        found.services,
+        found.primaries,
+        found.replicas,
+        found.balancers,
+        found.redises,
+      ].map(({ count, size }) => `${count} × ${size}`),
+      ...[found.computing, found.storing, found.sending].map((dollars) => `$${dollars.toFixed(3)}`),
+    ]),
+  ),
+  ceilings: table(
+    [
+      "What there is one of",
+      ...hitShares.map((hits) => `${100 * hits} % hits`),
+      "What to add then",
+    ],
+    ceilings().map(({ add, at, what }) => [what, ...at.map(rounded), add]),
+  ),
+})
+
+/** The document with the tables in their places. */
+export const withTables = (text: string) =>
+  Object.entries(tables()).reduce((whole, [name, made]) => {
+    const place = new RegExp(
+      `(<!-- table ${name} -->)[\\s\\S]*?(<!-- end -->)`,
+    )
+    if (!place.test(whole)) {
+      throw new Error(`SCALING.md has no place for the table ${name}`)
+    }
+    return whole.replace(
+      place,
+      (_, before: string, after: string) => `${before}\n\n${made}\n\n${after}`,
+    )
+  }, text)
+
+if (import.meta.main) {
+  for (const [name, made] of Object.entries(tables())) {
+    console.log(`## ${name}\n\n${made}\n`)
+  }
+  if (process.argv.includes("--write")) {
+    writeFileSync(document, withTables(readFileSync(document, "utf8")))
+  }
+}

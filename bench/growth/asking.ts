@@ -1,0 +1,151 @@
+/** How long answers from large tables take: of a cold machine, and once what they read is in memory. */
+import { spawnSync } from "node:child_process"
+import { readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import type pg from "pg"
+import { ask, bearer } from "../ask.ts"
+import { cpuOfFamily } from "../measure.ts"
+import { home, type Postgres } from "../postgres.ts"
+import type { Question } from "./questions.ts"
+
+const folder = join(home, "growth")
+const log = join(home, "postgres.log")
+
+/**
+ * Nothing of the tables is in memory any more: neither in PostgreSQL's own nor in that of the kernel. Files of less than
+ * a megabyte, PostgreSQL's catalogue among them, stay.
+ */
+export const chill = async (client: pg.Client) => {
+  await client.query("checkpoint")
+  await client.query("select pg_buffercache_evict_all()")
+  const { rows: [found] } = await client.query<{ readonly oid: string }>(
+    "select oid::text from pg_database where datname = current_database()",
+  )
+  const files = join(folder, "base", found?.oid ?? "")
+  const forget = `find "$0" -size +1M -exec dd of={} oflag=nocache conv=notrunc count=0 status=none \\;`
+  spawnSync("sh", ["-c", forget, files], { stdio: "inherit" })
+}
+
+interface Plan {
+  readonly "Node Type": string
+  readonly "Index Name"?: string
+  readonly "Shared Hit Blocks"?: number
+  readonly "Shared Read Blocks"?: number
+  readonly Plans?: ReadonlyArray<Plan>
+}
+
+interface Explained {
+  readonly milliseconds: number
+  readonly plan: Plan
+}
+
+/** What `auto_explain` has logged since, of the service's connections. */
+const plansSince = (from: number): ReadonlyArray<Explained> => {
+  const text = readFileSync(log).subarray(from).toString()
+  return Array.from(
+    text.matchAll(
+      /duration: ([\d.]+) ms {2}plan:\n([\s\S]*?)(?=\n\d{4}-\d\d-\d\d |$)/g,
+    ),
+  ).flatMap(
+    ([, milliseconds, json]) => {
+      try {
+        const { Plan } = JSON.parse(json ?? "")
+        return [{ milliseconds: Number(milliseconds), plan: Plan }]
+      } catch {
+        return []
+      }
+    },
+  )
+}
+
+const allSteps = (plan: Plan): ReadonlyArray<string> => [
+  plan["Index Name"] === undefined
+    ? plan["Node Type"]
+    : `${plan["Node Type"]} (${plan["Index Name"].replace(/_\d{4}_\d{2}/, "")})`,
+  ...(plan.Plans ?? []).flatMap(allSteps),
+]
+
+/** Each once: what is done to a month is done to all. */
+const steps = (plan: Plan) => Array.from(new Set(allSteps(plan)))
+
+export interface Answered {
+  readonly name: string
+  readonly path: string
+  readonly status: number
+  readonly bytes: number
+  /** Milliseconds until the answer is complete. */
+  readonly cold: number
+  /** The best and the median of five, after the cold one. */
+  readonly best: number
+  readonly median: number
+  /** What PostgreSQL took of a processor for one warm answer, in milliseconds. */
+  readonly database: number
+  /** Pages of 8 KiB that PostgreSQL touched, and those it had not in its own memory when cold. */
+  readonly touched: number | undefined
+  readonly read: number | undefined
+  readonly plan: string | undefined
+}
+
+interface Asking {
+  readonly postgres: Postgres
+  readonly client: pg.Client
+  readonly port: number
+  readonly key: string
+}
+
+export const answered = async (
+  { client, key, port, postgres }: Asking,
+  { name, path }: Question,
+): Promise<Answered> => {
+  const once = async () => {
+    const began = performance.now()
+    const answer = await ask(port, path, bearer(key))
+    return { ...answer, took: performance.now() - began }
+  }
+  await chill(client)
+  const from = statSync(log).size
+  const cold = await once()
+  const [longest] = plansSince(from).toSorted((one, other) => other.milliseconds - one.milliseconds)
+  const before = cpuOfFamily(postgres.pid)
+  const warm: Array<number> = []
+  // What fails after half a minute fails again.
+  const times = cold.took > 10_000 ? 1 : 5
+  while (warm.length < times) warm.push((await once()).took)
+  const sorted = warm.toSorted((one, other) => one - other)
+  const plan = longest?.plan
+  return {
+    name,
+    path,
+    status: cold.status,
+    bytes: cold.body.length,
+    cold: cold.took,
+    best: sorted[0] ?? Number.NaN,
+    median: sorted[Math.floor(times / 2)] ?? Number.NaN,
+    database: (cpuOfFamily(postgres.pid) - before) / 1000 / times,
+    touched: plan === undefined ? undefined : (plan["Shared Hit Blocks"] ?? 0) + (plan["Shared Read Blocks"] ?? 0),
+    read: plan?.["Shared Read Blocks"],
+    plan: plan === undefined ? undefined : steps(plan).join(" ← "),
+  }
+}
+
+/** A statement on its own: the best of three, in milliseconds, and the pages it touched. */
+export const explained = async (client: pg.Client, sql: string) => {
+  const found: Array<{ readonly took: number; readonly plan: Plan }> = []
+  while (found.length < 3) {
+    const { rows: [row] } = await client.query<
+      { "QUERY PLAN": ReadonlyArray<{ "Execution Time": number; Plan: Plan }> }
+    >(
+      `explain (analyze, buffers, timing off, format json) ${sql}`,
+    )
+    const [one] = row?.["QUERY PLAN"] ?? []
+    if (one === undefined) throw new Error("no plan")
+    found.push({ took: one["Execution Time"], plan: one.Plan })
+  }
+  const [best] = found.toSorted((one, other) => one.took - other.took)
+  return {
+    best: best?.took ?? Number.NaN,
+    touched: (best?.plan["Shared Hit Blocks"] ?? 0) +
+      (best?.plan["Shared Read Blocks"] ?? 0),
+    plan: best === undefined ? "" : steps(best.plan).join(" ← "),
+  }
+}

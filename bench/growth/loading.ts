@@ -1,0 +1,103 @@
+/** How fast rows come in: PostgreSQL's own COPY, bare and beside all indexes, and `load` with all of its checks. */
+import { rmSync, statSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import type pg from "pg"
+import { cpuOfFamily } from "../measure.ts"
+import { options } from "../options.ts"
+import { home, type Postgres } from "../postgres.ts"
+import { run } from "../processes.ts"
+import type { Dataset } from "./tables.ts"
+
+export interface Came {
+  readonly what: string
+  readonly rows: number
+  readonly bytes: number
+  readonly seconds: number
+  /** Microseconds of PostgreSQL's processor for a row. */
+  readonly database: number
+}
+
+const file = (name: string) => join(home, "growth", name)
+
+/** As `load` reads it: lists as JSON, columns that are made of others left out. */
+const columnsOf = async (client: pg.Client, table: string) => {
+  const { rows } = await client.query<{ readonly name: string; readonly written: string; readonly made: boolean }>(
+    `select format('%I', attname) as name, attname = 'search' as made,
+       case when atttypid::regtype::text like '%[]' then format('to_jsonb(%1$I) as %1$I', attname)
+         when atttypid = 'bool'::regtype then format('case when %1$I then ''true'' else ''false'' end as %1$I', attname)
+         else format('%I', attname) end as written
+     from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`,
+    [table],
+  )
+  return rows.filter(({ made }) => !made)
+}
+
+const timed = async (what: string, rows: number, path: string, postgres: Postgres, work: () => Promise<unknown>) => {
+  const [began, cpu] = [performance.now(), cpuOfFamily(postgres.pid)]
+  await work()
+  const came: Came = {
+    what,
+    rows,
+    bytes: statSync(path).size,
+    seconds: (performance.now() - began) / 1000,
+    database: (cpuOfFamily(postgres.pid) - cpu) / rows,
+  }
+  console.log(`  ${what}: ${rows.toLocaleString("en")} rows in ${came.seconds.toFixed(1)} s`)
+  return came
+}
+
+/** A million rows, or all there are. */
+export const copying = async (client: pg.Client, table: Dataset, postgres: Postgres): Promise<ReadonlyArray<Came>> => {
+  const path = file("rows.copy")
+  const rows = Math.min(1_000_000, options.rows)
+  const names = (await columnsOf(client, table)).map(({ name }) => name).join(", ")
+  await client.query(`copy (select ${names} from ${table} limit ${rows}) to '${path}'`)
+  await client.query(`create unlogged table bare (like ${table} including defaults including generated)`)
+  await client.query(`create table logged (like ${table} including defaults including generated)`)
+  try {
+    const copy = (into: string) => () => client.query(`copy ${into} (${names}) from '${path}'`)
+    return [
+      await timed("COPY, unlogged and without indexes", rows, path, postgres, copy("bare")),
+      await timed("COPY, logged and without indexes", rows, path, postgres, copy("logged")),
+    ]
+  } finally {
+    await client.query("drop table bare, logged")
+    rmSync(path, { force: true })
+  }
+}
+
+/** `load` into a database of its own, twice as many rows the second time. */
+export const loading = async (
+  client: pg.Client,
+  url: string,
+  table: Dataset,
+  postgres: Postgres,
+): Promise<ReadonlyArray<Came>> => {
+  const other = url.replace(/\/[^/]*$/, "/growth_load")
+  await client.query("drop database if exists growth_load with (force)")
+  await client.query("create database growth_load")
+  const command = (...args: ReadonlyArray<string>) =>
+    run({
+      program: process.execPath,
+      args: ["src/main.ts", ...args],
+      cwd: options.tickerline,
+      env: { DATABASE_URL: other },
+    })
+  const written = (await columnsOf(client, table)).map(({ written }) => written).join(", ")
+  try {
+    await command("migrate")
+    const found: Array<Came> = []
+    for (const rows of [500_000, 1_000_000, 2_000_000].filter((count) => count <= options.rows)) {
+      const path = file("rows.csv")
+      await client.query(
+        `copy (select ${written} from (select * from ${table} limit ${rows}) as r) to '${path}' (format csv, header)`,
+      )
+      found.push(await timed("load", rows, path, postgres, () => command("load", table, path)))
+      rmSync(path, { force: true })
+    }
+    return found
+  } finally {
+    await client.query("drop database if exists growth_load with (force)")
+  }
+}

@@ -1,0 +1,135 @@
+/** What is asked of large tables: by the service over HTTP, and where another statement might do better, by it. */
+import { ticker } from "../symbols.ts"
+import type { Dataset } from "./tables.ts"
+
+export interface Question {
+  readonly name: string
+  readonly path: string
+}
+
+export interface Alternative {
+  readonly name: string
+  readonly sql: string
+}
+
+const hundred = (first: number) => Array.from({ length: 100 }, (_, at) => ticker(first + at)).join(",")
+
+/** The page of 100 rows that has so many before it. */
+const after = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
+
+const runners = "/v1/intraday-runners?"
+const news = "/v1/news?"
+const usage = "/v1/usage?"
+const floats = "/v1/historical-float-pro?"
+const estimateOf = (path: string) => `/estimate?endpoint=${path.replace("?", "&")}`
+
+const depths = (path: string, rows: number): ReadonlyArray<Question> =>
+  [10_000, 100_000, 1_000_000, 10_000_000, Math.floor(0.9 * rows)].filter((depth) => depth < rows).map((depth) => ({
+    name: `100 rows after ${depth.toLocaleString("en")}`,
+    path: `${path}${after(depth)}`,
+  }))
+
+/** Ticker 1 has the most rows; number 3000 some. */
+export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Question> => {
+  switch (dataset) {
+    case "intraday_runners":
+      return [
+        { name: "first page", path: runners },
+        { name: "first page, 100 rows", path: `${runners}limit=100` },
+        ...depths(runners, rows),
+        { name: "one ticker", path: `${runners}ticker=${ticker(1)}` },
+        { name: "one ticker, its 31st page of 100", path: `${runners}ticker=${ticker(2)}&${after(3000)}` },
+        { name: "100 tickers", path: `${runners}ticker=${hundred(500)}&limit=100` },
+        { name: "a month ten years ago", path: `${runners}date_from=2016-06-01&date_to=2016-06-30` },
+        { name: "a day", path: `${runners}date=2014-03-12&limit=100` },
+        { name: "gaps above 140 %", path: `${runners}min_gap_percentage=140` },
+        { name: "gaps above 151.9 %, rare", path: `${runners}min_gap_percentage=151.9` },
+        { name: "gaps above 1000 %, none", path: `${runners}min_gap_percentage=1000` },
+        {
+          name: "gaps above 140 %, a month",
+          path: `${runners}date_from=2016-06-01&date_to=2016-06-30&min_gap_percentage=140`,
+        },
+        { name: "estimate, one ticker", path: estimateOf(`${runners}ticker=${ticker(3)}`) },
+        { name: "estimate, a month", path: estimateOf(`${runners}date_from=2016-06-01&date_to=2016-06-30`) },
+        { name: "estimate, everything", path: estimateOf(runners) },
+        { name: "limit=all, one ticker", path: `${runners}ticker=${ticker(4)}&limit=all&format=csv` },
+        { name: "limit=all, a month", path: `${runners}date_from=2016-06-01&date_to=2016-06-30&limit=all&format=csv` },
+        // PostgreSQL puts all of it on its disk first.
+        ...(rows > 2_000_000 ? [] : [{ name: "limit=all, everything", path: `${runners}limit=all&format=csv` }]),
+      ]
+    case "news":
+      return [
+        { name: "first page", path: news },
+        { name: "first page, 100 rows", path: `${news}limit=100` },
+        ...depths(news, rows),
+        { name: "one ticker", path: `${news}ticker=${ticker(1)}` },
+        { name: "a rare ticker", path: `${news}ticker=${ticker(19_000)}` },
+        { name: "100 tickers", path: `${news}ticker=${hundred(500)}&limit=100` },
+        { name: "a month ten years ago", path: `${news}date_from=2016-06-01&date_to=2016-06-30` },
+        { name: "a day", path: `${news}date=2014-03-12&limit=100` },
+        { name: "a form", path: `${news}form_type=S-3` },
+        { name: "a tag", path: `${news}tag=contract` },
+        { name: "a tag of a ticker", path: `${news}tag=contract&ticker=${ticker(1)}` },
+        { name: "news alone", path: `${news}hide_filings=true` },
+        { name: "filings alone", path: `${news}hide_news=true` },
+        { name: "a common word", path: `${news}query=wbc8f` },
+        { name: "two words", path: `${news}query=w1791e%20wbc8f` },
+        { name: "a word that is not there", path: `${news}query=zzyzx` },
+        { name: "estimate, one ticker", path: estimateOf(`${news}ticker=${ticker(1)}`) },
+        { name: "estimate, everything", path: estimateOf(news) },
+        { name: "limit=all, one ticker", path: `${news}ticker=${ticker(500)}&limit=all&format=csv` },
+      ]
+    case "usage":
+      return [
+        { name: "first page", path: usage },
+        ...depths(usage, rows / 10),
+        { name: "a day", path: `${usage}requested_at_from=2026-06-01&requested_at_to=2026-06-01&limit=100` },
+        { name: "an endpoint", path: `${usage}endpoint=/v1/news` },
+        { name: "a rare endpoint", path: `${usage}endpoint=/v1/nasdaq-compliance` },
+        { name: "a rare status", path: `${usage}status_code=503` },
+        { name: "an endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/news&${after(9900)}` },
+        { name: "a rare endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/split-status&${after(9900)}` },
+        { name: "daily sums", path: "/v1/usage/daily?limit=100" },
+      ]
+    case "historical_float_pro":
+      return [
+        { name: "first page", path: floats },
+        ...depths(floats, rows),
+        { name: "one ticker", path: `${floats}ticker=${ticker(1)}` },
+        { name: "newest of each", path: `${floats}latest=true` },
+        { name: "market cap above 100,000,000", path: `${floats}min_market_cap=100000000` },
+        { name: "market cap, rare", path: `${floats}min_market_cap=8400000000` },
+        { name: "market cap, none", path: `${floats}min_market_cap=9000000000000` },
+        {
+          name: "market cap, none, of a year",
+          path: `${floats}min_market_cap=9000000000000&reported_date_from=2020-01-01&reported_date_to=2020-12-31`,
+        },
+        { name: "market cap, none, of a ticker", path: `${floats}min_market_cap=9000000000000&ticker=${ticker(1)}` },
+        { name: "estimate, everything", path: estimateOf(floats) },
+      ]
+  }
+}
+
+const shown = "anomaly_flagged and daily_volume_ratio > 9"
+
+/** How deep pages would be read otherwise. */
+export const alternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
+  dataset !== "intraday_runners" ? [] : [
+    {
+      name: "offset 1,000,000",
+      sql: `select * from intraday_runners where ${shown} order by date desc, ticker limit 101 offset 1000000`,
+    },
+    {
+      name: "offset 1,000,000 within the index, rows looked up after",
+      sql: `select r.* from (
+        select ticker, date from intraday_runners where ${shown} order by date desc, ticker limit 101 offset 1000000
+      ) as page cross join lateral (
+        select * from intraday_runners where ticker = page.ticker and date = page.date
+      ) as r order by date desc, ticker`,
+    },
+    {
+      name: "after a key (a cursor)",
+      sql: `select * from intraday_runners where ${shown} and date <= '2016-06-15'
+        and (date < '2016-06-15' or ticker > 'KAAA') order by date desc, ticker limit 101`,
+    },
+  ]

@@ -1,0 +1,120 @@
+/** What the datasets that grow stand on, and how a table is filled: rows first, then its indexes, as `load` does it. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import type pg from "pg"
+
+export const datasets = ["intraday_runners", "news", "usage", "historical_float_pro"] as const
+export type Dataset = typeof datasets[number]
+
+interface Made {
+  /** Steps of `../data.sql` that make the few rows which are multiplied. */
+  readonly from: ReadonlyArray<string>
+  /** Each is filled by the step of its name in `fill.sql`, one after the other. */
+  readonly tables: ReadonlyArray<string>
+}
+
+export const made: Readonly<Record<Dataset, Made>> = {
+  intraday_runners: { from: ["tools", "intraday_runners"], tables: ["intraday_runners"] },
+  news: { from: ["tools"], tables: ["news"] },
+  usage: { from: ["tools"], tables: ["usage", "usage_moments"] },
+  historical_float_pro: { from: ["tools", "daily_prices", "historical_float_pro"], tables: ["historical_float_pro"] },
+}
+
+/** By name, as `-- step: name` begins each. */
+const stepsOf = (file: string) =>
+  new Map(
+    readFileSync(join(import.meta.dirname, file), "utf8").split(/^-- step: /m).slice(1).map((text) => {
+      const end = text.indexOf("\n")
+      return [text.slice(0, end).trim(), text.slice(end)] as const
+    }),
+  )
+
+const few = stepsOf("../data.sql")
+const many = stepsOf("fill.sql")
+
+const step = (steps: ReadonlyMap<string, string>, name: string) => {
+  const found = steps.get(name)
+  if (found === undefined) throw new Error(`no step ${name}`)
+  return found
+}
+
+/** Seconds. */
+const timed = async (what: string, work: () => Promise<unknown>) => {
+  const began = performance.now()
+  await work()
+  const seconds = (performance.now() - began) / 1000
+  console.log(`  ${what}: ${seconds.toFixed(1)} s`)
+  return { what, seconds }
+}
+
+const definitions = async (client: pg.Client, table: string) => {
+  const { rows } = await client.query<{ readonly name: string; readonly drop: string; readonly make: string }>(
+    `select conname as name, format('alter table %I drop constraint %I', $1::text, conname) as drop,
+       format('alter table %I add constraint %I %s', $1::text, conname, pg_get_constraintdef(oid)) as make
+     from pg_constraint where conrelid = $1::regclass and contype in ('p', 'u')
+     union all
+     select relname, format('drop index %I', relname), replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')
+     from pg_index join pg_class on pg_class.oid = indexrelid
+     where indrelid = $1::regclass and not exists (select from pg_constraint where conindid = indexrelid)
+     order by 1`,
+    [table],
+  )
+  return rows
+}
+
+export interface Filling {
+  readonly table: string
+  readonly rows: number
+  /** Seconds: of the rows, of each index, of `vacuum (analyze)`. */
+  readonly times: ReadonlyArray<{ readonly what: string; readonly seconds: number }>
+}
+
+/** Rows are not logged (`wal_level=minimal`), for the table is made empty in the same transaction. */
+const fillTable = async (client: pg.Client, table: string, rows: number): Promise<Filling> => {
+  const indexes = await definitions(client, table)
+  await client.query("begin")
+  for (const { drop } of indexes) await client.query(drop)
+  const filled = await timed(
+    `${table}: ${rows} rows`,
+    () => client.query(step(many, table).replaceAll("{{rows}}", String(rows))),
+  )
+  await client.query("commit")
+  const built = []
+  for (const { make, name } of indexes) built.push(await timed(`${table}: index ${name}`, () => client.query(make)))
+  const cleaned = await timed(`${table}: vacuum (analyze)`, () => client.query(`vacuum (analyze) ${table}`))
+  return { table, rows, times: [filled, ...built, cleaned] }
+}
+
+export const fill = async (client: pg.Client, dataset: Dataset, rows: number): Promise<ReadonlyArray<Filling>> => {
+  const { from, tables } = made[dataset]
+  await client.query("set maintenance_work_mem = '1GB'; set max_parallel_maintenance_workers = 2")
+  for (const name of from) {
+    await timed(`${name} of data.sql`, () => client.query(step(few, name).replaceAll("{{tickers}}", "200")))
+  }
+  await client.query(step(many, "tools").replaceAll("{{rows}}", String(rows)))
+  const fillings: Array<Filling> = []
+  for (const table of tables) fillings.push(await fillTable(client, table, rows))
+  return fillings
+}
+
+export interface Size {
+  readonly name: string
+  readonly bytes: number
+}
+
+/** Of the table with its partitions: heap, what is kept beside it (TOAST), each index. */
+export const sizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<Size>> => {
+  const { rows } = await client.query<{ readonly name: string; readonly bytes: string }>(
+    `with parts as (select $1::regclass as oid union select relid from pg_partition_tree($1::regclass))
+     select 'heap' as name, sum(pg_relation_size(oid)) as bytes from parts
+     union all
+     select 'toast', coalesce(sum(pg_total_relation_size(nullif(reltoastrelid, 0))), 0)
+       from parts join pg_class using (oid)
+     union all
+     select regexp_replace(regexp_replace(relname, '_\\d{4}_\\d{2}', ''), '\\d+$', ''), sum(pg_relation_size(indexrelid))
+       from parts join pg_index on indrelid = oid join pg_class on pg_class.oid = indexrelid
+       where relkind = 'i' group by 1`,
+    [table],
+  )
+  return rows.map(({ bytes, name }) => ({ name, bytes: Number(bytes) }))
+}

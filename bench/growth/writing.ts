@@ -1,0 +1,126 @@
+/** What a row of usage costs, written by the service's own recorder beside the rows that are there. */
+import { Effect, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { batchOf, recorder, type Used } from "../../src/account/Usage.ts"
+import { client } from "../../src/db/Database.ts"
+import { cpuOf, cpuOfFamily } from "../measure.ts"
+import type { Postgres } from "../postgres.ts"
+import { random, zipf } from "../symbols.ts"
+
+export interface Written {
+  /** At once, each with a connection of its own. */
+  readonly writers: number
+  /** Whether their batches have accounts in common. */
+  readonly accounts: "each its own" | "the same"
+  readonly rowsABatch: number
+  readonly rows: number
+  readonly seconds: number
+  /** Microseconds of processor for a row. */
+  readonly database: number
+  readonly writer: number
+  /** Bytes of WAL for a row. */
+  readonly wal: number
+}
+
+const accounts = zipf(1000, 100_000, random(21))
+
+/** One of so many accounts, by Zipf's law. */
+const row = (place: number, account: (number: number) => number): Used => ({
+  requested_at: Date.now() - (place % 250),
+  account_id: 1 + account(accounts[place % accounts.length] ?? 0),
+  key_id: 1,
+  request_id: `01980000-0000-7000-8000-${place.toString(16).padStart(12, "0")}`,
+  endpoint: ["/v1/intraday-runners", "/v1/news", "/v1/screener"][place % 3] ??
+    "",
+  status_code: place % 10 === 0 ? 304 : 200,
+  records_returned: 10,
+  bytes: 9500,
+  cost_microdollars: 95,
+  duration_ms: 2,
+  cached: place % 2 === 0,
+  deprecated: false,
+})
+
+const position = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [at] = yield* sql<{ readonly bytes: number }>`
+    select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as bytes
+  `
+  return at?.bytes ?? 0
+})
+
+interface Way {
+  readonly writers: number
+  readonly accounts: Written["accounts"]
+  readonly rowsABatch: number
+  /** Of each writer. */
+  readonly batches: number
+}
+
+const measure = Effect.fnUntraced(function* (postgres: Postgres, way: Way) {
+  const { batches, rowsABatch, writers } = way
+  const write = yield* recorder
+  /** Two writers have the odd ones and the even ones, where each has its own. */
+  const accountOf = (writer: number) => (number: number) =>
+    way.accounts === "the same" ? number : Math.floor(number / writers) * writers + writer
+  const writeAll = (writer: number, count: number) =>
+    Effect.forEach(
+      Array.from({ length: count }, (_, at) => at),
+      (at) =>
+        write(batchOf(
+          Array.from(
+            { length: rowsABatch },
+            (_, place) => row(at * rowsABatch + place, accountOf(writer)),
+          ),
+        )),
+      { discard: true },
+    )
+  const some = (count: number) =>
+    Effect.forEach(
+      Array.from({ length: writers }, (_, writer) => writer),
+      (writer) => writeAll(writer, count),
+      {
+        concurrency: "unbounded",
+        discard: true,
+      },
+    )
+  yield* some(10)
+  const [wal, cpu, own, began] = [
+    yield* position,
+    cpuOfFamily(postgres.pid),
+    cpuOf(process.pid),
+    performance.now(),
+  ]
+  yield* some(batches)
+  const seconds = (performance.now() - began) / 1000
+  const rows = rowsABatch * batches * writers
+  const written: Written = {
+    writers,
+    accounts: way.accounts,
+    rowsABatch,
+    rows,
+    seconds,
+    database: (cpuOfFamily(postgres.pid) - cpu) / rows,
+    writer: (cpuOf(process.pid) - own) / rows,
+    wal: ((yield* position) - wal) / rows,
+  }
+  return written
+})
+
+const ways: ReadonlyArray<Way> = [
+  { writers: 1, accounts: "the same", rowsABatch: 2000, batches: 100 },
+  { writers: 2, accounts: "the same", rowsABatch: 2000, batches: 50 },
+  { writers: 2, accounts: "each its own", rowsABatch: 2000, batches: 50 },
+  { writers: 1, accounts: "the same", rowsABatch: 250, batches: 200 },
+  { writers: 1, accounts: "the same", rowsABatch: 25, batches: 400 },
+  { writers: 1, accounts: "the same", rowsABatch: 1, batches: 2000 },
+]
+
+/** Accounts 1 to 1,000 must be there. A checkpoint is not near, so pages are logged in whole once and then no more. */
+export const writing = (postgres: Postgres, url: string) =>
+  Effect.forEach(ways, (way) => measure(postgres, way)).pipe(
+    Effect.provide(
+      client({ url: Redacted.make(url), applicationName: "writing" }),
+    ),
+    Effect.runPromise,
+  )

@@ -1,0 +1,119 @@
+/** D8: what stands far down in a list is found without looking at the rows before it. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Ledger from "../support/Ledger.ts"
+import * as Rooms from "../support/Rooms.ts"
+import * as Service from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
+
+const { ask, at } = Service
+
+/** More than a page beyond the place from which pages are read by key, and the last one not full. */
+const rows = 1_234
+
+const fillRunners = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into intraday_runners (ticker, date, gap_percentage, market_open, previous_day_close, percentage_gain,
+      open_to_high_pct, high_price, low_price, daily_volume_ratio, market_close, close_under_50pct_of_range,
+      last_updated, anomaly_flagged)
+    select 'DEEPR', date '2015-01-01' + n, n, 1, 1, 1, 1, 1, 1, 10, 1, true, '2026-01-01', true
+    from generate_series(1, ${rows}::int) as n
+  `
+})
+
+const fillNews = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  // Several of one time, so that the order has to go by the id as well.
+  yield* sql`
+    insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
+    select 'deep' || lpad(n::text, 5, '0'), 'DEEPN', 'news', 'Title ' || n, '2020-01-01',
+      timestamp '2020-01-01' + n / 7 * interval '1 minute', '2020-01-01'
+    from generate_series(1, ${rows}::int) as n
+  `
+})
+
+const fillUsage = Effect.fnUntraced(function* (account: number, keyId: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
+  yield* sql`
+    insert into usage
+    select gen_random_uuid(), timestamptz '2024-05-05' + n / 3 * interval '1 millisecond', ${account}::int, ${keyId}::int,
+      'deep-' || n, '/v1/news', 200, 1, 1, 1, 1, false, false
+    from generate_series(1, ${rows}::int) as n
+  `
+})
+
+const service = Ledger.service({ USAGE_RETENTION: "100000 days", RATE_LIMIT_PRO: "10000" }).pipe(
+  Layer.provideMerge(Statements.layer),
+)
+
+layer(service, { excludeTestServices: true })("pages far down", (it) => {
+  const page = Effect.fnUntraced(function* (path: string, key: string) {
+    const { body, status, text } = yield* ask(path, { key })
+    assert.strictEqual(status, 200, text)
+    return { rows: Rooms.rowsOf(body), more: at(body, "has_more") }
+  })
+
+  /** Each page far down, by tens and by hundreds, and what one statement says of the whole order. */
+  const check = Effect.fnUntraced(
+    function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
+      assert.strictEqual(expected.length, rows)
+      for (
+        const [limit, number] of [[100, 10], [100, 11], [100, 12], [100, 13], [100, 14], [10, 101], [7, 176], [7, 178]]
+      ) {
+        if (limit === undefined || number === undefined) continue
+        const found = yield* page(`${path}limit=${limit}&page=${number}`, key)
+        const start = (number - 1) * limit
+        const wanted = expected.slice(start, start + limit)
+        assert.deepStrictEqual(found.rows.map((row) => at(row, name)), wanted, `page ${number} of ${limit}`)
+        assert.strictEqual(found.more, start + limit < rows, `page ${number} of ${limit}`)
+      }
+    },
+  )
+
+  const down = Array.from({ length: rows }, (_, at) => rows - at)
+
+  it.effect("D8 runners far down are those that the order has there", () =>
+    Effect.gen(function* () {
+      yield* fillRunners
+      const { ultimate } = yield* Service.TestKeys
+      yield* check("/v1/intraday-runners?ticker=DEEPR&", "gap_percentage", ultimate, down)
+    }))
+
+  it.effect("D8 news far down are those that the order has there, also where many have one time", () =>
+    Effect.gen(function* () {
+      yield* fillNews
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      const ids = yield* sql<{ readonly id: string }>`
+        select id from news where ticker = 'DEEPN' order by created_at desc, id
+      `
+      yield* check("/v1/news?ticker=DEEPN&", "id", ultimate, ids.map(({ id }) => id))
+    }))
+
+  it.effect("D8 D29 usage far down is what the order has there, with the key of each", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* Ledger.customer("deep", { tier: "pro" })
+      yield* fillUsage(account_id, key_id)
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* sql<{ readonly request_id: string }>`
+        select request_id from usage where account_id = ${account_id} order by requested_at desc, usage_id desc
+      `
+      const until = "requested_at_from=2024-05-01&requested_at_to=2024-05-31&"
+      yield* check(`/v1/usage?${until}`, "request_id", key, ids.map(({ request_id }) => request_id))
+      const { rows: [row] } = yield* page(`/v1/usage?${until}limit=100&page=11`, key)
+      assert.strictEqual(at(row, "key_hint"), key.slice(0, 12))
+    }))
+
+  it.effect("D8 what is passed over is passed over within the index", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      yield* sql.unsafe("vacuum (analyze) intraday_runners")
+      const asked = page("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
+      const plan = JSON.stringify(yield* Statements.planOf(asked, "as page ("))
+      assert.include(plan, "Index Only Scan")
+    }))
+})
