@@ -3,7 +3,7 @@ import { Config, Console, Duration, Effect, Logger, Option, Redacted, Schema } f
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
-import { RedisUrl, shared } from "../account/Redis.ts"
+import { connect, RedisUrl } from "../account/Redis.ts"
 import { DatabaseUrl } from "../db/Connection.ts"
 import { output, type Screen } from "../terminal/Screen.ts"
 import { safe } from "../terminal/Text.ts"
@@ -72,8 +72,8 @@ const database = Effect.gen(function* () {
 
 const redis = Effect.gen(function* () {
   const named = yield* Config.option(RedisUrl)
-  if (Option.isNone(named)) return ok("limits", "each instance counts requests for itself (no REDIS_URL)")
-  yield* shared
+  if (Option.isNone(named)) return ok("limits", "counted together in PostgreSQL (no REDIS_URL)")
+  yield* connect(named.value)
   return ok("limits", "counted together in Redis, which answers")
 }).pipe(
   Effect.scoped,
