@@ -2,7 +2,7 @@
 -- the tables are empty, so that minutes begin anew.
 
 -- D18: the running minute of each account. `used` is what was given to processes, used by them or not; each permit
--- makes the window longer by its share of the minute. `given` is what the last statement gave.
+-- makes the window longer by its share of the minute, from a second on. `given` is what the last statement gave.
 create unlogged table rate_limits (
   account_id bigint primary key,
   began_at   timestamptz not null,

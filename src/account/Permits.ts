@@ -28,7 +28,7 @@ export interface Share {
   readonly given: number
   /** What processes were given of it so far; more than the limit where another process has a higher one. */
   readonly used: number
-  /** Milliseconds to its end; it ends later where more is given. */
+  /** Milliseconds to its end; it ends later where more is given, and is never shorter than a second. */
   readonly ends_in: number
 }
 
@@ -58,12 +58,14 @@ export const permits = Effect.gen(function* () {
         ) as wish (account_id, per_minute, needed, ahead, back, window_began)
       )
       insert into rate_limits as kept (account_id, began_at, ends_at, used, given)
-      select account_id, now(), now() + make_interval(secs => 60.0 * given / per_minute), given, given
+      select account_id, now(), now() + make_interval(secs => greatest(1, 60.0 * given / per_minute)), given, given
       from wishes,
         lateral (select least(per_minute, greatest(needed, least(ahead, per_minute / 16))) as given) as share
       order by account_id
       on conflict (account_id) do update set (began_at, ends_at, used, given) = (
-        select running.began_at, running.ends_at + make_interval(secs => 60.0 * share.given / per_minute),
+        select running.began_at,
+          greatest(running.ends_at, running.began_at
+            + make_interval(secs => greatest(1, 60.0 * (running.used + share.given) / per_minute))),
           running.used + share.given, share.given
         from wishes,
           lateral (

@@ -3,10 +3,10 @@
  * counted in PostgreSQL, for all processes, by the very statement that looks a key up: so each guess is counted and
  * answered in one step, and of many at once no more are answered than may be.
  */
-import { Cache, Clock, Config, Duration, Effect, Option, Result, Schedule, Schema } from "effect"
+import { Cache, Clock, Config, Duration, Effect, Option, Predicate, Result, Schedule, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { IpNetwork, NetAddress } from "effect/net"
-import { SqlClient, SqlSchema, type Statement } from "effect/sql"
+import { SqlClient, SqlError, SqlSchema, type Statement } from "effect/sql"
 import { Database } from "../db/Database.ts"
 import { setHeaders } from "../policy/Exchange.ts"
 import { RateLimitExceeded } from "./Errors.ts"
@@ -40,6 +40,12 @@ const networkOf = (text: string) =>
       return IpNetwork.format(IpNetwork.fromAddressUnsafe(address, NetAddress.isIpv6Address(address) ? 64 : 32))
     },
   })
+
+/** PostgreSQL reads, and does not write: it is a standby, or full, or the role was not granted it. */
+export const isUnwritable = (error: unknown) => {
+  const cause = SqlError.isSqlError(error) ? error.reason.cause : undefined
+  return Predicate.hasProperty(cause, "code") && /^(25006|53[12]00|42501)$/.test(String(cause.code))
+}
 
 /** What the table says of an attempt: how many were wrong with it, none where it had to wait; milliseconds to go. */
 export const Tally = Schema.Struct({ wrong: Schema.NullOr(Schema.Number), ends_in: Schema.Number })
@@ -112,8 +118,8 @@ export const make = Effect.gen(function* () {
     execute: (sender) => sql`with ${guess(sender, sql`select true`)} select * from tally`,
   })
 
-  /** While PostgreSQL is away each process counts for itself. */
-  const countAlone = Effect.gen(function* () {
+  /** While PostgreSQL does not count each process does for itself. */
+  const noteAlone = Effect.gen(function* () {
     const tally = yield* Cache.get(known, yield* network)
     if (tally.endsAt <= time()) Object.assign(tally, { wrong: 0, endsAt: time() + Duration.toMillis(window) })
     tally.wrong += 1
@@ -124,7 +130,7 @@ export const make = Effect.gen(function* () {
     yield* check
     yield* read(count(yield* network).pipe(Effect.catchTag("NoSuchElementError", Effect.die))).pipe(
       Effect.timeout(patience),
-      Effect.matchEffect({ onSuccess: heard, onFailure: () => countAlone }),
+      Effect.matchEffect({ onSuccess: heard, onFailure: () => noteAlone }),
     )
   })
 
@@ -140,5 +146,5 @@ export const make = Effect.gen(function* () {
     Effect.withTracerEnabled(false),
   )
   yield* Effect.forkScoped(Effect.repeat(tidy, Schedule.spaced(tidyEvery)))
-  return { check, guess, heard, network, note }
+  return { check, guess, heard, network, note, noteAlone }
 })
