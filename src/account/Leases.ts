@@ -7,7 +7,7 @@ import { believed, CounterAway, isRunningOut, learn, type Lease, take, type Told
 import { permits } from "./Permits.ts"
 
 /** Longer than that a request does not wait for PostgreSQL. */
-const patience = Duration.millis(250)
+const patience = Duration.seconds(1)
 
 /** How long it is left alone once it did not answer. */
 const pause = Duration.seconds(1)

@@ -78,7 +78,7 @@ const briefly = Effect.gen(function* () {
 type Store = typeof RateLimiter.RateLimiterStore.Service
 
 /** Longer than that no request waits for Redis. */
-const patience = Duration.millis(250)
+const patience = Duration.seconds(1)
 
 /** What it answered in time, where that makes sense. Out of memory, loading, a replica, not permitted: all is away. */
 export const answer = (counting: ReturnType<Store["fixedWindow"]>) =>

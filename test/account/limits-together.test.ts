@@ -1,13 +1,12 @@
 /** D18: how much an account may ask of several processes that share a PostgreSQL and nothing else. */
-import { assert, it } from "@effect/vitest"
-import { Array, Effect, Layer, Logger, Redacted, Schedule } from "effect"
+import { assert, it, layer } from "@effect/vitest"
+import { Array, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
-import { FastCheck } from "effect/testing"
 import * as Leases from "../../src/account/Leases.ts"
 import { client } from "../../src/db/Database.ts"
 import * as Instances from "../support/Instances.ts"
-import { until } from "../support/Ledger.ts"
+import { idsOf, until } from "../support/Ledger.ts"
 import { proxy } from "../support/Proxy.ts"
 import * as Service from "../support/Service.ts"
 
@@ -30,59 +29,75 @@ const passed = (by: Counter, account: string, limit: number, requests: number) =
 const left = (by: Counter, account: string, limit: number) =>
   Effect.map(by.consume(account, limit), ([number]) => limit - number)
 
-const step = FastCheck.record({
-  at: FastCheck.integer({ min: 0, max: 2 }),
-  requests: FastCheck.integer({ min: 1, max: 60 }),
-  waits: FastCheck.boolean(),
+const Step = Schema.Struct({
+  at: Schema.Literals([0, 1, 2]),
+  requests: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 })),
+  /** Whether what follows waits for it. */
+  first: Schema.Boolean,
 })
+const Steps = Schema.Array(Step).check(Schema.isMinLength(1), Schema.isMaxLength(12))
+const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 400 }))
 
 let accounts = 0
-const account = () => String(1_000_000 + ++accounts)
+/** An account whose window is open for longer than any test takes, however slow the machine is. */
+const account = Effect.gen(function* () {
+  const whose = String(1_000_000 + ++accounts)
+  yield* open(whose)
+  return whose
+})
 
-it.live(
-  "D18 three processes, asked in any order, let as many requests of a minute pass as the limit says",
-  () =>
-    Effect.gen(function* () {
-      const three = [yield* counter, yield* counter, yield* counter] as const
-      const property = FastCheck.asyncProperty(
-        FastCheck.integer({ min: 61, max: 400 }),
-        FastCheck.array(step, { minLength: 1, maxLength: 12 }),
-        (limit, steps) =>
-          Effect.runPromise(Effect.gen(function* () {
-            const whose = account()
-            let sum = 0
-            const at = (number: number) => three[number] ?? three[0]
-            const background: Array<Effect.Effect<number>> = []
-            for (const { at: number, requests, waits } of steps) {
-              const some = Effect.orDie(passed(at(number), whose, limit, requests))
-              if (waits) sum += yield* some
-              else background.push(some)
-            }
-            for (const found of yield* Effect.all(background, { concurrency: "unbounded" })) sum += found
-            assert.isAtMost(sum, limit)
-            // Who goes on asking all of them gets the rest: what lies idle at one process goes back.
-            const all = Effect.forEach(three, (by) => passed(by, whose, limit, 1), { concurrency: "unbounded" })
-            sum = yield* Effect.repeat(Effect.map(all, (more) => more.reduce((so, far) => so + far, sum)), {
-              until: (now) => {
-                sum = now
-                return now >= limit
-              },
-              schedule: Schedule.spaced("5 millis"),
-              times: 2000,
-            })
-            assert.strictEqual(sum, limit)
-            assert.strictEqual((yield* all).reduce((so, far) => so + far, 0), 0)
-          })),
-      )
-      yield* Effect.promise(() => FastCheck.assert(property, { numRuns: 15 }))
-    }).pipe(Effect.scoped, Effect.provide(database)),
-  120_000,
-)
+const open = Effect.fnUntraced(function* (whose: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into rate_limits (account_id, began_at, ends_at, used, given)
+    values (${whose}::text::bigint, now(), now() + interval '10 minutes', 0, 0)
+  `
+})
+
+const sumOf = (numbers: ReadonlyArray<number>) => numbers.reduce((sum, number) => sum + number, 0)
+
+class Three extends Context.Service<Three, readonly [Counter, Counter, Counter]>()("test/Three") {
+  static readonly layer = Layer.effect(Three, Effect.all([counter, counter, counter])).pipe(
+    Layer.provideMerge(database),
+  )
+}
+
+layer(Three.layer, { excludeTestServices: true, timeout: "60 seconds" })("three processes", (it) => {
+  it.effect.prop(
+    "D18 three processes, asked in any order, let as many requests of a minute pass as the limit says",
+    [Limit, Steps],
+    ([limit, steps]) =>
+      Effect.gen(function* () {
+        const three = yield* Three
+        const whose = yield* account
+        let sum = 0
+        const meanwhile: Array<Effect.Effect<number, unknown>> = []
+        for (const { at, first, requests } of steps) {
+          const some = passed(three[at], whose, limit, requests)
+          if (first) sum += yield* some
+          else meanwhile.push(some)
+        }
+        sum += sumOf(yield* Effect.all(meanwhile, { concurrency: "unbounded" }))
+        assert.isAtMost(sum, limit)
+        // Who goes on asking all of them gets the rest: what lies idle at one process goes back.
+        const more = Effect.forEach(three, (by) => passed(by, whose, limit, 1), { concurrency: "unbounded" })
+        const all = Effect.map(more, (found) => sum += sumOf(found))
+        yield* Effect.repeat(all, {
+          until: (now) => now >= limit,
+          schedule: Schedule.spaced("5 millis"),
+          times: 2000,
+        })
+        assert.strictEqual(sum, limit)
+        assert.strictEqual(sumOf(yield* more), 0)
+      }),
+    { arbitrary: { runs: 12 }, timeout: 120_000 },
+  )
+})
 
 it.live("D18 who asks seldom is told exactly what is left, whichever process answers", () =>
   Effect.gen(function* () {
     const [first, second] = [yield* counter, yield* counter]
-    const whose = account()
+    const whose = yield* account
     for (const expected of Array.range(0, 8).toReversed()) {
       assert.strictEqual(yield* left(expected % 2 === 0 ? first : second, whose, 9), expected)
     }
@@ -94,7 +109,7 @@ it.live(
   () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const whose = account()
+      const whose = yield* account
       const second = yield* counter
       const used = Effect.map(
         sql<
@@ -121,7 +136,7 @@ it.live(
       assert.strictEqual(yield* until(left(second, whose, limit), (is) => is >= 0), limit - 1)
 
       // One that lives gives them back.
-      const another = account()
+      const another = yield* account
       const third = yield* counter
       let so = 0
       for (let times = 0; times < 6; times++) so += yield* passed(third, another, limit, 20)
@@ -139,7 +154,7 @@ it.live(
 it.live("D18 a limit that changes counts at once, and keeps the count; of two limits each process heeds its own", () =>
   Effect.gen(function* () {
     const [first, second] = [yield* counter, yield* counter]
-    const whose = account()
+    const whose = yield* account
     assert.strictEqual(yield* passed(first, whose, 5, 9), 5)
     assert.strictEqual(yield* passed(second, whose, 5, 9), 0)
     // Another tier: seven more, at either.
@@ -155,13 +170,13 @@ it.live(
   () =>
     Effect.gen(function* () {
       const two = [yield* counter, yield* counter] as const
-      const those = Array.makeBy(150, () => account())
+      const those = yield* Effect.replicateEffect(account, 150)
       const found = yield* Effect.forEach(
         those.toReversed().concat(those),
         (whose, index) => passed(two[index % 2] ?? two[0], whose, 3, 4),
         { concurrency: "unbounded" },
       )
-      assert.strictEqual(found.reduce((sum, number) => sum + number, 0), 3 * those.length)
+      assert.strictEqual(sumOf(found), 3 * those.length)
     }).pipe(Effect.scoped, Effect.provide(database)),
   30_000,
 )
@@ -173,8 +188,9 @@ it.live(
       const url = new URL(Redacted.value(yield* Service.ownDatabase))
       const network = yield* proxy(Number(url.port))
       url.port = String(network.port)
-      const by = yield* Effect.provide(counter, over(Redacted.make(url.href)))
-      const whose = account()
+      const context = yield* Layer.build(over(Redacted.make(url.href)))
+      const by = yield* Effect.provideContext(counter, context)
+      const whose = yield* Effect.provideContext(account, context)
       assert.strictEqual(yield* left(by, whose, 50), 49)
       yield* network.stall
       const away = yield* Effect.flip(Effect.timeout(by.consume(whose, 50), "10 seconds"))
@@ -201,6 +217,7 @@ it.live(
         const settings = { RATE_LIMIT_BASIC: "90" }
         const ports = [yield* Instances.instance(settings), yield* Instances.instance(settings)]
         const { basic } = yield* Service.TestKeys
+        yield* open(String((yield* idsOf(basic)).account_id))
         const answers = yield* Effect.forEach(
           Array.range(1, 140),
           (number) => Instances.wire(ports[number % 2] ?? 0, "/v1/screener", basic),
