@@ -23,7 +23,7 @@ const window = Duration.minutes(1)
 const addresses = 100_000
 
 /** A mistyped key is answered without PostgreSQL where that does not answer within this. */
-const patience = Duration.seconds(1)
+const patience = Duration.seconds(5)
 
 const tidyEvery = Duration.seconds(10)
 
@@ -77,14 +77,14 @@ export const make = Effect.gen(function* () {
     const found = yield* Cache.getSuccess(known, yield* network)
     if (Option.isNone(found) || found.value.wrong < most) return
     const left = found.value.endsAt - time()
-    if (left > 0) yield* refuse(left)
+    if (left > 0) return yield* refuse(left)
   })
 
   const heard = Effect.fnUntraced(function* ({ ends_in, wrong }: typeof Tally.Type) {
     if (wrong === null || wrong >= most) {
       yield* Cache.set(known, yield* network, { wrong: most, endsAt: time() + ends_in })
     }
-    if (wrong === null) yield* refuse(ends_in)
+    if (wrong === null) return yield* refuse(ends_in)
   })
 
   /**
@@ -136,11 +136,12 @@ export const make = Effect.gen(function* () {
 
   /** Old rows go, and the oldest where somebody has more addresses than are kept. */
   const tidy = sql`
-    delete from wrong_keys where network in (
-      (select network from wrong_keys where began_at <= now() - interval '1 minute' for update skip locked)
-      union all
-      (select network from wrong_keys order by began_at desc offset ${addresses} for update skip locked)
+    with old as (
+      select network from wrong_keys where began_at <= now() - interval '1 minute' for update skip locked
+    ), beyond as (
+      select network from wrong_keys order by began_at desc offset ${addresses} for update skip locked
     )
+    delete from wrong_keys where network in (select network from old union all select network from beyond)
   `.pipe(
     Effect.catch((error) => Effect.logWarning(`Old wrong keys were not forgotten: ${error.message}`)),
     Effect.withTracerEnabled(false),

@@ -11,7 +11,7 @@ import { proxy } from "../support/Proxy.ts"
 import * as Service from "../support/Service.ts"
 
 /** What a process counts by; each has a connection of its own. */
-const counter = Leases.make.pipe(Effect.provide(Reactivity.layer), Effect.provide(Logger.layer([])))
+const counter = Effect.provide(Leases.make, Layer.merge(Reactivity.layer, Logger.layer([])))
 
 type Counter = Effect.Success<typeof counter>
 
