@@ -128,10 +128,12 @@ export const make = Effect.gen(function* () {
   /** Counts a key that needs no looking up to be wrong. */
   const note = Effect.gen(function* () {
     yield* check
-    yield* read(count(yield* network).pipe(Effect.catchTag("NoSuchElementError", Effect.die))).pipe(
-      Effect.timeout(patience),
-      Effect.matchEffect({ onSuccess: heard, onFailure: () => noteAlone }),
+    const asked = count(yield* network).pipe(
+      Effect.catchTag("NoSuchElementError", Effect.die),
+      Effect.catchIf(isUnwritable, () => Effect.undefined),
     )
+    const tally = yield* Effect.orElseSucceed(Effect.timeout(read(asked), patience), () => undefined)
+    yield* tally === undefined ? noteAlone : heard(tally)
   })
 
   /** Old rows go, and the oldest where somebody has more addresses than are kept. */

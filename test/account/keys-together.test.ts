@@ -107,9 +107,9 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       // What a standby says, and a disk that is full.
       yield* sql.unsafe(`
         create function refuse() returns trigger language plpgsql as
-          $$ begin raise exception 'disk full' using errcode = '53100'; end $$;
-        create trigger refuse before insert on wrong_keys execute function refuse()
+          $$ begin raise exception 'disk full' using errcode = '53100'; end $$
       `)
+      yield* sql`create trigger refuse before insert on wrong_keys execute function refuse()`
       assert.strictEqual(yield* statusFrom(first, "198.51.100.11", key), 200)
       for (const number of Array.range(1, 30)) {
         const guess = number % 2 === 0 ? "mistyped" : yield* wellFormed

@@ -206,14 +206,15 @@ it.live.skipIf(skipped)(
   () =>
     Effect.scoped(Effect.gen(function* () {
       const redis = yield* makeRedis
-      yield* redis.startWith("--requirepass", "right", "--user", "limited on >right ~* +@all -eval -evalsha")
+      yield* redis.startWith("--requirepass", "right")
+      const command = (text: string) => redis.command(`AUTH right\r\n${text}`)
+      yield* command("ACL SETUSER limited on >right ~* +@all -eval -evalsha")
       const address = (user: string) => `redis://${user}@127.0.0.1:${redis.port}`
       for (const user of [":wrong", "limited:right", "nobody:right"]) {
         assert.isFalse(yield* isUsed(yield* known(address(user))), user)
       }
       const used = yield* known(address(":right"))
       assert.isTrue(yield* isUsed(used))
-      const command = (text: string) => redis.command(`AUTH right\r\n${text}`)
       for (
         const [why, away, back] of [
           ["READONLY: another one was made the primary", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"],
