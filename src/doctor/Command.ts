@@ -3,7 +3,7 @@ import { Config, Console, Duration, Effect, Logger, Option, Redacted, Result, Sc
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
-import { RedisUrl, shared } from "../account/Redis.ts"
+import { connect, RedisUrl } from "../account/Redis.ts"
 import { DatabaseUrl } from "../db/Connection.ts"
 import { ReadUrls } from "../db/Replicas.ts"
 import { DirectUrl } from "../db/Session.ts"
@@ -88,8 +88,8 @@ const database = Effect.gen(function* () {
 
 const redis = Effect.gen(function* () {
   const named = yield* Config.option(RedisUrl)
-  if (Option.isNone(named)) return ok("limits", "each instance counts requests for itself (no REDIS_URL)")
-  yield* shared
+  if (Option.isNone(named)) return ok("limits", "counted together in PostgreSQL (no REDIS_URL)")
+  yield* connect(named.value)
   return ok("limits", "counted together in Redis, which answers")
 }).pipe(
   Effect.scoped,

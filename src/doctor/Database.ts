@@ -115,9 +115,9 @@ export const checkConnections = Effect.gen(function* () {
       (select rolconnlimit from pg_roles where rolname = current_user) as limit
   `
   const pooled = Option.isSome(yield* DirectUrl)
-  // Beside these, one asks whether the database is there, and one what changed; through a pooler only what needs a
-  // session comes here.
-  const pool = (pooled ? 0 : yield* PoolSize) + (yield* WholeLists) + 2
+  // Beside these, one counts requests, one asks whether the database is there, and one what changed; through a pooler
+  // the first and the pool do not come here.
+  const pool = (pooled ? 0 : (yield* PoolSize) + 1) + (yield* WholeLists) + 2
   const most = row === undefined ? 0 : row.limit >= 0 ? Math.min(row.limit, row.most) : row.most
   const said = `${pool} at most, of ${most} that the server allows and ${row?.used ?? 0} in use`
   if (pool > most) {
