@@ -1,0 +1,22 @@
+/** All scenarios, in the order in which they are run. */
+import type { Scenario } from "./Scenario.ts"
+import * as Failover from "./scenarios/Failover.ts"
+import * as Parts from "./scenarios/Parts.ts"
+import * as Processes from "./scenarios/Processes.ts"
+
+export const scenarios: ReadonlyArray<Scenario> = [
+  Processes.calm,
+  Processes.scaling,
+  Processes.killed,
+  Processes.stopped,
+  Processes.poolers,
+  Parts.loaded,
+  Failover.killed,
+  Failover.lost,
+  Failover.switchover,
+  Parts.behind,
+  Parts.killed,
+  Parts.store,
+  Parts.demoted,
+  Failover.asynchronous,
+]
