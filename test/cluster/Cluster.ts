@@ -1,7 +1,6 @@
 /** All of it: built, filled with data, and with ways to wait until it is well again. */
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
-import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/account/Accounts.ts"
 import * as Keys from "../../src/account/Keys.ts"
 import { client } from "../../src/db/Database.ts"
@@ -9,7 +8,7 @@ import * as FirstStart from "../../src/FirstStart.ts"
 import * as Numbers from "./Numbers.ts"
 import * as Postgres from "./Postgres.ts"
 import * as Service from "./Service.ts"
-import { type App, apps, haproxy, ports, redis, roles } from "./Surroundings.ts"
+import { apps, haproxy, ports, redis, roles } from "./Surroundings.ts"
 import { World } from "./World.ts"
 
 class Unwell extends Data.TaggedError("Unwell")<{ readonly message: string }> {}
@@ -20,12 +19,11 @@ export const within = (seconds: number) => <A, E, R>(asked: Effect.Effect<A, E, 
     schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
   })
 
-/** An account that never ends, one that is used up on the way, one that is billed later; a small one has limits. */
+/** An account that never ends, one that is used up on the way, one that is billed later. */
 const customers = {
   lasting: { tier: "ultimate", balance: 1_000_000_000n },
   ending: { tier: "pro", balance: 50_000n },
   later: { tier: "ultimate", balance: undefined },
-  limited: { tier: "basic", balance: undefined },
 } as const
 
 const customer = Effect.fnUntraced(function* (name: keyof typeof customers) {
@@ -47,7 +45,7 @@ const make = Effect.gen(function* () {
   const world = yield* World
   const { addressOf, folder } = world
   const postgres = yield* Postgres.make
-  const balancer = yield* haproxy
+  yield* haproxy
   let cache = yield* redis
   const startRedis = Effect.map(Effect.provideService(redis, World, world), (program) => {
     cache = program
@@ -84,19 +82,20 @@ const make = Effect.gen(function* () {
   const service = yield* Service.make
   const url = Service.direct(addressOf("lb"), "owner")
   yield* stage("Tables and rights", within(30)(service.command(["grant", "tickerline_service"])))
-  const sql = yield* Layer.build(client({ url: Redacted.make(url), applicationName: "tickerline-cluster" }))
-  const asOwner = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, sql)
-  const made = yield* stage(
+  const owner = yield* Layer.build(
+    Layer.merge(client({ url: Redacted.make(url), applicationName: "tickerline-cluster" }), NodeCrypto.layer),
+  )
+  const asOwner = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, owner)
+  const keys: Readonly<Record<string, string>> = yield* stage(
     "Sample data and accounts",
     asOwner(Effect.gen(function* () {
       yield* FirstStart.loadSamples(`${folder}/samples`)
-      const names = ["lasting", "ending", "later", "limited"] as const
+      const names = ["lasting", "ending", "later"] as const
       return Object.fromEntries(
         yield* Effect.forEach(names, (name) => Effect.map(customer(name), (key) => [name, key])),
       )
     })),
   )
-  const { limited = "", ...keys }: Readonly<Record<string, string>> = made
   yield* stage("Three processes of the service", Effect.forEach(apps, (app) => service.start(app), { concurrency: 3 }))
   const numbers = yield* asOwner(Numbers.make)
 
@@ -113,28 +112,21 @@ const make = Effect.gen(function* () {
       if (!cache.isRunning()) return yield* new Unwell({ message: "Redis does not run." })
     })
 
-  /** What one process has used, as the kernel counts, milliseconds. */
   const address = { host: addressOf("lb"), port: ports.http }
-  const owner = yield* SqlClient.SqlClient.pipe(asOwner)
-  const stopped = (app: App) => service.running.get(app)?.isRunning() !== true
   return {
     world,
     postgres,
     service,
-    balancer,
     redis: () => cache,
     startRedis,
     numbers,
     keys,
-    limited,
     well,
     address,
     asOwner,
-    owner,
-    stopped,
   }
 })
 
 export class Cluster extends Context.Service<Cluster, Effect.Success<typeof make>>()("test/cluster/Cluster") {
-  static readonly layer = Layer.effect(Cluster, make).pipe(Layer.provide(NodeCrypto.layer))
+  static readonly layer = Layer.effect(Cluster, make)
 }

@@ -3,6 +3,7 @@ import type { Scenario } from "./Scenario.ts"
 import * as Failover from "./scenarios/Failover.ts"
 import * as Parts from "./scenarios/Parts.ts"
 import * as Processes from "./scenarios/Processes.ts"
+import * as Shared from "./scenarios/Shared.ts"
 
 export const scenarios: ReadonlyArray<Scenario> = [
   Processes.calm,
@@ -10,6 +11,11 @@ export const scenarios: ReadonlyArray<Scenario> = [
   Processes.killed,
   Processes.stopped,
   Processes.poolers,
+  Shared.revoked,
+  Shared.wrongKeys,
+  Shared.limits,
+  Shared.redis,
+  Shared.mails,
   Parts.loaded,
   Failover.killed,
   Failover.lost,

@@ -1,5 +1,6 @@
 /** The service's processes, as their operators start them: one a host, with all that they share. */
 import { Effect, Schedule } from "effect"
+import * as Mail from "../support/Mail.ts"
 import * as Features from "./Features.ts"
 import { members, ports as databasePorts } from "./Postgres.ts"
 import { type App, pgbouncer, ports, roles } from "./Surroundings.ts"
@@ -21,6 +22,7 @@ const pooled = (address: string) =>
 export const make = Effect.gen(function* () {
   const world = yield* World
   const { addressOf } = world
+  const mail = yield* Mail.server(0, addressOf("clients"))
   const poolers = new Map<App, Program>()
   const running = new Map<App, Program>()
 
@@ -46,6 +48,10 @@ export const make = Effect.gen(function* () {
     METRICS_HOST: addressOf(app),
     METRICS_PORT: String(ports.metrics),
     SHUTDOWN_DELAY: "3 seconds",
+    SMTP_URL: `smtp://${addressOf("clients")}:${mail.port}`,
+    MAIL_FROM: "Tickerline <notices@tickerline.example>",
+    MAIL_PER_MINUTE: "600",
+    MAIL_RETRY_AFTER: "100 millis",
     NODE_OPTIONS: "--max-semi-space-size=16",
     NODE_COMPILE_CACHE: `${world.folder}/compiled`,
   })
@@ -97,17 +103,17 @@ export const make = Effect.gen(function* () {
     )
 
   /** A command of the owner's. */
-  const command = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
+  const command = (args: ReadonlyArray<string>) =>
     world.run({
       host: "app1",
       command: process.execPath,
       args: ["src/main.ts", ...args],
       env: {
         DATABASE_URL: direct(addressOf("lb"), "owner"),
+        BASE_URL: `http://${addressOf("lb")}:${ports.http}`,
         NODE_COMPILE_CACHE: `${world.folder}/compiled`,
-        ...env,
       },
     })
 
-  return { start, startPooler, poolers, running, get, ready, isReady, measure, command, isPooled }
+  return { mail, start, startPooler, poolers, running, get, ready, isReady, measure, command, isPooled }
 })

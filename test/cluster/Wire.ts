@@ -18,6 +18,8 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly agent?: Agent
+  /** Whose address the request comes from; left out: the one that is nearest. */
+  readonly localAddress?: string
   /** Milliseconds without a byte. */
   readonly timeout?: number
 }

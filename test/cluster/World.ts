@@ -8,12 +8,16 @@ import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
 import { root } from "../support/Processes.ts"
 
-/** The last part of their addresses. */
-const places = { db1: 11, db2: 12, db3: 13, app1: 21, app2: 22, app3: 23, redis: 31, lb: 41 } as const
+/** The last part of their addresses; clients are this process. */
+const places = {
+  ...{ clients: 1, stranger: 2 },
+  ...{ db1: 11, db2: 12, db3: 13, app1: 21, app2: 22, app3: 23, redis: 31, lb: 41 },
+} as const
 
-export type Host = keyof typeof places
+type Place = keyof typeof places
+export type Host = Exclude<Place, "clients" | "stranger">
 
-const isHost = (name: string): name is Host => name in places
+const isHost = (name: string): name is Host => name in places && name !== "clients" && name !== "stranger"
 
 export const hosts: ReadonlyArray<Host> = Object.keys(places).filter(isHost)
 
@@ -51,7 +55,7 @@ const makeNetwork = () => {
   execFileSync("mount", ["-t", "tmpfs", "tmpfs", "/run"], { stdio: "pipe" })
   ip("link", "set", "lo", "up")
   ip("link", "add", "tickerline", "type", "bridge")
-  ip("address", "add", "10.77.0.1/24", "dev", "tickerline")
+  for (const own of [places.clients, places.stranger]) ip("address", "add", `10.77.0.${own}/24`, "dev", "tickerline")
   ip("link", "set", "tickerline", "up")
   for (const host of hosts) {
     ip("netns", "add", host)
@@ -76,7 +80,7 @@ const make = ({ folder, isolated }: Settings) =>
     if (isolated) yield* Effect.sync(makeNetwork)
     mkdirSync(`${folder}/logs`, { recursive: true })
     const running = new Map<Host, Set<number>>(hosts.map((host) => [host, new Set()]))
-    const addressOf = (host: Host) => isolated ? `10.77.0.${places[host]}` : `127.77.0.${places[host]}`
+    const addressOf = (host: Place) => isolated ? `10.77.0.${places[host]}` : `127.77.0.${places[host]}`
 
     /** A folder of the host's own, the user's who runs its programs. */
     const folderOf = (host: Host) => {
