@@ -112,8 +112,17 @@ export const start = Effect.fnUntraced(function* (
     const { status, text } = answer.success
     const cost = headerOf(answer.success, "x-cost-microdollars")
     told.push({
-      ...{ id, account, path, began, ended, status, code: codeOf(answer.success), bytes: Buffer.byteLength(text) },
-      ...{ cost: Number(cost), isKeyed: cost !== "", by: headerOf(answer.success, "x-served-by") },
+      id,
+      account,
+      path,
+      began,
+      ended,
+      status,
+      code: codeOf(answer.success),
+      bytes: Buffer.byteLength(text),
+      cost: Number(cost),
+      isKeyed: cost !== "",
+      by: headerOf(answer.success, "x-served-by"),
     })
     const why = judge(path, id, account, began, answer.success)
     if (why !== "") wrong.push(`${path}: ${why}: ${status} ${text.slice(0, 300)}`)
@@ -134,7 +143,7 @@ export const start = Effect.fnUntraced(function* (
         until: (now) => now >= before + by,
         schedule: Schedule.spaced("50 millis"),
       })
-    }).pipe(Effect.timeout("60 seconds"))
+    }).pipe(Effect.timeout("120 seconds"))
   const stop = Effect.gen(function* () {
     stopping = true
     yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded", discard: true })

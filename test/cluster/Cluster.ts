@@ -6,6 +6,7 @@ import * as Keys from "../../src/account/Keys.ts"
 import { client } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/FirstStart.ts"
 import * as Numbers from "./Numbers.ts"
+import { passwords } from "./Patroni.ts"
 import * as Postgres from "./Postgres.ts"
 import * as Service from "./Service.ts"
 import { apps, haproxy, ports, redis, roles } from "./Surroundings.ts"
@@ -59,7 +60,7 @@ const make = Effect.gen(function* () {
       host: admin,
       command: "psql",
       args: [
-        postgres.url(admin, "postgres", Postgres.passwords.postgres, "postgres"),
+        postgres.url(admin, "postgres", passwords.postgres, "postgres"),
         "-XAtqc",
         `create role ${role} login password '${password}'`,
       ],
@@ -68,7 +69,7 @@ const make = Effect.gen(function* () {
     host: admin,
     command: "psql",
     args: [
-      postgres.url(admin, "postgres", Postgres.passwords.postgres, "postgres"),
+      postgres.url(admin, "postgres", passwords.postgres, "postgres"),
       "-XAtqc",
       `create database ${Service.database} owner owner`,
       "-c",

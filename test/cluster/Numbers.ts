@@ -28,7 +28,7 @@ export const make = Effect.gen(function* () {
   `
   const committed: Array<Committed> = [{ number: 0, at: performance.now() }]
   let begun = 0
-  let [failures, judging] = [0, true]
+  let judging = true
   /** While commits may be lost, nothing that was committed before is promised. */
   let from = 0
 
@@ -44,7 +44,7 @@ export const make = Effect.gen(function* () {
         }),
       )
   })
-  const tried = Effect.catch(write, () => Effect.sync(() => failures += 1))
+  const tried = Effect.ignore(write)
   yield* Effect.forkScoped(Effect.repeat(tried, Schedule.spaced("100 millis")))
 
   /** The highest that everybody must have seen who asked at this moment. */
@@ -89,7 +89,7 @@ export const make = Effect.gen(function* () {
     }),
   )
   const last = () => committed.at(-1)?.number ?? 0
-  return { judge, next, mayLose, settled, last, failures: () => failures }
+  return { judge, next, mayLose, settled, last }
 })
 
 export type Numbers = Effect.Success<typeof make>

@@ -52,7 +52,7 @@ const isWritable = (folder: string) => {
 const install = (names: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     yield* Effect.log(`Installs Debian's ${names.join(", ")}`)
-    yield* Effect.sync(() => mkdirSync("/etc/postgresql-common", { recursive: true }))
+    yield* Effect.sync(() => mkdirSync("/etc/postgresql-common/createcluster.d", { recursive: true }))
     const install = Effect.sync(() =>
       apt(["update"]) ||
       apt(["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", ...names])
@@ -62,7 +62,7 @@ const install = (names: ReadonlyArray<string>) =>
       "/usr/sbin/policy-rc.d",
       "#!/bin/sh\nexit 101\n",
       0o755,
-      during("/etc/postgresql-common/createcluster.conf", "create_main_cluster = false\n", 0o644, install),
+      during("/etc/postgresql-common/createcluster.d/tickerline.conf", "create_main_cluster = false\n", 0o644, install),
     )
     if (failure !== "") return yield* new Missing({ message: `apt-get could not install them: ${failure}` })
   })

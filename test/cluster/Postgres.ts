@@ -1,26 +1,10 @@
 /** One primary and two standbys by Patroni, each host with a member of etcd, so that a host may go and a majority stays. */
 import { Data, Effect, Schema } from "effect"
-import { readFileSync, writeFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { binariesOf } from "./Packages.ts"
-import { ask, NoAnswer } from "./Wire.ts"
-import { type Host, World } from "./World.ts"
-
-export const members = ["db1", "db2", "db3"] as const satisfies ReadonlyArray<Host>
-export type Member = typeof members[number]
-
-export const isMember = (name: string): name is Member => members.some((member) => member === name)
-
-/** Above what others on the machine use, below what the kernel gives away, for the hosts may be one. */
-export const ports = { postgres: 25432, patroni: 28008, etcd: 22379, peers: 22380 } as const
-
-export const passwords = {
-  postgres: "postgres-secret",
-  replicator: "replicator-secret",
-  rewind: "rewind-secret",
-} as const
-
-/** What Patroni is told; the README of operators recommends the same. */
-export const timing = { ttl: 20, loop_wait: 2, retry_timeout: 4 } as const
+import { etcd, type Member, members, patroni, ports } from "./Patroni.ts"
+import { ask } from "./Wire.ts"
+import { World } from "./World.ts"
 
 const Cluster = Schema.fromJsonString(Schema.Struct({
   members: Schema.Array(Schema.Struct({
@@ -32,94 +16,6 @@ const Cluster = Schema.fromJsonString(Schema.Struct({
 }))
 
 export class NotWell extends Data.TaggedError("NotWell")<{ readonly message: string }> {}
-
-const etcd = Effect.fnUntraced(function* (member: Member) {
-  const { addressOf, folderOf, start } = yield* World
-  const own = addressOf(member)
-  const cluster = members.map((name) => `${name}=http://${addressOf(name)}:${ports.peers}`).join(",")
-  return yield* start({
-    host: member,
-    name: `etcd-${member}`,
-    command: "etcd",
-    asPostgres: true,
-    isUrgent: true,
-    // A busy machine is no dead leader.
-    args: [
-      ...["--name", member, "--data-dir", `${folderOf(member)}/etcd`, "--initial-cluster", cluster],
-      ...["--listen-peer-urls", `http://${own}:${ports.peers}`, "--listen-client-urls", `http://${own}:${ports.etcd}`],
-      ...["--initial-advertise-peer-urls", `http://${own}:${ports.peers}`],
-      ...["--advertise-client-urls", `http://${own}:${ports.etcd}`],
-      ...["--heartbeat-interval", "250", "--election-timeout", "2500"],
-    ],
-  })
-})
-
-const patroni = Effect.fnUntraced(function* (member: Member) {
-  const { addressOf, folderOf, start } = yield* World
-  const [own, folder] = [addressOf(member), folderOf(member)]
-  const settings = {
-    scope: "tickerline",
-    name: member,
-    restapi: { listen: `${own}:${ports.patroni}`, connect_address: `${own}:${ports.patroni}` },
-    etcd3: { hosts: members.map((name) => `${addressOf(name)}:${ports.etcd}`) },
-    bootstrap: {
-      dcs: {
-        ...timing,
-        maximum_lag_on_failover: 1_048_576,
-        synchronous_mode: true,
-        failsafe_mode: true,
-        primary_start_timeout: 0,
-        postgresql: {
-          use_pg_rewind: true,
-          use_slots: true,
-          parameters: {
-            max_connections: 200,
-            shared_buffers: "64MB",
-            wal_keep_size: "256MB",
-            hot_standby_feedback: "on",
-            // How long a query of a standby keeps the changes of the primary from it.
-            max_standby_streaming_delay: "500ms",
-            tcp_keepalives_idle: 5,
-            tcp_keepalives_interval: 1,
-            tcp_keepalives_count: 5,
-            wal_sender_timeout: "5s",
-            wal_receiver_timeout: "5s",
-          },
-        },
-      },
-      initdb: [{ encoding: "UTF8" }, { locale: "C.UTF-8" }, "data-checksums"],
-    },
-    postgresql: {
-      listen: `${own}:${ports.postgres}`,
-      connect_address: `${own}:${ports.postgres}`,
-      data_dir: `${folder}/data`,
-      bin_dir: binariesOf(),
-      pgpass: `${folder}/pgpass`,
-      authentication: {
-        superuser: { username: "postgres", password: passwords.postgres },
-        replication: { username: "replicator", password: passwords.replicator },
-        rewind: { username: "rewind", password: passwords.rewind },
-      },
-      parameters: { unix_socket_directories: folder, log_line_prefix: "%m [%p] %a " },
-      pg_hba: [
-        "local all all trust",
-        "host all all 0.0.0.0/0 scram-sha-256",
-        "host replication replicator 0.0.0.0/0 scram-sha-256",
-      ],
-    },
-    watchdog: { mode: "off" },
-  }
-  // JSON is YAML.
-  writeFileSync(`${folder}/patroni.yml`, JSON.stringify(settings, null, 2))
-  return yield* start({
-    host: member,
-    name: `patroni-${member}`,
-    command: "patroni",
-    args: [`${folder}/patroni.yml`],
-    asPostgres: true,
-    isUrgent: true,
-  })
-})
 
 export const make = Effect.gen(function* () {
   const world = yield* World
@@ -208,6 +104,3 @@ export const make = Effect.gen(function* () {
 
   return { stores, agents, startEtcd, startPatroni, rest, seen, leader, well, configure, psql, postmaster, url }
 })
-
-export type Postgres = Effect.Success<typeof make>
-export { NoAnswer }

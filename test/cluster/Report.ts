@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { cpus } from "node:os"
 import type { Result } from "./Scenario.ts"
-import { timing } from "./Postgres.ts"
+import { timing } from "./Patroni.ts"
 
 const answersOf = ({ answers }: Result) =>
   Object.entries(answers).toSorted().map(([name, count]) => `${count} × ${name}`).join(", ")
@@ -24,13 +24,19 @@ const table = (results: ReadonlyArray<Result>) =>
   [
     "| Scenario | Held | Requests | Refused for | Slowest | Answers | Else |",
     "| --- | --- | --: | --: | --: | --- | --- |",
-    ...results.map((one) =>
-      [
-        "",
-        ...[one.scenario, one.wrong.length === 0 ? "yes" : "NO", one.requests, `${one.outage} s`, `${one.slowest} s`],
-        ...[answersOf(one), findingsOf(one), ""],
-      ].join(" | ").trim()
-    ),
+    ...results.map((one) => {
+      const held = one.wrong.length === 0 ? "yes" : "NO"
+      const cells = [
+        one.scenario,
+        held,
+        one.requests,
+        `${one.outage} s`,
+        `${one.slowest} s`,
+        answersOf(one),
+        findingsOf(one),
+      ]
+      return `| ${cells.join(" | ")} |`
+    }),
   ].join("\n")
 
 export const write = (

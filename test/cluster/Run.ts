@@ -148,16 +148,25 @@ export const inside = (settings: Inside) =>
     const wanted = yield* chosen(settings)
     if (settings.keep) return yield* kept
     const results: Array<Result> = []
+    let unfinished = false
     for (const [at, scenario] of wanted.entries()) {
       if (scenario.needs !== undefined && !Features.has(scenario.needs)) {
         yield* Effect.logWarning(`${scenario.name} is left out: the service knows no ${scenario.needs} yet.`)
         continue
       }
       yield* Effect.log(`${scenario.name}: ${scenario.promise}`)
-      const result = yield* run(scenario, `s${at}x`)
-      results.push(result)
-      yield* Effect.log(Report.line(result))
+      const result = yield* Effect.result(run(scenario, `s${at}x`))
+      if (result._tag === "Failure") {
+        // What comes after it would tell nothing.
+        yield* Effect.logError(`${scenario.name} could not be tried: ${result.failure.message}`)
+        unfinished = true
+        break
+      }
+      results.push(result.success)
+      yield* Effect.log(Report.line(result.success))
     }
     yield* Report.write(results, settings)
-    if (results.some(({ wrong }) => wrong.length > 0)) return yield* new Failed({ message: "Some did not hold." })
+    if (unfinished || results.some(({ wrong }) => wrong.length > 0)) {
+      return yield* new Failed({ message: "Some did not hold." })
+    }
   }).pipe(Effect.provide(Cluster.layer.pipe(Layer.provide(World.layer(settings)))))

@@ -2,7 +2,7 @@
 import { Effect, Schedule } from "effect"
 import * as Mail from "../support/Mail.ts"
 import * as Features from "./Features.ts"
-import { members, ports as databasePorts } from "./Postgres.ts"
+import { members, ports as databasePorts } from "./Patroni.ts"
 import { type App, pgbouncer, ports, roles } from "./Surroundings.ts"
 import { ask, NoAnswer } from "./Wire.ts"
 import { type Program, World } from "./World.ts"

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import * as Features from "./Features.ts"
-import { members, ports as databasePorts } from "./Postgres.ts"
+import { members, ports as databasePorts } from "./Patroni.ts"
 import { type Host, World } from "./World.ts"
 
 export const apps = ["app1", "app2", "app3"] as const satisfies ReadonlyArray<Host>
@@ -37,7 +37,7 @@ export const haproxy = Effect.gen(function* () {
     "  retry-on conn-failure",
     "  retries 3",
     "  http-response set-header X-Served-By %s",
-    "  default-server check inter 500ms fall 2 rise 1",
+    "  default-server check inter 500ms fall 3 rise 1",
     ...apps.map((app) => `  server ${app} ${addressOf(app)}:${ports.service}`),
   ]
   const file = `${folderOf("lb")}/haproxy.cfg`
@@ -50,7 +50,8 @@ export const haproxy = Effect.gen(function* () {
       "defaults",
       "  log global",
       "  timeout connect 1s",
-      "  timeout check 1s",
+      // A busy machine is no dead server.
+      "  timeout check 3s",
       "  timeout client 1h",
       "  timeout server 1h",
       "  timeout queue 5s",
@@ -70,7 +71,7 @@ export const haproxy = Effect.gen(function* () {
       "  mode tcp",
       "  option httpchk GET /primary",
       "  http-check expect status 200",
-      "  default-server check inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions",
+      "  default-server check inter 500ms fall 3 rise 1 on-marked-down shutdown-sessions",
       ...members.map((member) =>
         `  server ${member} ${addressOf(member)}:${databasePorts.postgres} port ${databasePorts.patroni}`
       ),

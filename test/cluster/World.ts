@@ -10,8 +10,16 @@ import { root } from "../support/Processes.ts"
 
 /** The last part of their addresses; clients are this process. */
 const places = {
-  ...{ clients: 1, stranger: 2 },
-  ...{ db1: 11, db2: 12, db3: 13, app1: 21, app2: 22, app3: 23, redis: 31, lb: 41 },
+  clients: 1,
+  stranger: 2,
+  db1: 11,
+  db2: 12,
+  db3: 13,
+  app1: 21,
+  app2: 22,
+  app3: 23,
+  redis: 31,
+  lb: 41,
 } as const
 
 type Place = keyof typeof places

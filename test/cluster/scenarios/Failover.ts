@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { Cluster, within } from "../Cluster.ts"
 import { forbidden, ticker } from "../Numbers.ts"
-import { type Member, members } from "../Postgres.ts"
-import { type Acting, hold, type Scenario } from "../Scenario.ts"
+import { type Member, members } from "../Patroni.ts"
+import { type Acting, hold, type Scenario, Wrong } from "../Scenario.ts"
 
 /** Patroni's ttl, and what the election, the promotion and the balancer take after it. */
 const failover = 35
@@ -13,7 +13,9 @@ const another = (old: Member) =>
   Effect.gen(function* () {
     const { postgres } = yield* Cluster
     return yield* within(60)(
-      Effect.filterOrFail(postgres.leader, (leader) => leader !== old, () => new Error(`${old} is the primary still.`)),
+      Effect.filterOrFail(postgres.leader, (leader) =>
+        leader !== old, () =>
+        new Wrong({ message: `${old} is the primary still.` })),
     )
   })
 

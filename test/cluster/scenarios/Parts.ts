@@ -2,8 +2,8 @@
 import { Duration, Effect } from "effect"
 import { Cluster, within } from "../Cluster.ts"
 import * as Features from "../Features.ts"
-import { type Member, members } from "../Postgres.ts"
-import { hold, type Scenario } from "../Scenario.ts"
+import { type Member, members } from "../Patroni.ts"
+import { hold, type Scenario, Wrong } from "../Scenario.ts"
 
 const standbysOf = Effect.gen(function* () {
   const { postgres } = yield* Cluster
@@ -97,7 +97,7 @@ export const demoted: Scenario = {
       Effect.filterOrFail(
         postgres.rest(leader, "/primary"),
         ({ status }) => status !== 200,
-        () => new Error("It stays."),
+        () => new Wrong({ message: "The primary stays without etcd." }),
       ),
     )
     yield* restart

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Cluster } from "../Cluster.ts"
 import * as Features from "../Features.ts"
-import { members } from "../Postgres.ts"
+import { members } from "../Patroni.ts"
 import { hold, type Scenario } from "../Scenario.ts"
 import { throughput } from "../Throughput.ts"
 
@@ -24,7 +24,7 @@ export const calm: Scenario = {
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres } = yield* Cluster
     const before = new Map(yield* readsOf)
-    yield* clients.more(1_000)
+    yield* clients.more(500)
     // Their statistics are a second old.
     yield* Effect.sleep("1500 millis")
     const reads = (yield* readsOf).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)

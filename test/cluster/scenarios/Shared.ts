@@ -17,7 +17,10 @@ const path = "/v1/gap-stats?limit=1"
 const askAt = Effect.fnUntraced(function* (app: App, key: string, localAddress?: string) {
   const { world } = yield* Cluster
   return yield* ask({
-    ...{ host: world.addressOf(app), port: ports.service, path, headers: { Authorization: `Bearer ${key}` } },
+    host: world.addressOf(app),
+    port: ports.service,
+    path,
+    headers: { Authorization: `Bearer ${key}` },
     ...(localAddress === undefined ? {} : { localAddress }),
   })
 })
