@@ -21,6 +21,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   Failover.lost,
   Failover.switchover,
   Parts.behind,
+  Parts.conflicts,
   Parts.killed,
   Parts.store,
   Parts.demoted,
