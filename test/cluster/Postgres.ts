@@ -38,17 +38,6 @@ export const make = Effect.gen(function* () {
       ...(body === undefined ? {} : { body, headers: { "Content-Type": "application/json" } }),
     })
 
-  /** What one of them says of all; one that does not answer is passed over. */
-  const seen = Effect.gen(function* () {
-    for (const member of members) {
-      const answer = yield* Effect.option(Effect.timeout(rest(member, "/cluster"), "2 seconds"))
-      if (answer._tag === "None" || answer.value.status !== 200) continue
-      const { members: found } = yield* Schema.decodeEffect(Cluster)(answer.value.text)
-      return found
-    }
-    return yield* new NotWell({ message: "No member of the database's cluster answers." })
-  })
-
   /** Whether PostgreSQL itself says that it takes writes; Patroni's word may be some seconds old. */
   const leader = Effect.gen(function* () {
     for (const member of members) {
@@ -58,23 +47,14 @@ export const make = Effect.gen(function* () {
     return yield* new NotWell({ message: "There is no primary." })
   })
 
-  /** One leader, and two that follow it on its timeline; where commits wait, for one of them. */
-  const well = (synchronous: boolean) =>
-    Effect.gen(function* () {
-      const found = yield* seen
-      const leaders = found.filter(({ role, state }) => role === "leader" && state === "running")
-      const following = found.filter(({ role, state, timeline }) =>
-        role !== "leader" && ["running", "streaming"].includes(state) && timeline === leaders[0]?.timeline
-      )
-      const waiting = found.filter(({ role }) => role === "sync_standby").length
-      if (leaders.length === 1 && following.length === 2 && waiting === (synchronous ? 1 : 0)) return
-      return yield* new NotWell({ message: `The database's cluster is not whole: ${JSON.stringify(found)}` })
-    })
-
-  const configure = (changes: object) => rest("db1", "/config", "PATCH", JSON.stringify(changes))
+  /** What the primary says of all; one that was cut off may tell of old times. */
+  const seen = Effect.gen(function* () {
+    const { text } = yield* rest(yield* leader, "/cluster")
+    return (yield* Schema.decodeEffect(Cluster)(text)).members
+  })
 
   /** SQL in the host itself, past all that stands before it. */
-  const psql = (member: Member, statement: string) =>
+  const psql = (member: Member, statement: string, database = "tickerline") =>
     world.run({
       host: member,
       command: `${binariesOf()}/psql`,
@@ -87,11 +67,29 @@ export const make = Effect.gen(function* () {
         "-U",
         "postgres",
         "-d",
-        "tickerline",
+        database,
         "-XAtc",
         statement,
       ],
     })
+
+  /** One leader, and two that follow it on its timeline; where commits wait, for one of them. */
+  const well = (synchronous: boolean) =>
+    Effect.gen(function* () {
+      const found = yield* seen
+      const leaders = found.filter(({ role, state }) => role === "leader" && state === "running")
+      const following = found.filter(({ role, state, timeline }) =>
+        role !== "leader" && ["running", "streaming"].includes(state) && timeline === leaders[0]?.timeline
+      )
+      const waiting = found.filter(({ role }) => role === "sync_standby").length
+      if (leaders.length === 1 && following.length === 2 && waiting === (synchronous ? 1 : 0)) {
+        const streaming = "select count(*) from pg_stat_replication where state = 'streaming'"
+        if (Number(yield* psql(yield* leader, streaming, "postgres")) === 2) return
+      }
+      return yield* new NotWell({ message: `The database's cluster is not whole: ${JSON.stringify(found)}` })
+    })
+
+  const configure = (changes: object) => rest("db1", "/config", "PATCH", JSON.stringify(changes))
 
   const postmaster = (member: Member) =>
     Effect.try({
