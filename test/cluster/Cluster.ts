@@ -23,7 +23,7 @@ export const within = (seconds: number) => <A, E, R>(asked: Effect.Effect<A, E, 
 /** An account that never ends, one that is used up on the way, one that is billed later. */
 const customers = {
   lasting: { tier: "ultimate", balance: 1_000_000_000n },
-  ending: { tier: "pro", balance: 50_000n },
+  ending: { tier: "pro", balance: 1n },
   later: { tier: "ultimate", balance: undefined },
 } as const
 

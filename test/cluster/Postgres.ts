@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs"
 import { binariesOf } from "./Packages.ts"
 import { etcd, type Member, members, patroni, ports } from "./Patroni.ts"
 import { ask } from "./Wire.ts"
-import { World } from "./World.ts"
+import { type Program, World } from "./World.ts"
 
 const Cluster = Schema.fromJsonString(Schema.Struct({
   members: Schema.Array(Schema.Struct({
@@ -19,14 +19,12 @@ export class NotWell extends Data.TaggedError("NotWell")<{ readonly message: str
 
 export const make = Effect.gen(function* () {
   const world = yield* World
-  const startEtcd = (member: Member) => Effect.provideService(etcd(member), World, world)
-  const startPatroni = (member: Member) => Effect.provideService(patroni(member), World, world)
-  const stores = new Map(
-    yield* Effect.forEach(members, (name) => Effect.map(startEtcd(name), (it) => [name, it] as const)),
-  )
-  const agents = new Map(
-    yield* Effect.forEach(members, (name) => Effect.map(startPatroni(name), (it) => [name, it] as const)),
-  )
+  const stores = new Map<Member, Program>()
+  const startEtcd = (member: Member) =>
+    Effect.map(Effect.provideService(etcd(member), World, world), (program) => void stores.set(member, program))
+  const startPatroni = (member: Member) => Effect.asVoid(Effect.provideService(patroni(member), World, world))
+  yield* Effect.forEach(members, startEtcd)
+  yield* Effect.forEach(members, startPatroni)
 
   const rest = (member: Member, path: string, method: "GET" | "POST" | "PATCH" = "GET", body?: string) =>
     ask({
@@ -100,5 +98,5 @@ export const make = Effect.gen(function* () {
   const url = (member: Member, user: string, password: string, database = "tickerline") =>
     `postgres://${user}:${password}@${world.addressOf(member)}:${ports.postgres}/${database}`
 
-  return { stores, agents, startEtcd, startPatroni, rest, seen, leader, well, configure, psql, postmaster, url }
+  return { stores, startEtcd, startPatroni, rest, seen, leader, well, configure, psql, postmaster, url }
 })

@@ -1,5 +1,6 @@
 /** What a scenario is, and what it is held to: its clients' answers, its bounds, and the books at its end. */
 import { Data, Effect, Schedule } from "effect"
+import * as Accounts from "../../src/account/Accounts.ts"
 import * as Clients from "./Clients.ts"
 import { Cluster, within } from "./Cluster.ts"
 import type { Feature } from "./Features.ts"
@@ -72,6 +73,8 @@ export const run = Effect.fnUntraced(function* (scenario: Scenario, name: string
   const { address, asOwner, keys, numbers, well } = yield* Cluster
   const began = performance.now()
   yield* within(90)(well())
+  // It is used up on the way, each time.
+  yield* asOwner(Accounts.credit({ name: "ending", microdollars: 50_000n, reference: name }))
   const killed: Array<Reckoning.Lost> = []
   let lossFrom = Infinity
   const clients = yield* Clients.start({ address, keys, numbers, name, mayBreak: scenario.mayBreak !== undefined })

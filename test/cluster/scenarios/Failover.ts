@@ -120,9 +120,10 @@ export const asynchronous: Scenario = {
     const { postgres, well } = yield* Cluster
     yield* postgres.configure({ synchronous_mode: false })
     yield* within(60)(well(false))
-    const findings = yield* loseCommits(acting)
-    yield* within(90)(well(false))
-    yield* postgres.configure({ synchronous_mode: true })
+    const findings = yield* loseCommits(acting).pipe(
+      Effect.tap(() => within(90)(well(false))),
+      Effect.ensuring(Effect.ignore(postgres.configure({ synchronous_mode: true }))),
+    )
     return findings
   }),
 }

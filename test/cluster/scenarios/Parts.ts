@@ -59,6 +59,8 @@ export const killed: Scenario = {
     const synchronous = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
     const standby = members.find((member) => member === synchronous) ?? "db3"
     yield* world.kill(standby)
+    // The commit that was under way may have been acknowledged.
+    yield* numbers.next
     const [taken] = yield* Effect.timed(numbers.next)
     yield* clients.more(300)
     yield* postgres.startEtcd(standby)
@@ -67,15 +69,16 @@ export const killed: Scenario = {
   }),
 }
 
+/** Leaves the primary's host alone; what brings the others back. */
 const lose = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const gone = yield* standbysOf
   yield* Effect.forEach(gone, (member) => postgres.stores.get(member)?.end("SIGKILL") ?? Effect.void)
-  const restart = Effect.forEach(
+  return Effect.forEach(
     gone,
-    (member) => Effect.map(postgres.startEtcd(member), (program) => postgres.stores.set(member, program)),
+    (member) => postgres.stores.get(member)?.isRunning() === true ? Effect.void : postgres.startEtcd(member),
+    { discard: true },
   )
-  return restart
 })
 
 export const store: Scenario = {
@@ -84,34 +87,38 @@ export const store: Scenario = {
   outage: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const restart = yield* lose
-    yield* Effect.sleep("25 seconds")
-    yield* clients.more(200)
-    yield* restart
+    yield* Effect.sleep("25 seconds").pipe(Effect.andThen(clients.more(200)), Effect.ensuring(restart))
     return {}
   }),
 }
 
+const stepsDown = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const leader = yield* postgres.leader
+  const restart = yield* lose
+  yield* postgres.rest(leader, "/primary").pipe(
+    Effect.filterOrFail(
+      ({ status }) => status !== 200,
+      () => new Wrong({ message: "The primary stays without etcd." }),
+    ),
+    within(40),
+    Effect.ensuring(restart),
+  )
+})
+
 export const demoted: Scenario = {
   name: "store-lost-no-failsafe",
-  promise:
-    "The same without Patroni's failsafe mode: the primary steps down; refusals until etcd is back, and some seconds",
+  promise: "The same without Patroni's failsafe mode: the primary steps down until etcd is back, and some seconds",
   outage: 60,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
     yield* postgres.configure({ failsafe_mode: false })
     yield* Effect.sleep("4 seconds")
-    const leader = yield* postgres.leader
-    const restart = yield* lose
-    yield* within(40)(
-      Effect.filterOrFail(
-        postgres.rest(leader, "/primary"),
-        ({ status }) => status !== 200,
-        () => new Wrong({ message: "The primary stays without etcd." }),
-      ),
+    const failsafe = Effect.ignore(postgres.configure({ failsafe_mode: true }))
+    const [taken] = yield* stepsDown.pipe(
+      Effect.andThen(Effect.timed(Effect.andThen(numbers.next, clients.more(50)))),
+      Effect.ensuring(failsafe),
     )
-    yield* restart
-    const [taken] = yield* Effect.timed(Effect.andThen(numbers.next, clients.more(50)))
-    yield* postgres.configure({ failsafe_mode: true })
     return { "seconds after etcd was back": seconds(taken) }
   }),
 }
