@@ -2,7 +2,7 @@
  * A run: outside, packages, a folder, and namespaces in which this program starts itself once more; inside, the cluster
  * and the scenarios. Whatever ends the outside ends all inside, by the kernel's hand.
  */
-import { Data, Effect, Layer, Option } from "effect"
+import { Cause, Data, Effect, Exit, Layer, Option } from "effect"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -20,16 +20,27 @@ class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
 const prefix = "tickerline-cluster-"
 
+/** Databases leave the group of whoever started them; where there is no namespace to end with, they are found so. */
+const endAllOf = (folder: string) => {
+  for (const line of spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n")) {
+    const pid = Number(line.trim().split(" ")[0])
+    if (!line.includes(`${folder}/`) || pid === process.pid) continue
+    try {
+      process.kill(pid, "SIGKILL")
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+}
+
 /** What runs that were killed left: their folders, and without namespaces their databases. */
 const tidy = Effect.sync(() => {
   for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith(prefix))) {
     const folder = join(tmpdir(), name)
     const owner = join(folder, "pid")
     if (!existsSync(owner) || existsSync(`/proc/${readFileSync(owner, "utf8")}`)) continue
-    for (const line of spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n")) {
-      if (line.includes(`${folder}/`)) process.kill(Number(line.trim().split(" ")[0]), "SIGKILL")
-    }
-    rmSync(folder, { recursive: true, force: true })
+    endAllOf(folder)
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
 })
 
@@ -52,9 +63,14 @@ const folderOf = Effect.acquireRelease(
   }),
   (folder, exit) =>
     Effect.sync(() => {
-      if (exit._tag === "Success") return rmSync(folder, { recursive: true, force: true })
+      endAllOf(folder)
+      if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) {
+        return rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+      }
       for (const name of readdirSync(folder)) {
-        if (name !== "logs") rmSync(join(folder, name), { recursive: true, force: true })
+        if (name !== "logs") {
+          rmSync(join(folder, name), { recursive: true, force: true })
+        }
       }
       process.stderr.write(`What every process logged is in ${join(folder, "logs")}\n`)
     }),
