@@ -62,6 +62,12 @@ export const make = Effect.gen(function* () {
       return program
     })
 
+  // As an init system does: PgBouncer 1.18 is known to end by itself where a client that cancels goes away meanwhile.
+  const revive = Effect.suspend(() =>
+    Effect.forEach(Array.from(poolers), ([app, { isRunning }]) => isRunning() ? Effect.void : startPooler(app))
+  )
+  yield* Effect.forkScoped(Effect.repeat(revive, Schedule.spaced("500 millis")))
+
   const get = (app: App, path: string, port: number = ports.service) =>
     ask({ host: addressOf(app), port, path, timeout: 5_000 })
 
@@ -115,5 +121,5 @@ export const make = Effect.gen(function* () {
       },
     })
 
-  return { mail, start, startPooler, poolers, running, get, ready, isReady, measure, command, isPooled }
+  return { mail, start, poolers, running, get, ready, isReady, measure, command, isPooled }
 })

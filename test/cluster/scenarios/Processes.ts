@@ -83,9 +83,8 @@ export const poolers: Scenario = {
   outage: 10,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { service } = yield* Cluster
-    for (const [app, pooler] of Array.from(service.poolers)) {
+    for (const pooler of Array.from(service.poolers.values())) {
       yield* pooler.end("SIGKILL")
-      yield* service.startPooler(app)
       yield* clients.more(100)
     }
     return { poolers: service.poolers.size }
