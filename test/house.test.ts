@@ -276,6 +276,24 @@ describe("The house", () => {
     assert.deepStrictEqual(files.filter((file) => kinds.test(dirname(file)) || file.endsWith("/index.ts")), [])
   })
 
+  it("§house the cluster is a program without vitest, in files of 200 lines at most", () => {
+    const found = globSync("test/cluster/**/*.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"))
+    assert.isAbove(found.length, 10)
+    const reached = new Set<string>()
+    const walk = (file: string): ReadonlyArray<string> => {
+      if (reached.has(file) || !file.endsWith(".ts")) return []
+      reached.add(file)
+      const names = specifiersOf(textOf(file))
+      const tests = names.filter((name) => name.endsWith("vitest")).map((name) => `${file} → ${name}`)
+      return [
+        ...tests,
+        ...names.filter((name) => name.startsWith(".")).flatMap((name) => walk(join(dirname(file), name))),
+      ]
+    }
+    assert.deepStrictEqual(found.flatMap(walk), [])
+    assert.deepStrictEqual(found.filter((file) => textOf(file).split("\n").length - 1 > 200), [])
+  })
+
   it("§house no file has more than 200 lines", () => {
     const long = files.map((file) => ({ file, lines: textOf(file).split("\n").length - 1 })).filter(({ lines }) =>
       lines > 200

@@ -11,7 +11,6 @@ import { document } from "../../src/catalogue/OpenApi.ts"
 import { type Tier, tiers } from "../../src/policy/Access.ts"
 import * as Ledger from "../support/Ledger.ts"
 import * as Service from "../support/Service.ts"
-import { client } from "../support/Through.ts"
 
 const { ask, at, insert } = Service
 const { customer } = Ledger

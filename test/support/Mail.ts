@@ -5,6 +5,8 @@ import { SMTPServer } from "smtp-server"
 export interface Received {
   readonly to: ReadonlyArray<string>
   readonly raw: string
+  /** The address of whoever brought it. */
+  readonly from: string
 }
 
 export interface Reply {
@@ -25,7 +27,7 @@ const accept = () => Promise.resolve(undefined)
 const failing = ({ code, message }: Reply) => Object.assign(new Error(message), { responseCode: code })
 
 /** Mails are in `received` once the server has said 250, or would have. */
-export const server = Effect.fnUntraced(function* (port = 0) {
+export const server = Effect.fnUntraced(function* (port = 0, host = "127.0.0.1") {
   const received: Array<Received> = []
   const behaviour: Behaviour = { rcpt: accept, data: accept, begun: () => Promise.resolve() }
   let connections = 0
@@ -58,6 +60,7 @@ export const server = Effect.fnUntraced(function* (port = 0) {
         const mail = {
           to: session.envelope.rcptTo.map(({ address }) => address),
           raw: Buffer.concat(chunks).toString("utf8"),
+          from: session.remoteAddress,
         }
         void behaviour.data(mail).then((reply) => {
           if (reply !== undefined) return done(failing(reply))
@@ -71,7 +74,7 @@ export const server = Effect.fnUntraced(function* (port = 0) {
   smtp.on("error", () => {})
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {
-      smtp.listen(port, "127.0.0.1", () => resume(Effect.void))
+      smtp.listen(port, host, () => resume(Effect.void))
     }),
     () =>
       Effect.callback<void>((resume) => {

@@ -1,0 +1,155 @@
+/** Clients that ask all the time, through the balancer, and judge every answer. */
+import { Effect, Fiber, Schedule, Schema } from "effect"
+import { Agent } from "node:http"
+import { performance } from "node:perf_hooks"
+import { type Numbers, ticker } from "./Numbers.ts"
+import { type Answer, ask, headerOf } from "./Wire.ts"
+
+/** A request, and what became of it. */
+export interface Told {
+  readonly id: string
+  readonly account: string
+  readonly path: string
+  /** 0: there was no answer. */
+  readonly status: number
+  readonly code: string
+  readonly bytes: number
+  readonly cost: number
+  /** Whether its key was known, so that it is recorded. */
+  readonly isKeyed: boolean
+  /** The process, as the balancer names it. */
+  readonly by: string
+  readonly began: number
+  readonly ended: number
+}
+
+export interface Wanted {
+  readonly address: { readonly host: string; readonly port: number }
+  readonly keys: Readonly<Record<string, string>>
+  readonly numbers: Numbers
+  /** What the ids of its requests begin with. */
+  readonly name: string
+  readonly clients?: number
+  /** Of a client, between an answer and the next request, milliseconds. */
+  readonly pause?: number
+  /** Whether the balancer may say, or a broken connection show, that a process went away. */
+  readonly mayBreak?: boolean
+}
+
+/** Tables that nobody changes but by loading the same again. */
+const paths: ReadonlyArray<string> = [
+  "/v1/ticker-changes?ticker=OSTK",
+  "/v1/ticker-changes?ticker=META",
+  "/v1/historical-tickers?ticker=NOBODY",
+  "/v1/intraday-runners?min_gap_percentage=5",
+  "/v1/intraday-runners?min_gap=5",
+  "/v1/ownership?ticker=GAP7",
+  ...[1, 2, 3, 5, 8].flatMap((limit) => [`/v1/news?limit=${limit}`, `/v1/historical-float-pro?limit=${limit}`]),
+]
+
+const wide = (at: number) => `/v1/gap-stats?page=${(at * 31) % 97 + 1}&limit=${(at * 17) % 40 + 1}`
+
+const pathAt = (at: number) =>
+  at % 4 === 0
+    ? `/v1/screener?ticker=${ticker}&limit=${at % 100 + 1}`
+    : at % 4 === 1
+    ? wide(at)
+    : paths[Math.floor(at / 2) % paths.length] ?? ""
+
+const codeOf = ({ text }: Answer) => /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1] ?? ""
+const idOf = /"request_id":"[^"]*"/
+
+const isDocumented = (answer: Answer, id: string) =>
+  headerOf(answer, "retry-after") === "5" && headerOf(answer, "x-request-id") === id &&
+  ["data_refreshing", "database_pool_timeout"].includes(codeOf(answer))
+
+const Numbered = Schema.fromJsonString(
+  Schema.Struct({ results: Schema.Tuple([Schema.Struct({ outstanding: Schema.Int })]) }),
+)
+
+const numberIn = ({ text }: Answer) => Schema.decodeSync(Numbered)(text).results[0].outstanding
+
+export const start = Effect.fnUntraced(function* (
+  { address, clients = 16, keys, mayBreak = false, name, numbers, pause = 100 }: Wanted,
+) {
+  const agent = new Agent({ keepAlive: true, maxSockets: clients })
+  yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
+  const truth = new Map<string, string>()
+  const told: Array<Told> = []
+  const wrong: Array<string> = []
+  const accounts = Object.entries(keys)
+  let [asked, stopping] = [0, false]
+
+  /** What is wrong with it; empty: nothing. */
+  const judge = (path: string, id: string, account: string, began: number, answer: Answer) => {
+    const { status, text } = answer
+    if (mayBreak && [502, 504].includes(status)) return ""
+    if (headerOf(answer, "x-request-id") !== id) return "its id is another"
+    if (status === 503) return isDocumented(answer, id) ? "" : "a 503 that is not documented"
+    if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
+    if (![200, 404, 409, 422].includes(status)) return `a status that nobody expects`
+    if (path.startsWith("/v1/screener")) return status === 200 ? numbers.judge(numberIn(answer), began) : "no 200"
+    const said = `${status} ${text.replace(idOf, "")}`
+    const before = truth.get(path)
+    if (before === undefined) truth.set(path, said)
+    return before === undefined || before === said ? "" : `before it was ${before.slice(0, 200)}`
+  }
+
+  const one = Effect.gen(function* () {
+    const number = asked++
+    const path = pathAt(number)
+    const id = `${name}-${number}`
+    const [account, key] = accounts[number % accounts.length] ?? ["", ""]
+    const began = performance.now()
+    const headers = { Authorization: `Bearer ${key}`, "X-Request-Id": id }
+    const answer = yield* Effect.result(ask({ ...address, path, headers, agent }))
+    const ended = performance.now()
+    if (answer._tag === "Failure") {
+      told.push({ id, account, path, began, ended, status: 0, code: "", bytes: 0, cost: 0, isKeyed: false, by: "" })
+      if (!mayBreak) wrong.push(`${path}: ${answer.failure.message} after ${Math.round(ended - began)} ms`)
+      return
+    }
+    const { status, text } = answer.success
+    const cost = headerOf(answer.success, "x-cost-microdollars")
+    told.push({
+      id,
+      account,
+      path,
+      began,
+      ended,
+      status,
+      code: codeOf(answer.success),
+      bytes: Buffer.byteLength(text),
+      cost: Number(cost),
+      isKeyed: cost !== "",
+      by: headerOf(answer.success, "x-served-by"),
+    })
+    const why = judge(path, id, account, began, answer.success)
+    if (why !== "") wrong.push(`${path}: ${why}: ${status} ${text.slice(0, 300)}`)
+  })
+  const client = Effect.whileLoop({
+    while: () => !stopping,
+    body: () => Effect.andThen(one, Effect.sleep(pause)),
+    step: () => {},
+  })
+  const running = yield* Effect.all(Array.from({ length: clients }, () => Effect.forkScoped(client)))
+
+  const good = () => told.filter(({ status }) => status === 200).length
+  /** Waits until so many more were answered 200. */
+  const more = (by = 100) =>
+    Effect.suspend(() => {
+      const before = good()
+      return Effect.repeat(Effect.sync(good), {
+        until: (now) => now >= before + by,
+        schedule: Schedule.spaced("50 millis"),
+      })
+    }).pipe(Effect.timeout("120 seconds"))
+  const stop = Effect.gen(function* () {
+    stopping = true
+    yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded", discard: true })
+    return { told, wrong }
+  })
+  return { more, told, wrong, stop }
+})
+
+export type Clients = Effect.Success<ReturnType<typeof start>>

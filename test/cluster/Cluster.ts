@@ -1,0 +1,133 @@
+/** All of it: built, filled with data, and with ways to wait until it is well again. */
+import { NodeCrypto } from "@effect/platform-node"
+import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
+import * as Accounts from "../../src/account/Accounts.ts"
+import * as Keys from "../../src/account/Keys.ts"
+import { client } from "../../src/db/Database.ts"
+import * as FirstStart from "../../src/FirstStart.ts"
+import * as Numbers from "./Numbers.ts"
+import { passwords } from "./Patroni.ts"
+import * as Postgres from "./Postgres.ts"
+import * as Service from "./Service.ts"
+import { apps, haproxy, ports, redis, roles } from "./Surroundings.ts"
+import { World } from "./World.ts"
+
+class Unwell extends Data.TaggedError("Unwell")<{ readonly message: string }> {}
+
+/** Until it holds, for so many seconds at most; then it fails with what was wrong last. */
+export const within = (seconds: number) => <A, E, R>(asked: Effect.Effect<A, E, R>) =>
+  Effect.retry(asked, {
+    schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
+  })
+
+/** An account that never ends, one that is used up on the way, one that is billed later. */
+const customers = {
+  lasting: { tier: "ultimate", balance: 1_000_000_000n },
+  ending: { tier: "pro", balance: 1n },
+  later: { tier: "ultimate", balance: undefined },
+} as const
+
+const customer = Effect.fnUntraced(function* (name: keyof typeof customers) {
+  const { balance, tier } = customers[name]
+  yield* Accounts.ensure({ name, tier, email: null, prepaid: balance !== undefined })
+  if (balance !== undefined) yield* Accounts.credit({ name, microdollars: balance, reference: "first" })
+  return yield* Keys.create({ account: name, name: "cluster", expires: null, endpoints: null })
+})
+
+const stage = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const began = performance.now()
+    const made = yield* effect
+    yield* Effect.log(`${what}: ${((performance.now() - began) / 1000).toFixed(1)} s`)
+    return made
+  })
+
+const make = Effect.gen(function* () {
+  const world = yield* World
+  const { addressOf, folder } = world
+  const postgres = yield* Postgres.make
+  yield* haproxy
+  let cache = yield* redis
+  const startRedis = Effect.map(Effect.provideService(redis, World, world), (program) => {
+    cache = program
+    return program
+  })
+  yield* stage("PostgreSQL by Patroni, a primary and two standbys", within(90)(postgres.well(true)))
+
+  const admin = yield* postgres.leader
+  yield* Effect.forEach(Object.entries(roles), ([role, password]) =>
+    world.run({
+      host: admin,
+      command: "psql",
+      args: [
+        postgres.url(admin, "postgres", passwords.postgres, "postgres"),
+        "-XAtqc",
+        `create role ${role} login password '${password}'`,
+      ],
+    }), { discard: true })
+  yield* world.run({
+    host: admin,
+    command: "psql",
+    args: [
+      postgres.url(admin, "postgres", passwords.postgres, "postgres"),
+      "-XAtqc",
+      `create database ${Service.database} owner owner`,
+      "-c",
+      // What a pooler drops at the start of a session.
+      "alter role tickerline_service set lock_timeout = '2s'",
+      "-c",
+      "alter role tickerline_service set statement_timeout = '30s'",
+    ],
+  })
+
+  const service = yield* Service.make
+  const url = Service.direct(addressOf("lb"), "owner")
+  yield* stage("Tables and rights", within(30)(service.command(["grant", "tickerline_service"])))
+  const owner = yield* Layer.build(
+    Layer.merge(client({ url: Redacted.make(url), applicationName: "tickerline-cluster" }), NodeCrypto.layer),
+  )
+  const asOwner = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, owner)
+  const keys: Readonly<Record<string, string>> = yield* stage(
+    "Sample data and accounts",
+    asOwner(Effect.gen(function* () {
+      yield* FirstStart.loadSamples(`${folder}/samples`)
+      const names = ["lasting", "ending", "later"] as const
+      return Object.fromEntries(
+        yield* Effect.forEach(names, (name) => Effect.map(customer(name), (key) => [name, key])),
+      )
+    })),
+  )
+  yield* stage("Three processes of the service", Effect.forEach(apps, (app) => service.start(app), { concurrency: 3 }))
+  const numbers = yield* asOwner(Numbers.make)
+
+  /** Everything that runs by default runs, follows, and is ready. */
+  const well = (synchronous = true) =>
+    Effect.gen(function* () {
+      yield* postgres.well(synchronous)
+      for (const app of apps) {
+        if (service.running.get(app)?.isRunning() !== true) {
+          return yield* new Unwell({ message: `${app} does not run.` })
+        }
+        yield* service.isReady(app)
+      }
+      if (!cache.isRunning()) return yield* new Unwell({ message: "Redis does not run." })
+    })
+
+  const address = { host: addressOf("lb"), port: ports.http }
+  return {
+    world,
+    postgres,
+    service,
+    redis: () => cache,
+    startRedis,
+    numbers,
+    keys,
+    well,
+    address,
+    asOwner,
+  }
+})
+
+export class Cluster extends Context.Service<Cluster, Effect.Success<typeof make>>()("test/cluster/Cluster") {
+  static readonly layer = Layer.effect(Cluster, make)
+}

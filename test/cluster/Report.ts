@@ -1,0 +1,51 @@
+/** What was seen, for people and for programs. */
+import { Console, Effect } from "effect"
+import { writeFileSync } from "node:fs"
+import { cpus } from "node:os"
+import type { Result } from "./Scenario.ts"
+import { timing } from "./Patroni.ts"
+
+const answersOf = ({ answers }: Result) =>
+  Object.entries(answers).toSorted().map(([name, count]) => `${count} × ${name}`).join(", ")
+
+const findingsOf = ({ findings }: Result) =>
+  Object.entries(findings).map(([name, value]) => `${name} ${value}`).join(", ")
+
+export const line = (result: Result) =>
+  [
+    `${result.wrong.length === 0 ? "held" : "DID NOT HOLD"}: ${result.scenario} (${result.seconds} s)`,
+    `  ${answersOf(result)}; refused for ${result.outage} s, slowest ${result.slowest} s`,
+    `  ${result.recorded} recorded, ${result.missing} missing that may be`,
+    ...(findingsOf(result) === "" ? [] : [`  ${findingsOf(result)}`]),
+    ...result.wrong.map((text) => `  wrong: ${text}`),
+  ].join("\n")
+
+const table = (results: ReadonlyArray<Result>) =>
+  [
+    "| Scenario | Held | Requests | Refused for | Slowest | Answers | Else |",
+    "| --- | --- | --: | --: | --: | --- | --- |",
+    ...results.map((one) => {
+      const held = one.wrong.length === 0 ? "yes" : "NO"
+      const cells = [
+        one.scenario,
+        held,
+        one.requests,
+        `${one.outage} s`,
+        `${one.slowest} s`,
+        answersOf(one),
+        findingsOf(one),
+      ]
+      return `| ${cells.join(" | ")} |`
+    }),
+  ].join("\n")
+
+export const write = (
+  results: ReadonlyArray<Result>,
+  { isolated, json }: { readonly isolated: boolean; readonly json: string | undefined },
+) =>
+  Effect.gen(function* () {
+    yield* Console.log(table(results))
+    if (json === undefined) return
+    const report = { at: new Date().toISOString(), cores: cpus().length, isolated, patroni: timing, results }
+    yield* Effect.sync(() => writeFileSync(json, `${JSON.stringify(report, null, 2)}\n`))
+  })

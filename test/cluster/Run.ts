@@ -1,0 +1,188 @@
+/**
+ * A run: outside, packages, a folder, and namespaces in which this program starts itself once more; inside, the cluster
+ * and the scenarios. Whatever ends the outside ends all inside, by the kernel's hand.
+ */
+import { Cause, Data, Effect, Exit, Layer, Option } from "effect"
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { root } from "../support/Processes.ts"
+import { Cluster } from "./Cluster.ts"
+import * as Features from "./Features.ts"
+import * as Packages from "./Packages.ts"
+import * as Report from "./Report.ts"
+import { type Result, run } from "./Scenario.ts"
+import { scenarios } from "./Scenarios.ts"
+import { hosts, World } from "./World.ts"
+
+class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
+
+const prefix = "tickerline-cluster-"
+
+/** Databases leave the group of whoever started them; where there is no namespace to end with, they are found so. */
+const endAllOf = (folder: string) => {
+  for (const line of spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n")) {
+    const pid = Number(line.trim().split(" ")[0])
+    if (!line.includes(`${folder}/`) || pid === process.pid) continue
+    try {
+      process.kill(pid, "SIGKILL")
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+}
+
+/** What runs that were killed left: their folders, and without namespaces their databases. */
+const tidy = Effect.sync(() => {
+  for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith(prefix))) {
+    const folder = join(tmpdir(), name)
+    const owner = join(folder, "pid")
+    if (!existsSync(owner) || existsSync(`/proc/${readFileSync(owner, "utf8")}`)) continue
+    endAllOf(folder)
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+})
+
+const namespaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+/** The first process of a namespace has to bury what its children leave behind; a shell does. */
+const shell = ["bash", "-c", `"$@" & wait $!`, "cluster"]
+
+const areGranted = () => {
+  const [first = "", ...rest] = namespaces
+  return spawnSync(first, [...rest, "ip", "link", "add", "probe", "type", "bridge"]).status === 0
+}
+
+const folderOf = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(join(tmpdir(), prefix))
+    chmodSync(folder, 0o755)
+    writeFileSync(join(folder, "pid"), String(process.pid))
+    return folder
+  }),
+  (folder, exit) =>
+    Effect.sync(() => {
+      endAllOf(folder)
+      if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) {
+        return rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+      }
+      for (const name of readdirSync(folder)) {
+        if (name !== "logs") {
+          rmSync(join(folder, name), { recursive: true, force: true })
+        }
+      }
+      process.stderr.write(`What every process logged is in ${join(folder, "logs")}\n`)
+    }),
+)
+
+export const outside = ({ loopback }: { readonly loopback: boolean }) =>
+  Effect.gen(function* () {
+    yield* tidy
+    yield* Packages.ensure
+    const isolated = !loopback && areGranted()
+    if (!isolated) {
+      yield* Effect.logWarning(
+        `${
+          loopback ? "As asked" : "Namespaces are refused here, so"
+        }: hosts are addresses of the loopback, and who is cut off is stopped.`,
+      )
+    }
+    const folder = yield* folderOf
+    const all = ["setpriv", "--pdeathsig", "KILL", "--", ...isolated ? namespaces : [], ...shell]
+    const [first = "", ...rest] = [...all, process.execPath, ...process.argv.slice(1)]
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        spawn(first, rest, {
+          cwd: root,
+          // Ctrl-C is for this process, which then ends the other.
+          detached: true,
+          stdio: ["ignore", "inherit", "inherit"],
+          env: { ...process.env, TICKERLINE_CLUSTER_FOLDER: folder, TICKERLINE_CLUSTER_ISOLATED: String(isolated) },
+        })
+      ),
+      (child) => endOf(child, "SIGKILL"),
+    )
+    const code = yield* Effect.promise(() => endedOf(child))
+    if (code !== 0) return yield* new Failed({ message: "The cluster did not do what it has to." })
+  }).pipe(Effect.scoped)
+
+const endedOf = (child: ChildProcess) =>
+  new Promise<number | null>((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve(child.exitCode)
+    else child.once("exit", resolve)
+  })
+
+const endOf = (child: ChildProcess, signal: NodeJS.Signals) =>
+  Effect.andThen(
+    Effect.sync(() => {
+      // All of its group, the shell's too where there is no namespace.
+      if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, signal)
+    }),
+    Effect.promise(() => endedOf(child)),
+  )
+
+export interface Inside {
+  readonly folder: string
+  readonly isolated: boolean
+  readonly only: Option.Option<ReadonlyArray<string>>
+  readonly short: boolean
+  readonly keep: boolean
+  readonly json: string | undefined
+}
+
+const chosen = ({ only, short }: Inside) => {
+  const names = Option.getOrElse(
+    only,
+    () => scenarios.filter((one) => !short || one.short === true).map(({ name }) => name),
+  )
+  const unknown = names.filter((name) => !scenarios.some((one) => one.name === name))
+  if (unknown.length > 0) {
+    const known = scenarios.map(({ name }) => name).join(", ")
+    return Effect.fail(new Failed({ message: `There is no scenario ${unknown.join(", ")}. There are: ${known}` }))
+  }
+  return Effect.succeed(scenarios.filter(({ name }) => names.includes(name)))
+}
+
+const kept = Effect.gen(function* () {
+  const { address, keys, world } = yield* Cluster
+  yield* Effect.log([
+    "The cluster is up, until Ctrl-C.",
+    ...world.isolated
+      ? [`Enter it: nsenter --target ${"$(pgrep --oldest --full TICKERLINE_CLUSTER)"} --net --mount --pid`]
+      : [],
+    ...hosts.map((host) => `${host}: ${world.addressOf(host)}`),
+    `The service: http://${address.host}:${address.port}`,
+    ...Object.entries(keys).map(([account, key]) => `A key of ${account}: ${key}`),
+    `Logs: ${world.folder}/logs`,
+  ].join("\n"))
+  return yield* Effect.never
+})
+
+export const inside = (settings: Inside) =>
+  Effect.gen(function* () {
+    const wanted = yield* chosen(settings)
+    if (settings.keep) return yield* kept
+    const results: Array<Result> = []
+    let unfinished = false
+    for (const [at, scenario] of wanted.entries()) {
+      if (scenario.needs !== undefined && !Features.has(scenario.needs)) {
+        yield* Effect.logWarning(`${scenario.name} is left out: the service knows no ${scenario.needs} yet.`)
+        continue
+      }
+      yield* Effect.log(`${scenario.name}: ${scenario.promise}`)
+      const result = yield* Effect.result(run(scenario, `s${at}x`))
+      if (result._tag === "Failure") {
+        // What comes after it would tell nothing.
+        yield* Effect.logError(`${scenario.name} could not be tried: ${result.failure.message}`)
+        unfinished = true
+        break
+      }
+      results.push(result.success)
+      yield* Effect.log(Report.line(result.success))
+    }
+    yield* Report.write(results, settings)
+    if (unfinished || results.some(({ wrong }) => wrong.length > 0)) {
+      return yield* new Failed({ message: "Some did not hold." })
+    }
+  }).pipe(Effect.provide(Cluster.layer.pipe(Layer.provide(World.layer(settings)))))

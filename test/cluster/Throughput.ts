@@ -1,0 +1,65 @@
+/** What one process answers in a second, and what two do, asked past the balancer; and what that costs them of a core. */
+import { Effect } from "effect"
+import { readFileSync } from "node:fs"
+import { Agent } from "node:http"
+import { performance } from "node:perf_hooks"
+import { Cluster } from "./Cluster.ts"
+import { type App, ports } from "./Surroundings.ts"
+import { ask } from "./Wire.ts"
+
+const seconds = 4
+const connections = 16
+
+/** Milliseconds of a core that a process has used; the kernel counts hundredths of a second. */
+const usedBy = (pid: number) => {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
+
+/** What was asked before, and what never was. */
+const kinds = {
+  hits: (at: number) => `/v1/gap-stats?page=${at % 20 + 1}`,
+  misses: (at: number) => `/v1/gap-stats?page=${at % 300 + 1}&limit=${Math.floor(at / 300) % 100 + 1}`,
+} as const
+
+let asked = 0
+
+const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<App>, kind: keyof typeof kinds) {
+  const { keys, service, world } = yield* Cluster
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  const used = () => apps.reduce((sum, app) => sum + usedBy(service.running.get(app)?.pid ?? 0), 0)
+  const [began, before] = [performance.now(), used()]
+  let answered = 0
+  const one = Effect.suspend(() => {
+    asked += 1
+    const host = world.addressOf(apps[asked % apps.length] ?? "app1")
+    const path = kinds[kind](asked)
+    return ask({ host, port: ports.service, path, agent, headers: { Authorization: `Bearer ${keys["later"]}` } })
+  })
+  const client = Effect.whileLoop({
+    while: () => performance.now() - began < seconds * 1000,
+    body: () => one,
+    step: ({ status }) => void (answered += status === 200 ? 1 : 0),
+  })
+  yield* Effect.all(Array.from({ length: connections }, () => client), { concurrency: "unbounded" })
+  agent.destroy()
+  const taken = (performance.now() - began) / 1000
+  return { rate: Math.round(answered / taken), cpu: Math.round(1000 * (used() - before) / Math.max(1, answered)) }
+})
+
+export const throughput = Effect.gen(function* () {
+  const found: Record<string, number | string> = {}
+  for (const kind of ["hits", "misses"] as const) {
+    yield* rate(["app1", "app2"], kind)
+    const one = yield* rate(["app1"], kind)
+    const two = yield* rate(["app1", "app2"], kind)
+    found[`${kind}/s of one`] = one.rate
+    found[`${kind}/s of two`] = two.rate
+    found[`${kind} of two to one`] = (two.rate / Math.max(1, one.rate)).toFixed(2)
+    found[`µs of CPU a request (${kind}) of one`] = one.cpu
+    found[`µs of CPU a request (${kind}) of two`] = two.cpu
+    // What each further process adds where it has a core of its own.
+    found[`${kind}: cores allowing`] = (2 * one.cpu / Math.max(1, two.cpu)).toFixed(2)
+  }
+  return found
+})

@@ -1,0 +1,129 @@
+/** The primary dies, vanishes, or is replaced. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { Cluster, within } from "../Cluster.ts"
+import { forbidden, ticker } from "../Numbers.ts"
+import { type Member, members } from "../Patroni.ts"
+import { type Acting, hold, type Scenario, Wrong } from "../Scenario.ts"
+
+/** Patroni's ttl, and what the election, the promotion and the balancer take after it. */
+const failover = 35
+
+const another = (old: Member) =>
+  Effect.gen(function* () {
+    const { postgres } = yield* Cluster
+    return yield* within(60)(
+      Effect.filterOrFail(postgres.leader, (leader) =>
+        leader !== old, () =>
+        new Wrong({ message: `${old} is the primary still.` })),
+    )
+  })
+
+export const killed: Scenario = {
+  name: "primary-killed",
+  promise: "The primary's PostgreSQL is killed; a standby takes over",
+  short: true,
+  outage: failover,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { numbers, postgres } = yield* Cluster
+    const old = yield* postgres.leader
+    process.kill(yield* postgres.postmaster(old), "SIGKILL")
+    yield* numbers.next
+    yield* clients.more(200)
+    const now = yield* postgres.leader
+    return { primary: `${old} → ${now}` }
+  }),
+}
+
+/** A commit that nobody but the server itself knows of: it waits for no standby. */
+const acceptAlone = Effect.fnUntraced(function* (member: Member) {
+  const { postgres, world } = yield* Cluster
+  if (!world.isolated) return "not tried: the host is stopped"
+  yield* postgres.psql(
+    member,
+    `set synchronous_commit = local; update screener set outstanding = ${forbidden} where ticker = '${ticker}'`,
+  )
+  return "accepted, and never served"
+})
+
+export const lost: Scenario = {
+  name: "primary-lost",
+  promise: "The primary's host is cut off, and what it accepts alone is never served; it comes back as a standby",
+  outage: failover,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { numbers, postgres, well, world } = yield* Cluster
+    const old = yield* postgres.leader
+    yield* world.cut(old)
+    const alone = yield* acceptAlone(old)
+    const now = yield* another(old)
+    yield* numbers.next
+    yield* clients.more(300)
+    yield* world.mend(old)
+    yield* within(90)(well())
+    const found = Number(yield* postgres.psql(old, `select outstanding from screener where ticker = '${ticker}'`))
+    yield* hold(found < forbidden, `${old} has what it accepted alone: ${found}.`)
+    return { primary: `${old} → ${now}`, "a write to the old one": alone }
+  }),
+}
+
+export const switchover: Scenario = {
+  name: "switchover",
+  promise: "The primary is handed over in order",
+  outage: 15,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { numbers, postgres } = yield* Cluster
+    const old = yield* postgres.leader
+    const standby = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
+    const answer = yield* postgres.rest(old, "/switchover", "POST", JSON.stringify({ leader: old, candidate: standby }))
+    yield* hold(answer.status === 200, `Patroni refuses: ${answer.text}`)
+    yield* numbers.next
+    yield* clients.more(200)
+    return { primary: `${old} → ${standby}` }
+  }),
+}
+
+const loseCommits = Effect.fnUntraced(function* ({ clients, mayLose }: Acting) {
+  const { asOwner, numbers, postgres, world } = yield* Cluster
+  const old = yield* postgres.leader
+  const standbys = members.filter((member) => member !== old)
+  mayLose()
+  yield* numbers.mayLose
+  yield* Effect.forEach(standbys, world.cut)
+  // What is committed now no standby has.
+  yield* Effect.sleep("1500 millis")
+  const last = numbers.last()
+  yield* world.cut(old)
+  yield* world.kill(old)
+  yield* Effect.forEach(standbys, world.mend)
+  const now = yield* another(old)
+  const kept = yield* within(60)(
+    asOwner(Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) => sql<{ readonly n: number }>`select outstanding::int as n from screener where ticker = ${ticker}`,
+    )),
+  )
+  yield* numbers.settled
+  yield* clients.more(300)
+  yield* world.mend(old)
+  yield* postgres.startEtcd(old)
+  yield* postgres.startPatroni(old)
+  const first = kept[0]?.n ?? 0
+  return { primary: `${old} → ${now}`, "last commit before": last, "first read after": first }
+})
+
+export const asynchronous: Scenario = {
+  name: "primary-lost-asynchronous",
+  promise:
+    "Without synchronous replication the last commits may be lost; what was lost is never served, nor charged twice",
+  outage: failover,
+  run: Effect.fnUntraced(function* (acting) {
+    const { postgres, well } = yield* Cluster
+    yield* postgres.configure({ synchronous_mode: false })
+    yield* within(60)(well(false))
+    const findings = yield* loseCommits(acting).pipe(
+      Effect.tap(() => within(90)(well(false))),
+      Effect.ensuring(Effect.ignore(postgres.configure({ synchronous_mode: true }))),
+    )
+    return findings
+  }),
+}

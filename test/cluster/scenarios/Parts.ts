@@ -1,0 +1,198 @@
+/** What else the service stands on: standbys, the store of the cluster's state, data that are replaced. */
+import { Duration, Effect } from "effect"
+import { Cluster, within } from "../Cluster.ts"
+import * as Features from "../Features.ts"
+import { type Member, members } from "../Patroni.ts"
+import { hold, type Scenario, Wrong } from "../Scenario.ts"
+import { type App, apps, ports } from "../Surroundings.ts"
+import { ask } from "../Wire.ts"
+
+const standbysOf = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const leader = yield* postgres.leader
+  return members.filter((member) => member !== leader)
+})
+
+const readsOf = Effect.fnUntraced(function* (member: Member) {
+  const { postgres } = yield* Cluster
+  return Number(
+    yield* postgres.psql(
+      member,
+      "select sum(seq_scan + idx_scan) from pg_stat_user_tables where relname in ('gap_stats', 'news', 'screener')",
+    ),
+  )
+})
+
+export const behind: Scenario = {
+  name: "standby-behind",
+  promise: "A standby falls behind, and is not asked until it has caught up",
+  outage: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { postgres } = yield* Cluster
+    const [standby = "db3"] = yield* standbysOf
+    yield* postgres.psql(standby, "select pg_wal_replay_pause()")
+    // The rest of what it was asked for, and of its statistics.
+    yield* Effect.sleep("3 seconds")
+    const before = yield* readsOf(standby)
+    yield* clients.more(300)
+    const reads = (yield* readsOf(standby)) - before
+    yield* postgres.psql(standby, "select pg_wal_replay_resume()")
+    yield* clients.more(300)
+    yield* Effect.sleep("1500 millis")
+    const after = (yield* readsOf(standby)) - before - reads
+    if (Features.has("replicas")) {
+      yield* hold(reads === 0, `It was asked ${reads} times while it was behind.`)
+      yield* hold(after > 0, "It was not asked again when it had caught up.")
+    }
+    return { standby, "reads while behind": reads, "reads afterwards": after }
+  }),
+}
+
+const seconds = (taken: Duration.Duration) => Math.round(Duration.toMillis(taken) / 10) / 100
+
+export const killed: Scenario = {
+  name: "standby-killed",
+  promise: "The host of the standby that commits wait for dies, and comes back",
+  outage: 10,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { numbers, postgres, world } = yield* Cluster
+    const synchronous = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
+    const standby = members.find((member) => member === synchronous) ?? "db3"
+    yield* world.kill(standby)
+    // The commit that was under way may have been acknowledged.
+    yield* numbers.next
+    const [taken] = yield* Effect.timed(numbers.next)
+    yield* clients.more(300)
+    yield* postgres.startEtcd(standby)
+    yield* postgres.startPatroni(standby)
+    return { standby, "seconds without a commit": seconds(taken) }
+  }),
+}
+
+/** Leaves the primary's host alone; what brings the others back. */
+const lose = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const gone = yield* standbysOf
+  yield* Effect.forEach(gone, (member) => postgres.stores.get(member)?.end("SIGKILL") ?? Effect.void)
+  return Effect.forEach(
+    gone,
+    (member) => postgres.stores.get(member)?.isRunning() === true ? Effect.void : postgres.startEtcd(member),
+    { discard: true },
+  )
+})
+
+export const store: Scenario = {
+  name: "store-lost",
+  promise: "etcd loses its majority; while all servers reach each other the primary stays, and nobody notices",
+  outage: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const restart = yield* lose
+    yield* Effect.sleep("25 seconds").pipe(Effect.andThen(clients.more(200)), Effect.ensuring(restart))
+    return {}
+  }),
+}
+
+const stepsDown = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const leader = yield* postgres.leader
+  const restart = yield* lose
+  yield* postgres.rest(leader, "/primary").pipe(
+    Effect.filterOrFail(
+      ({ status }) => status !== 200,
+      () => new Wrong({ message: "The primary stays without etcd." }),
+    ),
+    within(40),
+    Effect.ensuring(restart),
+  )
+})
+
+export const demoted: Scenario = {
+  name: "store-lost-no-failsafe",
+  promise: "The same without Patroni's failsafe mode: the primary steps down until etcd is back, and some seconds",
+  outage: 60,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { numbers, postgres } = yield* Cluster
+    yield* postgres.configure({ failsafe_mode: false })
+    yield* Effect.sleep("4 seconds")
+    const failsafe = Effect.ignore(postgres.configure({ failsafe_mode: true }))
+    const [taken] = yield* stepsDown.pipe(
+      Effect.andThen(Effect.timed(Effect.andThen(numbers.next, clients.more(50)))),
+      Effect.ensuring(failsafe),
+    )
+    return { "seconds after etcd was back": seconds(taken) }
+  }),
+}
+
+/** How many queries of a standby its replay has cancelled. */
+const conflictsOf = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const counts = yield* Effect.forEach(
+    yield* standbysOf,
+    (member) =>
+      Effect.map(
+        postgres.psql(member, "select sum(confl_lock + confl_snapshot) from pg_stat_database_conflicts"),
+        Number,
+      ),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+})
+
+/** A whole list, read by the process of one's choice. */
+const whole = Effect.fnUntraced(function* (app: App) {
+  const { keys, world } = yield* Cluster
+  const answer = yield* ask({
+    host: world.addressOf(app),
+    port: ports.service,
+    path: "/v1/gap-stats?limit=all&format=ndjson",
+    headers: { Authorization: `Bearer ${keys["later"]}` },
+  })
+  const lines = answer.text.split("\n").length - 1
+  const isWhole = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
+  yield* hold(
+    isWhole || (answer.status === 503 && answer.headers["retry-after"] === "5"),
+    `A whole list: ${answer.status}, ${lines} of ${String(answer.headers["x-row-count"])} lines`,
+  )
+  return isWhole
+})
+
+export const conflicts: Scenario = {
+  name: "standby-conflict",
+  promise: "A load's swap cancels what standbys are reading; it is read elsewhere, and nobody notices",
+  needs: "replicas",
+  outage: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { postgres, service, world } = yield* Cluster
+    yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "0" } } })
+    yield* Effect.sleep("4 seconds")
+    const before = yield* conflictsOf
+    let lists = 0
+    const readers = Effect.forEach(
+      apps,
+      (app) => Effect.forever(Effect.map(whole(app), (isWhole) => void (lists += isWhole ? 1 : 0))),
+      { concurrency: "unbounded", discard: true },
+    )
+    const loads = Effect.repeat(
+      service.command(["load", "gap-stats", `${world.folder}/samples/gap_stats.csv`]),
+      { times: 4 },
+    )
+    yield* Effect.raceFirst(loads, readers)
+    yield* clients.more(100)
+    const cancelled = (yield* conflictsOf) - before
+    yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "500ms" } } })
+    return { "queries cancelled": cancelled, "whole lists": lists }
+  }),
+}
+
+export const loaded: Scenario = {
+  name: "dataset-loaded",
+  promise: "A dataset is replaced while clients ask for it",
+  outage: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { service, world } = yield* Cluster
+    for (const table of ["gap_stats", "news", "gap_stats"]) {
+      yield* service.command(["load", table.replace("_", "-"), `${world.folder}/samples/${table}.csv`])
+      yield* clients.more(100)
+    }
+    return {}
+  }),
+}

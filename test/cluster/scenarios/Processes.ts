@@ -1,0 +1,92 @@
+/** Processes of the service come and go. */
+import { Effect } from "effect"
+import { Cluster } from "../Cluster.ts"
+import * as Features from "../Features.ts"
+import { members } from "../Patroni.ts"
+import { hold, type Scenario } from "../Scenario.ts"
+import { throughput } from "../Throughput.ts"
+
+/** How often each server read the tables that clients ask for. */
+const readsOf = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  return yield* Effect.forEach(members, (member) =>
+    Effect.map(
+      postgres.psql(member, "select sum(seq_scan + idx_scan) from pg_stat_user_tables where relname = 'gap_stats'"),
+      (text) => [member, Number(text)] as const,
+    ))
+})
+
+export const calm: Scenario = {
+  name: "calm",
+  promise: "While nothing is wrong nobody is refused, and reads are shared by the servers that may answer them",
+  short: true,
+  outage: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { postgres } = yield* Cluster
+    const before = new Map(yield* readsOf)
+    yield* clients.more(500)
+    // Their statistics are a second old.
+    yield* Effect.sleep("1500 millis")
+    const reads = (yield* readsOf).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)
+    const leader = yield* postgres.leader
+    const standbys = reads.filter(([member]) => member !== leader)
+    if (Features.has("replicas")) {
+      yield* hold(standbys.every(([, count]) => count > 0), `A standby was never asked: ${JSON.stringify(reads)}`)
+    }
+    return Object.fromEntries(reads.map(([member, count]) => [`reads of ${member}`, count]))
+  }),
+}
+
+export const scaling: Scenario = {
+  name: "scaling",
+  promise: "Two processes answer more than one, as far as the cores of this machine allow",
+  outage: 0,
+  run: () => throughput,
+}
+
+export const killed: Scenario = {
+  name: "process-killed",
+  promise: "A process that is killed takes nothing with it but the requests that it had",
+  short: true,
+  mayBreak: 16,
+  outage: 3,
+  run: Effect.fnUntraced(function* ({ clients, killed }) {
+    const { service } = yield* Cluster
+    killed("app2")
+    yield* service.running.get("app2")?.end("SIGKILL") ?? Effect.void
+    killed("app2")
+    yield* clients.more(200)
+    yield* service.start("app2")
+    yield* clients.more(200)
+    return {}
+  }),
+}
+
+export const stopped: Scenario = {
+  name: "process-stopped",
+  promise: "A process that is told to end is replaced, and nobody notices",
+  outage: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { service, world } = yield* Cluster
+    yield* service.running.get("app1")?.end("SIGTERM") ?? Effect.void
+    yield* clients.more(200)
+    yield* service.start("app1")
+    yield* clients.more(200)
+    yield* hold(!/ERROR/.test(world.logOf("app1")), "app1 says in its log that something went wrong.")
+    return {}
+  }),
+}
+
+export const poolers: Scenario = {
+  name: "poolers-restarted",
+  promise: "PgBouncer dies and is started again, beside each process that goes through it",
+  outage: 10,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { service } = yield* Cluster
+    for (const pooler of Array.from(service.poolers.values())) {
+      yield* pooler.end("SIGKILL")
+      yield* clients.more(100)
+    }
+    return { poolers: service.poolers.size }
+  }),
+}
