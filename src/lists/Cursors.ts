@@ -23,6 +23,11 @@ export const WholeLists = Config.schema(Schema.Int.check(Schema.isBetween({ mini
     Config.withDefault(4),
   )
 
+/** §8: PostgreSQL reads the list when it commits, where it no longer counts the time of a statement. */
+export const Longest = Context.Reference<Duration.Duration>("tickerline/lists/Longest", {
+  defaultValue: () => Duration.seconds(30),
+})
+
 /** The server counts 30 seconds itself; this is for a server that no longer answers at all. */
 const longestFetch = Duration.seconds(36)
 
@@ -107,16 +112,20 @@ export class Cursors extends Context.Service<Cursors, {
 
       const declare = Effect.fnUntraced(function* (session: Session, { statement, tables }: Wanted) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
-        yield* sql.withTransaction(Effect.gen(function* () {
-          // All rows are wanted, and not the first ones soon.
-          yield* sql`set local cursor_tuple_fraction = 1`
-          yield* Effect.forEach(
-            tables.toSorted(),
-            (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${swapLock(table)}))`,
-            { discard: true },
-          )
-          yield* sql`declare whole scroll cursor with hold for ${statement}`
-        }))
+        // Not `withTransaction`, whose end cannot be interrupted; what is left open ends with the connection.
+        yield* sql`begin`
+        // All rows are wanted, and not the first ones soon.
+        yield* sql`set local cursor_tuple_fraction = 1`
+        yield* Effect.forEach(
+          tables.toSorted(),
+          (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${swapLock(table)}))`,
+          { discard: true },
+        )
+        yield* sql`declare whole scroll cursor with hold for ${statement}`
+        yield* Effect.timeoutOrElse(sql`commit`, {
+          duration: yield* Longest,
+          orElse: () => Effect.fail(tooLong()),
+        })
         const rewind = Effect.asVoid(sql`move absolute 0 in whole`.raw)
         const { rowCount } = yield* Schema.decodeUnknownEffect(Moved)(yield* sql`move forward all in whole`.raw)
         yield* rewind
@@ -129,7 +138,8 @@ export class Cursors extends Context.Service<Cursors, {
       })
 
       /**
-       * A pooler stands before replicas, too, and a list wants a session. On a replica no lock keeps a swap waiting: whoever is in its way is cancelled, and reads from the primary.
+       * A pooler stands before replicas, too, and a list wants a session. On a replica no lock keeps a swap waiting:
+       * whoever is in its way is cancelled, and reads from the primary.
        */
       const anywhere = (wanted: Wanted) => {
         const { tables, version } = wanted

@@ -1,10 +1,11 @@
 /** `limit=all`: what is promised of a list that is sent while it is read. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Predicate, Schedule } from "effect"
+import { Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import { datasets } from "../../src/load/Datasets.ts"
 import { at } from "../support/Contract.ts"
+import { Longest } from "../../src/lists/Cursors.ts"
 import * as Files from "../support/Files.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
@@ -73,6 +74,27 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
         assert.strictEqual(at(row, "bytes"), plain.bytes.length)
         assert.strictEqual(String(at(row, "cost_microdollars")), cost)
       }
+    }).pipe(Effect.scoped))
+
+  it.effect("§8, README, Formats: one that takes too long to read is 503 in time, and nobody goes on reading it", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { key } = yield* Ledger.customer("long")
+      const port = yield* Effect.provideService(instance(), Longest, Duration.millis(500))
+      yield* sql`alter table research_reports rename to those`
+      yield* sql`create view research_reports as select those.* from those, pg_sleep(60) as slept`
+      yield* Effect.addFinalizer(() =>
+        Effect.orDie(
+          Effect.andThen(sql`drop view research_reports`, sql`alter table those rename to research_reports`),
+        )
+      )
+      const began = performance.now()
+      const { status, text } = yield* wire(port, "/v1/research-reports?limit=all&format=csv", key)
+      assert.strictEqual(status, 503)
+      assert.strictEqual(at(JSON.parse(text), "error", "code"), "data_refreshing")
+      assert.include(text, "Ask for less of it at once")
+      assert.isBelow(performance.now() - began, 30_000)
+      yield* until(cursors, (count) => count === 0)
     }).pipe(Effect.scoped))
 
   it.effect("D28 its estimate is what it then costs, and charges nothing", () =>
