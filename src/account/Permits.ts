@@ -38,9 +38,9 @@ const { OID } = PgTypes
 const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 
 /**
- * Over a connection of its own, for which no reader is waited for. Rows are locked in the order of the accounts, so that
- * two processes never wait for each other in a circle, and the clock is PostgreSQL's. What was given and never arrived
- * counts as used.
+ * Over a connection of its own, for which no reader is waited for. Rows are locked in the order of the accounts, so two
+ * processes never wait for each other in a circle, and the clock is PostgreSQL's. What was given counts as used,
+ * whether it arrived or not.
  */
 export const permits = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient

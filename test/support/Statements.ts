@@ -16,8 +16,8 @@ export const layer = Layer.unwrap(Effect.sync(() => {
   const record: Statement.Transformer = (statement) =>
     Effect.sync(() => {
       const [text, parameters] = statement.compile()
-      // No request asks for it: it is read four times a second; nor for the count of its account's minute.
-      if (!/dataset_versions|rate_limits/.test(text)) seen.push({ text, parameters })
+      // No request asks for these: versions are read four times a second, minutes are counted, old guesses deleted.
+      if (!/dataset_versions|rate_limits|delete from wrong_keys/.test(text)) seen.push({ text, parameters })
       return statement
     })
   return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
