@@ -14,13 +14,13 @@ import { isConflict, make, type Replica, type Wanted } from "./Replica.ts"
 
 const entriesOf = (text: string) => text.split(/[\s,]+/).filter((entry) => entry !== "")
 
-/** What metrics and logs call a replica; undefined where that is no URL of one. */
+/** What metrics and logs call a replica, by its database too, since one pooler has several; undefined: no URL of one. */
 const nameOf = (entry: string) => {
   try {
     const { hostname, password, pathname, port, protocol, username } = new URL(entry)
-    decodeURIComponent(`${username}:${password}${pathname}`)
+    decodeURIComponent(`${username}:${password}`)
     return /^postgres(ql)?:$/.test(protocol) && hostname !== ""
-      ? `${hostname}:${port === "" ? "5432" : port}`
+      ? `${hostname}:${port === "" ? "5432" : port}${decodeURIComponent(pathname)}`
       : undefined
   } catch {
     return undefined

@@ -9,7 +9,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { root } from "../support/Processes.ts"
 import { Cluster } from "./Cluster.ts"
-import * as Features from "./Features.ts"
 import * as Packages from "./Packages.ts"
 import * as Report from "./Report.ts"
 import { type Result, run } from "./Scenario.ts"
@@ -166,10 +165,6 @@ export const inside = (settings: Inside) =>
     const results: Array<Result> = []
     let unfinished = false
     for (const [at, scenario] of wanted.entries()) {
-      if (scenario.needs !== undefined && !Features.has(scenario.needs)) {
-        yield* Effect.logWarning(`${scenario.name} is left out: the service knows no ${scenario.needs} yet.`)
-        continue
-      }
       yield* Effect.log(`${scenario.name}: ${scenario.promise}`)
       const result = yield* Effect.result(run(scenario, `s${at}x`))
       if (result._tag === "Failure") {

@@ -3,7 +3,6 @@ import { Data, Effect, Schedule } from "effect"
 import * as Accounts from "../../src/account/Accounts.ts"
 import * as Clients from "./Clients.ts"
 import { Cluster, within } from "./Cluster.ts"
-import type { Feature } from "./Features.ts"
 import * as Reckoning from "./Reckoning.ts"
 
 export class Wrong extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
@@ -19,7 +18,6 @@ export interface Scenario {
   readonly promise: string
   /** In the short form. */
   readonly short?: boolean
-  readonly needs?: Feature
   /** Whether answers may show that a process went away: the balancer's 502, or a broken connection; so many. */
   readonly mayBreak?: number
   /** The longest that clients may be refused, seconds; 0: never. */

@@ -1,7 +1,6 @@
 /** The service's processes, as their operators start them: one a host, with all that they share. */
 import { Effect, Schedule } from "effect"
 import * as Mail from "../support/Mail.ts"
-import * as Features from "./Features.ts"
 import { members, ports as databasePorts } from "./Patroni.ts"
 import { type App, pgbouncer, ports, roles } from "./Surroundings.ts"
 import { ask, NoAnswer } from "./Wire.ts"
@@ -13,11 +12,11 @@ export const database = "tickerline"
 export const direct = (balancer: string, role: keyof typeof roles) =>
   `postgres://${role}:${roles[role]}@${balancer}:${ports.primary}/${database}`
 
-/** Until it knows that the database cannot hold prepared statements, only this process is behind a pooler. */
-const isPooled = (app: App) => Features.has("pooler") || app === "app3"
+/** Both ways are tried, beside each other. */
+const isPooled = (app: App) => app !== "app2"
 
-const pooled = (address: string) =>
-  `postgres://tickerline_service:${roles.tickerline_service}@${address}:${ports.pooler}/${database}`
+const urlOf = (address: string, name: string = database) =>
+  `postgres://tickerline_service:${roles.tickerline_service}@${address}/${name}`
 
 export const make = Effect.gen(function* () {
   const world = yield* World
@@ -26,21 +25,26 @@ export const make = Effect.gen(function* () {
   const poolers = new Map<App, Program>()
   const running = new Map<App, Program>()
 
+  const waysOf = (app: App): Record<string, string> => {
+    const itself = direct(addressOf("lb"), "tickerline_service")
+    const at = `${addressOf(app)}:${ports.pooler}`
+    return isPooled(app)
+      ? {
+        DATABASE_URL: urlOf(at),
+        DATABASE_DIRECT_URL: itself,
+        DATABASE_READ_URLS: members.map((member) => urlOf(at, `${database}_${member}`)).join(" "),
+      }
+      : {
+        DATABASE_URL: itself,
+        DATABASE_READ_URLS: members.map((member) => urlOf(`${addressOf(member)}:${databasePorts.postgres}`)).join(" "),
+      }
+  }
+
   const environment = (app: App): Record<string, string> => ({
     HOST: addressOf(app),
     PORT: String(ports.service),
     BASE_URL: `http://${addressOf("lb")}:${ports.http}`,
-    DATABASE_URL: isPooled(app) ? pooled(addressOf(app)) : direct(addressOf("lb"), "tickerline_service"),
-    ...(Features.has("pooler") ? { DATABASE_DIRECT_URL: direct(addressOf("lb"), "tickerline_service") } : {}),
-    ...(Features.has("replicas")
-      ? {
-        DATABASE_READ_URLS: members.map((member) =>
-          `postgres://tickerline_service:${roles.tickerline_service}@${
-            addressOf(member)
-          }:${databasePorts.postgres}/${database}`
-        ).join(" "),
-      }
-      : {}),
+    ...waysOf(app),
     REDIS_URL: `redis://${addressOf("redis")}:${ports.redis}`,
     TRUSTED_PROXIES: addressOf("lb"),
     RATE_LIMIT_PRO: "100000000",

@@ -1,7 +1,6 @@
 /** What stands around the service: HAProxy before it and before the primary, PgBouncer beside it, Redis. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
-import * as Features from "./Features.ts"
 import { members, ports as databasePorts } from "./Patroni.ts"
 import { type Host, World } from "./World.ts"
 
@@ -93,16 +92,16 @@ export const pgbouncer = Effect.fnUntraced(function* (app: App) {
     lines(
       "[databases]",
       `tickerline = host=${addressOf("lb")} port=${ports.primary} dbname=tickerline`,
+      ...members.map((member) =>
+        `tickerline_${member} = host=${addressOf(member)} port=${databasePorts.postgres} dbname=tickerline`
+      ),
       "[pgbouncer]",
       `listen_addr = ${addressOf(app)}`,
       `listen_port = ${ports.pooler}`,
       "unix_socket_dir =",
       "auth_type = scram-sha-256",
       `auth_file = ${folder}/users.txt`,
-      `pool_mode = ${Features.has("pooler") ? "transaction" : "session"}`,
-      ...(Features.has("pooler")
-        ? []
-        : ["ignore_startup_parameters = lock_timeout,statement_timeout,extra_float_digits"]),
+      "pool_mode = transaction",
       "default_pool_size = 20",
       "server_login_retry = 1",
       "query_wait_timeout = 10",

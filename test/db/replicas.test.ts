@@ -257,7 +257,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const { first, second } = yield* Standbys
       const { ultimate } = yield* Service.TestKeys
       const between = yield* proxy(Number(new URL(first.url).port))
-      const through = { name: `127.0.0.1:${between.port}` }
+      const through = { name: `127.0.0.1:${between.port}/postgres` }
       const urls = `${first.url.replace(/:\d+\//, `:${between.port}/`)},${second.url}`
       const { port, used } = yield* reading({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls })
       yield* until(used(through), (used) => used === 1)
@@ -286,7 +286,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         assert.strictEqual((yield* wire(port, "/v1/news", ultimate)).status, 200)
         assert.strictEqual((yield* wire(port, "/health/ready", ultimate)).status, 200)
       }
-      for (const one of urls) assert.strictEqual(yield* used({ name: new URL(one).host }), 0)
+      for (const one of urls) assert.strictEqual(yield* used({ name: new URL(one).host + new URL(one).pathname }), 0)
     }).pipe(Effect.scoped))
 
   it.effect("README, settings: what is no URL of a replica stops the start, and shows no password", () =>

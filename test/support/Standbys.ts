@@ -81,7 +81,7 @@ const standby = Effect.fnUntraced(function* (data: string) {
   yield* start()
   yield* Effect.addFinalizer(() => end("SIGINT"))
   const made: Standby = {
-    name: `127.0.0.1:${port}`,
+    name: `127.0.0.1:${port}/postgres`,
     url,
     start,
     end,

@@ -1,7 +1,6 @@
 /** What else the service stands on: standbys, the store of the cluster's state, data that are replaced. */
 import { Duration, Effect } from "effect"
 import { Cluster, within } from "../Cluster.ts"
-import * as Features from "../Features.ts"
 import { type Member, members } from "../Patroni.ts"
 import { hold, type Scenario, Wrong } from "../Scenario.ts"
 import { type App, apps, ports } from "../Surroundings.ts"
@@ -40,10 +39,8 @@ export const behind: Scenario = {
     yield* clients.more(300)
     yield* Effect.sleep("1500 millis")
     const after = (yield* readsOf(standby)) - before - reads
-    if (Features.has("replicas")) {
-      yield* hold(reads === 0, `It was asked ${reads} times while it was behind.`)
-      yield* hold(after > 0, "It was not asked again when it had caught up.")
-    }
+    yield* hold(reads === 0, `It was asked ${reads} times while it was behind.`)
+    yield* hold(after > 0, "It was not asked again when it had caught up.")
     return { standby, "reads while behind": reads, "reads afterwards": after }
   }),
 }
@@ -158,7 +155,6 @@ const whole = Effect.fnUntraced(function* (app: App) {
 export const conflicts: Scenario = {
   name: "standby-conflict",
   promise: "A load's swap cancels what standbys are reading; it is read elsewhere, and nobody notices",
-  needs: "replicas",
   outage: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service, world } = yield* Cluster

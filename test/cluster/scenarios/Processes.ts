@@ -1,7 +1,6 @@
 /** Processes of the service come and go. */
 import { Effect } from "effect"
 import { Cluster } from "../Cluster.ts"
-import * as Features from "../Features.ts"
 import { members } from "../Patroni.ts"
 import { hold, type Scenario } from "../Scenario.ts"
 import { throughput } from "../Throughput.ts"
@@ -30,9 +29,7 @@ export const calm: Scenario = {
     const reads = (yield* readsOf).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)
     const leader = yield* postgres.leader
     const standbys = reads.filter(([member]) => member !== leader)
-    if (Features.has("replicas")) {
-      yield* hold(standbys.every(([, count]) => count > 0), `A standby was never asked: ${JSON.stringify(reads)}`)
-    }
+    yield* hold(standbys.every(([, count]) => count > 0), `A standby was never asked: ${JSON.stringify(reads)}`)
     return Object.fromEntries(reads.map(([member, count]) => [`reads of ${member}`, count]))
   }),
 }

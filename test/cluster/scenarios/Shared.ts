@@ -4,7 +4,6 @@ import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/account/Accounts.ts"
 import * as Keys from "../../../src/account/Keys.ts"
 import { Cluster, within } from "../Cluster.ts"
-import * as Features from "../Features.ts"
 import { hold, type Scenario } from "../Scenario.ts"
 import { type App, apps, ports } from "../Surroundings.ts"
 import { ask } from "../Wire.ts"
@@ -75,12 +74,9 @@ export const wrongKeys: Scenario = {
       (app) => Effect.map(askAt(app, key, from), ({ status }) => status),
     )
     const guesses = answers.filter((status) => status === 401).length
-    const together = Features.has("counts")
-    // Each for itself, until they count together.
-    const most = together ? 30 : 30 * apps.length
-    yield* hold(guesses >= 30 && guesses <= most, `${guesses} guesses were free, where ${most} are the bound.`)
+    yield* hold(guesses === 30, `${guesses} guesses were free, and not 30.`)
     yield* hold(answers.every((status) => [401, 429].includes(status)), `Answers: ${answers.join(", ")}`)
-    return { "free guesses": guesses, bound: most }
+    return { "free guesses": guesses }
   }),
 }
 
@@ -128,8 +124,7 @@ export const redis: Scenario = {
     yield* redis().end("SIGKILL")
     yield* clients.more(100)
     const { forgotten, given } = yield* burst(yield* asOwner(customer("keen", "basic")))
-    // Where PostgreSQL does not count for all, each counts for itself.
-    const most = (Features.has("counts") ? perMinute : perMinute * apps.length) + forgotten * apps.length
+    const most = perMinute + forgotten * apps.length
     yield* hold(given >= perMinute * 0.9 && given <= most, `${given} were allowed, where ${most} are the bound.`)
     yield* startRedis
     yield* within(30)(well())
@@ -172,8 +167,7 @@ export const mails: Scenario = {
     yield* clients.more(200)
     const addresses = received.flatMap(({ to }) => to)
     yield* hold(new Set(addresses).size === addresses.length, `Some were sent twice: ${addresses.join(", ")}`)
-    const bound = Features.has("jobs") ? 8_000 : 12_000
-    yield* hold(taken < bound, `Nobody went on for ${round(taken)} s.`)
+    yield* hold(taken < 8_000, `Nobody went on for ${round(taken)} s.`)
     return { "taken over after (s)": round(taken), mails: addresses.length }
   }),
 }
