@@ -12,7 +12,7 @@ const rows = text.split("\n").filter((line) => /^\| (?!Promise|-)/.test(line))
 
 const named = (line: string) =>
   Array.from(
-    line.matchAll(/`((?:test|faults|soak)\/[\w/-]+)`/g),
+    line.matchAll(/`((?:test|faults|soak|account)\/[\w/-]+)`/g),
     ([, name = ""]) => `${name.startsWith("test/") ? "" : "test/"}${name}.test.ts`,
   )
 

@@ -14,7 +14,7 @@ import { isConflict, make, type Replica, type Wanted } from "./Replica.ts"
 
 const entriesOf = (text: string) => text.split(/[\s,]+/).filter((entry) => entry !== "")
 
-/** What metrics and logs call a replica, by its database too, since one pooler has several; undefined: no URL of one. */
+/** What metrics and logs call a replica, with its database, since one pooler has several; undefined: no URL of one. */
 const nameOf = (entry: string) => {
   try {
     const { hostname, password, pathname, port, protocol, username } = new URL(entry)

@@ -1,7 +1,7 @@
 /** The service's processes, as their operators start them: one a host, with all that they share. */
 import { Effect, Schedule } from "effect"
 import * as Mail from "../support/Mail.ts"
-import { members, ports as databasePorts } from "./Patroni.ts"
+import { type Member, members, ports as databasePorts } from "./Patroni.ts"
 import { type App, pgbouncer, ports, roles } from "./Surroundings.ts"
 import { ask, NoAnswer } from "./Wire.ts"
 import { type Program, World } from "./World.ts"
@@ -104,13 +104,25 @@ export const make = Effect.gen(function* () {
     return program
   })
 
-  const measure = (app: App, name: string) =>
+  const measure = (app: App, name: string, labelled: (line: string) => boolean = () => true) =>
     Effect.map(
       get(app, "/metrics", ports.metrics),
       ({ text }) =>
-        text.split("\n").filter((line) => line.startsWith(name) && /^[{ ]/.test(line.slice(name.length)))
-          .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0),
+        text.split("\n").filter((line) =>
+          line.startsWith(name) && /^[{ ]/.test(line.slice(name.length)) && labelled(line)
+        ).reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0),
     )
+
+  /** How many reads all processes sent to the replica, by whichever way. */
+  const readsOf = (member: Member) => {
+    const [pooled, straight] = [`/${database}_${member}"`, `"${addressOf(member)}:`]
+    const reads = Array.from(
+      running.keys(),
+      (app) =>
+        measure(app, "tickerline_replica_reads_total", (line) => line.includes(pooled) || line.includes(straight)),
+    )
+    return Effect.map(Effect.all(reads), (all) => all.reduce((sum, count) => sum + count, 0))
+  }
 
   /** A command of the owner's. */
   const command = (args: ReadonlyArray<string>) =>
@@ -125,5 +137,5 @@ export const make = Effect.gen(function* () {
       },
     })
 
-  return { mail, start, poolers, running, get, ready, isReady, measure, command, isPooled }
+  return { mail, start, poolers, running, get, ready, isReady, measure, readsOf, command }
 })

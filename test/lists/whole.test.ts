@@ -81,15 +81,15 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       const sql = yield* SqlClient.SqlClient
       const { key } = yield* Ledger.customer("long")
       const port = yield* Effect.provideService(instance(), Longest, Duration.millis(500))
-      yield* sql`alter table research_reports rename to those`
-      yield* sql`create view research_reports as select those.* from those, pg_sleep(60) as slept`
+      yield* sql`alter table news rename to those`
+      yield* sql`create view news as select those.* from pg_sleep(60) as slept, those`
       yield* Effect.addFinalizer(() =>
         Effect.orDie(
-          Effect.andThen(sql`drop view research_reports`, sql`alter table those rename to research_reports`),
+          Effect.andThen(sql`drop view news`, sql`alter table those rename to news`),
         )
       )
       const began = performance.now()
-      const { status, text } = yield* wire(port, "/v1/research-reports?limit=all&format=csv", key)
+      const { status, text } = yield* wire(port, path, key)
       assert.strictEqual(status, 503)
       assert.strictEqual(at(JSON.parse(text), "error", "code"), "data_refreshing")
       assert.include(text, "Ask for less of it at once")

@@ -10,14 +10,16 @@ export interface Sent {
 /** What was sent so far. */
 class Statements extends Context.Service<Statements, Array<Sent>>()("test/Statements") {}
 
+/** Versions are looked at, minutes counted, old guesses deleted, jobs held; and whether the server is there is asked. */
+const ofNoRequest = /dataset_versions|rate_limits|delete from wrong_keys|update leases|pg_postmaster_start_time/
+
 /** To be provided to the service, and to the tests. */
 export const layer = Layer.unwrap(Effect.sync(() => {
   const seen: Array<Sent> = []
   const record: Statement.Transformer = (statement) =>
     Effect.sync(() => {
       const [text, parameters] = statement.compile()
-      // No request asks for these: versions are read four times a second, minutes are counted, old guesses deleted.
-      if (!/dataset_versions|rate_limits|delete from wrong_keys/.test(text)) seen.push({ text, parameters })
+      if (!ofNoRequest.test(text)) seen.push({ text, parameters })
       return statement
     })
   return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))

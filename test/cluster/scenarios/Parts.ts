@@ -1,7 +1,7 @@
 /** What else the service stands on: standbys, the store of the cluster's state, data that are replaced. */
 import { Duration, Effect } from "effect"
 import { Cluster, within } from "../Cluster.ts"
-import { type Member, members } from "../Patroni.ts"
+import { members } from "../Patroni.ts"
 import { hold, type Scenario, Wrong } from "../Scenario.ts"
 import { type App, apps, ports } from "../Surroundings.ts"
 import { ask } from "../Wire.ts"
@@ -12,37 +12,33 @@ const standbysOf = Effect.gen(function* () {
   return members.filter((member) => member !== leader)
 })
 
-const readsOf = Effect.fnUntraced(function* (member: Member) {
-  const { postgres } = yield* Cluster
-  return Number(
-    yield* postgres.psql(
-      member,
-      "select sum(seq_scan + idx_scan) from pg_stat_user_tables where relname in ('gap_stats', 'news', 'screener')",
-    ),
-  )
-})
-
 export const behind: Scenario = {
   name: "standby-behind",
   promise: "A standby falls behind, and is not asked until it has caught up",
   outage: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { postgres } = yield* Cluster
+    const { postgres, service } = yield* Cluster
     const [standby = "db3"] = yield* standbysOf
-    yield* postgres.psql(standby, "select pg_wal_replay_pause()")
-    // The rest of what it was asked for, and of its statistics.
-    yield* Effect.sleep("3 seconds")
-    const before = yield* readsOf(standby)
+    // Patroni resumes a replay that was paused by PostgreSQL's own means.
+    const replay = Number(
+      yield* postgres.psql(standby, "select pid from pg_stat_activity where backend_type = 'startup'"),
+    )
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.kill(replay, "SIGSTOP")),
+      () => Effect.sync(() => process.kill(replay, "SIGCONT")),
+    )
+    // Its lag has to grow beyond what is allowed.
+    yield* Effect.sleep("2 seconds")
+    const before = yield* service.readsOf(standby)
     yield* clients.more(300)
-    const reads = (yield* readsOf(standby)) - before
-    yield* postgres.psql(standby, "select pg_wal_replay_resume()")
+    const reads = (yield* service.readsOf(standby)) - before
+    process.kill(replay, "SIGCONT")
     yield* clients.more(300)
-    yield* Effect.sleep("1500 millis")
-    const after = (yield* readsOf(standby)) - before - reads
+    const after = (yield* service.readsOf(standby)) - before - reads
     yield* hold(reads === 0, `It was asked ${reads} times while it was behind.`)
     yield* hold(after > 0, "It was not asked again when it had caught up.")
     return { standby, "reads while behind": reads, "reads afterwards": after }
-  }),
+  }, Effect.scoped),
 }
 
 const seconds = (taken: Duration.Duration) => Math.round(Duration.toMillis(taken) / 10) / 100

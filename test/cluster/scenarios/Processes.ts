@@ -5,14 +5,28 @@ import { members } from "../Patroni.ts"
 import { hold, type Scenario } from "../Scenario.ts"
 import { throughput } from "../Throughput.ts"
 
-/** How often each server read the tables that clients ask for. */
 const readsOf = Effect.gen(function* () {
+  const { service } = yield* Cluster
+  return yield* Effect.forEach(
+    members,
+    (member) => Effect.map(service.readsOf(member), (count) => [member, count] as const),
+  )
+})
+
+/** Replay lags in milliseconds, as the primary sees them. */
+const lagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, E, R>) {
   const { postgres } = yield* Cluster
-  return yield* Effect.forEach(members, (member) =>
-    Effect.map(
-      postgres.psql(member, "select sum(seq_scan + idx_scan) from pg_stat_user_tables where relname = 'gap_stats'"),
-      (text) => [member, Number(text)] as const,
-    ))
+  const leader = yield* postgres.leader
+  const lags: Array<number> = []
+  const look = Effect.map(
+    postgres.psql(
+      leader,
+      "select extract(epoch from replay_lag) * 1000 from pg_stat_replication where replay_lag > '0'",
+    ),
+    (text) => void lags.push(...text.split("\n").filter((line) => line !== "").map(Number)),
+  )
+  yield* Effect.raceFirst(load, Effect.forever(Effect.delay(look, "50 millis")))
+  return lags
 })
 
 export const calm: Scenario = {
@@ -23,14 +37,21 @@ export const calm: Scenario = {
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres } = yield* Cluster
     const before = new Map(yield* readsOf)
-    yield* clients.more(500)
-    // Their statistics are a second old.
-    yield* Effect.sleep("1500 millis")
+    const lags = yield* lagsDuring(clients.more(500))
     const reads = (yield* readsOf).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)
     const leader = yield* postgres.leader
     const standbys = reads.filter(([member]) => member !== leader)
     yield* hold(standbys.every(([, count]) => count > 0), `A standby was never asked: ${JSON.stringify(reads)}`)
-    return Object.fromEntries(reads.map(([member, count]) => [`reads of ${member}`, count]))
+    yield* hold(
+      reads.some(([member, count]) => member === leader && count === 0),
+      "The primary was taken for a replica.",
+    )
+    yield* hold(lags.length > 10, "No lag was seen.")
+    const atMost = Math.ceil(Math.max(...lags))
+    return {
+      ...Object.fromEntries(reads.map(([member, count]) => [`reads of ${member}`, count])),
+      [`replay lag at most (ms, of ${lags.length})`]: atMost,
+    }
   }),
 }
 
