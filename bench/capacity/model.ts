@@ -171,7 +171,7 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
     {
       what: "the counters of one Redis: one core",
       at: always(1e6 * filled() / value("redisRequest")),
-      add: "counting in leases of several requests, or several Redis; neither is built",
+      add: "no `REDIS_URL`: PostgreSQL counts by blocks of permits, a few statements a second for a busy account",
     },
     {
       what: `one balancer of ${size} cores`,

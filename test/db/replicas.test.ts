@@ -340,7 +340,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         },
         {
           // It is then that PostgreSQL reads what a cursor keeps.
-          words: "COMMIT",
+          words: "commit",
           way: Effect.map(
             inside,
             ({ cursors, wanted }) => Effect.map(cursors.open({ ...wanted, statement }), ({ rows }) => rows),
