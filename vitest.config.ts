@@ -6,7 +6,7 @@ export default defineConfig({
     exclude: ["test/soak/**", "test/upgrade/**"],
     globalSetup: "test/support/postgres.ts",
     // Much of the time tests wait for locks, restarts and processes.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // A server is started, a table locked for seconds: the wait is for conditions, not for this.
     testTimeout: 180_000,
     hookTimeout: 180_000,

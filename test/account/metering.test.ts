@@ -22,25 +22,10 @@ import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { Metering, requestsRefused, rowsLost } from "../../src/account/Metering.ts"
 import { dropBefore } from "../../src/account/Partitions.ts"
-import { type Batch, batchOf, recorder, type Used } from "../../src/account/Usage.ts"
+import { type Batch, batchOf, recorder } from "../../src/account/Usage.ts"
+import { used } from "../support/Ledger.ts"
 import * as Service from "../support/Service.ts"
 import { client } from "../support/Through.ts"
-
-const used = (more: Partial<Used> = {}): Used => ({
-  requested_at: Date.parse("2026-06-01T12:00:00.000Z"),
-  account_id: 1,
-  key_id: 1,
-  request_id: "request",
-  endpoint: "/v1/screener",
-  status_code: 200,
-  records_returned: 1,
-  bytes: 100,
-  cost_microdollars: 7,
-  duration_ms: 1,
-  cached: false,
-  deprecated: false,
-  ...more,
-})
 
 const settings = (values: Record<string, string>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })

@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { dropBefore, makeAhead } from "../../src/account/Partitions.ts"
-import { batchOf, recorder, type Used } from "../../src/account/Usage.ts"
+import { batchOf, recorder } from "../../src/account/Usage.ts"
 import { client, isLocked } from "../../src/db/Database.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
@@ -13,21 +13,6 @@ import * as Service from "../support/Service.ts"
 const base = Layer.unwrap(
   Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
-
-const used = (requested_at: number): Used => ({
-  requested_at,
-  account_id: 1,
-  key_id: 1,
-  request_id: "request",
-  endpoint: "/v1/screener",
-  status_code: 200,
-  records_returned: 1,
-  bytes: 100,
-  cost_microdollars: 7,
-  duration_ms: 1,
-  cached: false,
-  deprecated: false,
-})
 
 const partitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -62,11 +47,11 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('clocks', 'basic', 1000)`
       const write = yield* recorder
       const times = ["1999-12-31T23:59:59.999Z", "2031-02-28T12:00:00.000Z"].map((text) => Date.parse(text))
-      yield* write(batchOf(times.map(used)))
+      yield* write(batchOf(times.map((requested_at) => Ledger.used({ requested_at }))))
       const old = DateTime.makeUnsafe("2000-01-01T00:00:00Z")
       assert.deepStrictEqual(yield* dropBefore(old), ["usage_1999_12"])
       // The same process saw that month to be there, and writes to it again.
-      yield* write(batchOf(times.map(used)))
+      yield* write(batchOf(times.map((requested_at) => Ledger.used({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_daily) as requests,
           (select balance_microdollars::int from accounts) as balance
@@ -78,7 +63,12 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
     Effect.gen(function* () {
       const write = yield* recorder
       const months = ["2020-01", "2020-02", "2020-03"]
-      yield* write(batchOf([...months.map((month) => Date.parse(`${month}-15T00:00:00Z`)), Date.now()].map(used)))
+      yield* write(
+        batchOf([
+          ...months.map((month) => Date.parse(`${month}-15T00:00:00Z`)),
+          Date.now(),
+        ].map((requested_at) => Ledger.used({ requested_at }))),
+      )
       const after = DateTime.makeUnsafe("2099-01-01T00:00:00Z")
       const dropped = yield* dropBefore(after)
       assert.includeMembers(dropped, ["usage_2020_01", "usage_2020_02", "usage_2020_03"])
@@ -90,7 +80,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       const sql = yield* SqlClient.SqlClient
       const write = yield* recorder
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
-      yield* write(batchOf(times.map(used)))
+      yield* write(batchOf(times.map((requested_at) => Ledger.used({ requested_at }))))
       // What PostgreSQL knows of its tables decides in which order it looks at them.
       yield* sql`analyze`
       assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
@@ -103,7 +93,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* recorder
-      yield* write(batchOf([used(Date.parse("2021-05-15T00:00:00Z"))]))
+      yield* write(batchOf([Ledger.used({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]))
       const reading = yield* Effect.forkChild(sql`select count(*) from usage, pg_sleep(2)`)
       yield* Ledger.until(
         sql`select from pg_locks where relation = 'usage'::regclass and mode = 'AccessShareLock'`,
@@ -111,7 +101,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       )
       const dropping = yield* Effect.forkChild(Effect.flip(dropBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z"))))
       const began = performance.now()
-      yield* write(batchOf([used(Date.now())]))
+      yield* write(batchOf([Ledger.used({ requested_at: Date.now() })]))
       assert.isBelow(performance.now() - began, 1_500)
       assert.isTrue(isLocked(yield* Fiber.join(dropping)))
       yield* Fiber.join(reading)

@@ -4,6 +4,7 @@ import { ConfigProvider, Data, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import type * as Keys from "../../src/account/Keys.ts"
+import type { Used } from "../../src/account/Usage.ts"
 import type { Tier } from "../../src/policy/Access.ts"
 import * as Rooms from "./Rooms.ts"
 import * as Service from "./Service.ts"
@@ -16,6 +17,23 @@ export const settings = (values: Readonly<Record<string, string>>) =>
 
 /** The service with settings of its own. */
 export const service = (values: Readonly<Record<string, string>>) => Service.layer.pipe(Layer.provide(settings(values)))
+
+/** An answered request as it waits to be recorded. */
+export const used = (more: Partial<Used> = {}): Used => ({
+  requested_at: Date.parse("2026-06-01T12:00:00.000Z"),
+  account_id: 1,
+  key_id: 1,
+  request_id: "request",
+  endpoint: "/v1/screener",
+  status_code: 200,
+  records_returned: 1,
+  bytes: 100,
+  cost_microdollars: 7,
+  duration_ms: 1,
+  cached: false,
+  deprecated: false,
+  ...more,
+})
 
 class NotThere extends Data.TaggedError("NotThere")<{ readonly message: string }> {}
 

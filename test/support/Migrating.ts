@@ -1,34 +1,15 @@
 /** Databases as former releases left them. */
-import { PgClient, PgConnection } from "@effect/sql-pg"
-import { Effect, FileSystem, Layer, Redacted } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { PgClient } from "@effect/sql-pg"
+import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import { inject } from "vitest"
 import * as Migrations from "../../src/db/Migrations.ts"
 import { Folder } from "../../src/db/Scripts.ts"
 import { fillAll } from "./Plenty.ts"
+import { madeDatabase } from "./Service.ts"
 
 /** A database without anything in it, dropped at the end. */
-export const emptyDatabase = Effect.gen(function* () {
-  const url = new URL(inject("databaseUrl"))
-  const admin = new URL(url)
-  admin.pathname = "/postgres"
-  url.pathname = `/test_empty_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
-  const name = url.pathname.slice(1)
-  const as = (statement: string) =>
-    Effect.scoped(
-      Effect.flatMap(
-        PgConnection.make({ url: Redacted.make(admin.href) }),
-        (connection) => connection.query(statement),
-      ),
-    )
-  yield* Effect.acquireRelease(
-    as(`create database ${name}`),
-    () => Effect.orDie(as(`drop database ${name} with (force)`)),
-  )
-  return Redacted.make(url.href)
-})
+export const emptyDatabase = Effect.suspend(() => madeDatabase())
 
 /** With connections of its own, like a process of its own. */
 export const over = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E, R>) =>

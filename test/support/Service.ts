@@ -14,11 +14,11 @@ import * as FirstStart from "../../src/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
 import { client } from "./Through.ts"
 
-/** A copy of the migrated database, made in milliseconds and dropped at the end. */
-export const ownDatabase = Effect.gen(function* () {
-  const template = new URL(inject("databaseUrl"))
+/** A database of the test's own on the server of all tests, dropped at the end; of a template, or empty. */
+export const madeDatabase = Effect.fnUntraced(function* (template?: string) {
+  const url = new URL(inject("databaseUrl"))
   const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
-  const admin = new URL(template)
+  const admin = new URL(url)
   admin.pathname = "/postgres"
   const as = (statement: string) =>
     Effect.scoped(
@@ -28,13 +28,15 @@ export const ownDatabase = Effect.gen(function* () {
       ),
     )
   yield* Effect.acquireRelease(
-    as(`create database ${name} template ${template.pathname.slice(1)}`),
+    as(`create database ${name}${template === undefined ? "" : ` template ${template}`}`),
     () => Effect.orDie(as(`drop database ${name} with (force)`)),
   )
-  const own = new URL(template)
-  own.pathname = `/${name}`
-  return Redacted.make(own.href)
+  url.pathname = `/${name}`
+  return Redacted.make(url.href)
 })
+
+/** A copy of the migrated database, made in milliseconds. */
+export const ownDatabase = Effect.suspend(() => madeDatabase(new URL(inject("databaseUrl")).pathname.slice(1)))
 
 /** A key of the account, which is made where there is none. */
 export const keyFor = Effect.fnUntraced(function* (account: string, tier: Tier, more: Partial<Keys.Wanted> = {}) {
