@@ -14,7 +14,7 @@ const findingsOf = ({ findings }: Result) =>
 export const line = (result: Result) =>
   [
     `${result.wrong.length === 0 ? "held" : "DID NOT HOLD"}: ${result.scenario} (${result.seconds} s)`,
-    `  ${answersOf(result)}; refused for ${result.outage} s, slowest ${result.slowest} s`,
+    `  ${answersOf(result)}; refused for ${result.outage} s, slowest ${result.slowest} s (${result.slowestWas})`,
     `  ${result.recorded} recorded, ${result.missing} missing that may be`,
     ...(findingsOf(result) === "" ? [] : [`  ${findingsOf(result)}`]),
     ...result.wrong.map((text) => `  wrong: ${text}`),

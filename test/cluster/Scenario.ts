@@ -42,6 +42,7 @@ export interface Result {
   readonly outage: number
   /** The longest that anybody waited, seconds. */
   readonly slowest: number
+  readonly slowestWas: string
   readonly recorded: number
   readonly missing: number
   readonly findings: Findings
@@ -103,13 +104,15 @@ export const run = Effect.fnUntraced(function* (scenario: Scenario, name: string
       ? [`Clients were refused for ${outage} s, where ${scenario.outage} s is the bound`]
       : []),
   ]
+  const [longest] = told.toSorted((one, other) => other.ended - other.began - (one.ended - one.began))
   const result: Result = {
     scenario: scenario.name,
     seconds: rounded(performance.now() - began),
     requests: told.length,
     answers: counted(told),
     outage,
-    slowest: rounded(Math.max(0, ...told.map(({ began, ended }) => ended - began))),
+    slowest: longest === undefined ? 0 : rounded(longest.ended - longest.began),
+    slowestWas: longest === undefined ? "" : `${longest.path}: ${longest.status} by ${longest.by}`,
     recorded: books.rows,
     missing: books.missing,
     findings: acted._tag === "Success" ? acted.success : {},
