@@ -3,11 +3,11 @@
  * each. A test holds the document to them.
  */
 import { readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
 import process from "node:process"
+import { fileURLToPath } from "node:url"
 import { all, ceilings, type Figure, hitShares, type Need, need, rates } from "./model.ts"
 
-const document = join(import.meta.dirname, "../../SCALING.md")
+const document = fileURLToPath(new URL("../../SCALING.md", import.meta.url))
 
 const rounded = (value: number) =>
   value >= 1e6
