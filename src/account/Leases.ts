@@ -6,8 +6,11 @@ import { Clock, Deferred, Duration, Effect, Queue } from "effect"
 import { believed, CounterAway, isRunningOut, learn, type Lease, take, type Told, unseen, wishOf } from "./Lease.ts"
 import { permits } from "./Permits.ts"
 
-/** Longer than that a request does not wait for PostgreSQL. */
+/** Longer than that PostgreSQL is not asked. */
 const patience = Duration.seconds(1)
+
+/** Longer than that a request does not wait: a connection into nothing takes its time even to be given up. */
+const longest = Duration.millis(1_500)
 
 /** How long it is left alone once it did not answer. */
 const pause = Duration.seconds(1)
@@ -57,13 +60,17 @@ export const make = Effect.gen(function* () {
     settle(those, Effect.void)
   })
 
+  const noteAway = Effect.fnUntraced(function* (message: string) {
+    const isNews = away === undefined
+    const noted = new CounterAway({ message })
+    away = noted
+    if (isNews) yield* Effect.logWarning(`PostgreSQL does not count requests, so this process does: ${message}`)
+    return noted
+  })
+
   /** All are told at once that it is away, and nobody waits for it until it answers again. */
   const unanswered = Effect.fnUntraced(function* (those: ReadonlyArray<Lease>, message: string) {
-    if (away === undefined) {
-      yield* Effect.logWarning(`PostgreSQL does not count requests, so this process does: ${message}`)
-    }
-    away = new CounterAway({ message })
-    settle(those, Effect.fail(away))
+    settle(those, Effect.fail(yield* noteAway(message)))
     yield* Effect.sleep(pause)
   })
 
@@ -113,6 +120,7 @@ export const make = Effect.gen(function* () {
       if (away !== undefined) return Effect.fail(away)
       lease.waiting += 1
       return Deferred.await(look).pipe(
+        Effect.timeoutOrElse({ duration: longest, orElse: () => Effect.flip(noteAway("it does not answer")) }),
         Effect.ensuring(Effect.sync(() => lease.waiting -= 1)),
         Effect.andThen(consume(account_id, limit)),
       )
