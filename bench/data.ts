@@ -23,7 +23,8 @@ const plans = {
   bench_small: { tickers: 500, only: ["tools", "intraday_runners"] },
 }
 
-const command = (url: string, ...args: ReadonlyArray<string>) =>
+/** A command of the service, on the database. */
+export const command = (url: string, ...args: ReadonlyArray<string>) =>
   run({
     program: process.execPath,
     args: ["src/main.ts", ...args],

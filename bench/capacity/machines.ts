@@ -79,8 +79,19 @@ const measure = async (
 }
 
 /** Started with all of the processor, so that code is made fast before it is measured, and then confined. */
-const startMachine = async (name: string, around: Surroundings, env: Readonly<Record<string, string>>) => {
+const startMachine = async (
+  name: string,
+  around: Surroundings,
+  env: Readonly<Record<string, string>>,
+  ends: Ends,
+) => {
   const service = await startService(name, around.url, env)
+  let made: Share | undefined
+  // From here on, for warming it takes its time. A share is given back when nothing runs in it.
+  ends.push(async () => {
+    await service.stop()
+    made?.remove()
+  })
   await warm(service.port, around.key)
   const plan = writePlan("machines", runners10Small, "miss", rest(around.key), [])
   let cursor = 0
@@ -88,7 +99,7 @@ const startMachine = async (name: string, around: Surroundings, env: Readonly<Re
     cursor = (await load({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
   }
   cursors.set(`${service.port} misses`, cursor)
-  const confined = share(name, options.share)
+  const confined = made = share(name, options.share)
   confined.add(service.pid)
   return { service, share: confined }
 }
@@ -103,9 +114,7 @@ const both = async (outer: Ends, around: Surroundings, counted: string, env: Rea
   const { end, ends } = endings(outer)
   try {
     for (const name of ["machine-1", "machine-2"]) {
-      const machine = await startMachine(name, around, env)
-      machines.push(machine)
-      ends.push(machine.share.remove, () => machine.service.stop())
+      machines.push(await startMachine(name, around, env, ends))
     }
     for (const what of asked) {
       const rounds: ReadonlyArray<Array<Measured>> = [[], []]

@@ -3,9 +3,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import pg from "pg"
+import { command } from "../data.ts"
 import { options } from "../options.ts"
 import { home, type Postgres, query, startPostgres } from "../postgres.ts"
-import { endings, run } from "../processes.ts"
+import { endings } from "../processes.ts"
 import { startServer } from "../servers/index.ts"
 import { answered, explained } from "./asking.ts"
 import { copying, loading } from "./loading.ts"
@@ -15,14 +16,6 @@ import { type Dataset, datasets, fill, made, sizes } from "./tables.ts"
 import { writing } from "./writing.ts"
 
 const wanted = datasets.filter((name) => options.datasets?.includes(name) ?? name !== "historical_float_pro")
-
-const command = (url: string, ...args: ReadonlyArray<string>) =>
-  run({
-    program: process.execPath,
-    args: ["src/main.ts", ...args],
-    cwd: options.tickerline,
-    env: { DATABASE_URL: url },
-  })
 
 const withClient = async <A>(url: string, work: (client: pg.Client) => Promise<A>) => {
   const client = new pg.Client({ connectionString: url })

@@ -193,8 +193,11 @@ it.live(
       const whose = yield* Effect.provideContext(account, context)
       assert.strictEqual(yield* left(by, whose, 50), 49)
       yield* network.stall
+      const asked = performance.now()
       const away = yield* Effect.flip(Effect.timeout(by.consume(whose, 50), "10 seconds"))
       assert.strictEqual(away._tag, "CounterAway")
+      // The driver takes five seconds to give such a connection up; a request does not wait for that.
+      assert.isBelow(performance.now() - asked, 3_000)
       assert.isTrue(by.isAway())
       const began = performance.now()
       for (let times = 0; times < 100; times++) yield* Effect.flip(by.consume(whose, 50))
