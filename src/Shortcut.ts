@@ -6,6 +6,7 @@
 import { Clock, Context, Effect, type Exit, Layer } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Account, hasCredit, opens } from "./account/Authentication.ts"
+import { conflicting, credentialIn } from "./account/Credential.ts"
 import { Metering } from "./account/Metering.ts"
 import { costOf } from "./account/Prices.ts"
 import { type Counted, RateLimit } from "./account/RateLimit.ts"
@@ -16,16 +17,6 @@ import { includes } from "./policy/Access.ts"
 import { requestId } from "./policy/Ids.ts"
 
 type Who = typeof Account.Service
-
-const bearer = "Bearer "
-
-/** The one key that was sent, where it was sent in the usual way. */
-const credentialOf = ({ authorization, "x-api-key": apiKey }: IncomingMessage["headers"]) =>
-  authorization === undefined
-    ? (typeof apiKey === "string" ? apiKey : undefined)
-    : apiKey === undefined && authorization.startsWith(bearer)
-    ? authorization.slice(bearer.length)
-    : undefined
 
 export class Shortcut extends Context.Service<Shortcut, {
   /** Answers, or hands on to `others`. */
@@ -45,8 +36,8 @@ export class Shortcut extends Context.Service<Shortcut, {
 
       /** Whose request it is, where nothing stands against answering it. */
       const admitted = (request: IncomingMessage, { path, required_tier }: Response): Who | undefined => {
-        const key = credentialOf(request.headers)
-        const account = key === undefined ? undefined : recent.find(key)
+        const key = credentialIn(request.rawHeaders)
+        const account = key === conflicting ? undefined : recent.find(key)
         if (account === undefined || !metering.hasRoom()) return undefined
         return includes(account.tier, required_tier) && opens(account, path) && hasCredit(account) ? account : undefined
       }

@@ -14,7 +14,7 @@ export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
 /** 401: the key is not one of ours (D2). */
 export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(fields("invalid_api_key"), {
   httpApiStatus: 401,
-  description: "The API key is unknown.",
+  description: "The API key is unknown, or two different credentials were sent.",
 }) {
   readonly _tag = "InvalidApiKey"
   override readonly [ErrorReporter.ignore] = true

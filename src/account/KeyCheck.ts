@@ -1,9 +1,9 @@
 /** D2: the server side of `Authentication`: a key becomes an account, or a 401. */
 import { Cache, Cause, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { Exchange } from "../policy/Exchange.ts"
 import { Account, Authentication } from "./Authentication.ts"
-import { MissingApiKey } from "./Errors.ts"
+import { conflicting, credentialOf } from "./Credential.ts"
+import { InvalidApiKey, MissingApiKey } from "./Errors.ts"
 import { hasher, isWellFormed } from "./Key.ts"
 import { lookups } from "./KeyLookup.ts"
 import { believed, RecentKeys } from "./RecentKeys.ts"
@@ -24,6 +24,13 @@ const isAnswer = (found: Exit.Exit<unknown, { readonly _tag: string }>) =>
 
 const missing = new MissingApiKey({
   error: { message: "No API key. Send it as `Authorization: Bearer <key>` or `X-API-Key: <key>`." },
+})
+
+const ambiguous = new InvalidApiKey({
+  error: {
+    message: "The request has two different credentials. Send one API key, as `Authorization: Bearer <key>` or as " +
+      "`X-API-Key: <key>`, and no other Authorization header.",
+  },
 })
 
 const make = Effect.gen(function* () {
@@ -66,12 +73,11 @@ const make = Effect.gen(function* () {
     return known.account
   })
 
-  return Effect.fnUntraced(function* (key: Redacted.Redacted) {
-    if (Redacted.value(key) === "") return yield* missing
-    const account = yield* identify(key)
-    // What a wrong key beside it was told.
-    yield* Effect.map(Exchange, ({ headers }) => Reflect.deleteProperty(headers, "Retry-After"))
-    return account
+  return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+    const credential = credentialOf(request)
+    if (credential === "") return yield* missing
+    if (credential === conflicting) return yield* ambiguous
+    return yield* identify(Redacted.make(credential))
   })
 })
 
@@ -79,23 +85,17 @@ export const layer = Layer.effect(
   Authentication,
   Effect.gen(function* () {
     const admit = yield* make
-    // Where both schemes fail the last one answers; without a key of its own it repeats what the first one found.
+    // Effect tries both schemes in turn; the first one has read both headers, so the second repeats its refusal.
     const refusals = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof admit>>>()
 
-    return Authentication.of({
-      bearer: (served, { credential }) =>
-        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-          admit(credential).pipe(
-            Effect.tapError((refusal) => Effect.sync(() => refusals.set(request, refusal))),
-            Effect.flatMap((account) => Effect.provideService(served, Account, account)),
-          )),
-      apiKey: (served, { credential }) =>
-        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-          const refusal = Redacted.value(credential) === "" ? refusals.get(request) : undefined
-          return (refusal === undefined ? admit(credential) : Effect.fail(refusal)).pipe(
-            Effect.flatMap((account) => Effect.provideService(served, Account, account)),
-          )
-        }),
+    const check = Effect.fnUntraced(function* <A, E, R>(served: Effect.Effect<A, E, R>) {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const refusal = refusals.get(request)
+      if (refusal !== undefined) return yield* refusal
+      const account = yield* Effect.tapError(admit(request), (error) => Effect.sync(() => refusals.set(request, error)))
+      return yield* Effect.provideService(served, Account, account)
     })
+
+    return Authentication.of({ bearer: (served) => check(served), apiKey: (served) => check(served) })
   }),
 )

@@ -6,6 +6,7 @@ import { at, datasetEndpoints, needed, url } from "../support/Contract.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
 import * as Plenty from "../support/Plenty.ts"
+import * as Raw from "../support/Raw.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/Statements.ts"
 
@@ -156,6 +157,35 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       yield* seen
       assert.strictEqual((yield* wire(port, runners, revoked.key)).status, 401)
       assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+    }).pipe(Effect.scoped))
+
+  it.effect("D2 a kept answer is refused to two credentials that differ, also in headers of one name", () =>
+    Effect.gen(function* () {
+      const { basic, pro } = yield* TestKeys
+      const port = yield* instance()
+      yield* often(port, runners, basic)
+      yield* often(port, runners, pro)
+      const lines = {
+        bearer: (key: string) => `Authorization: Bearer ${key}\r\n`,
+        apiKey: (key: string) => `X-API-Key: ${key}\r\n`,
+      }
+      const status = Effect.fnUntraced(function* (...headers: ReadonlyArray<string>) {
+        const [answer] = yield* Raw.talk(
+          port,
+          `GET ${runners} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers.join("")}\r\n`,
+        )
+        return [answer?.status, at(JSON.parse(answer?.text ?? "null"), "error", "code")]
+      })
+      const { apiKey, bearer } = lines
+      for (const one of [apiKey, bearer]) {
+        for (const other of [apiKey, bearer]) {
+          assert.deepStrictEqual(yield* status(one(basic), other(basic)), [200, undefined])
+          assert.deepStrictEqual(yield* status(one(basic), other(pro)), [401, "invalid_api_key"])
+          assert.deepStrictEqual(yield* status(one(basic), other("nonsense")), [401, "invalid_api_key"])
+        }
+        assert.deepStrictEqual(yield* status(one(basic), "Authorization: Basic eDp5\r\n"), [401, "invalid_api_key"])
+        assert.deepStrictEqual(yield* status("Authorization: Basic eDp5\r\n", one(basic)), [401, "invalid_api_key"])
+      }
     }).pipe(Effect.scoped))
 
   it.effect("D3 of every endpoint that asks for a tier, a kept answer is refused to those below it", () =>

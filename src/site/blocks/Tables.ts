@@ -34,7 +34,7 @@ export const dollars = (microdollars: number) => `$${(microdollars / 1_000_000).
 const advice = [
   [Errors.BadRequest, "Fix the request; the message says what cannot be read.", "no"],
   [AccountErrors.MissingApiKey, "Send the key in `Authorization: Bearer …` or `X-API-Key`.", "no"],
-  [AccountErrors.InvalidApiKey, "Check the key: a copy that lost a letter is refused as well.", "no"],
+  [AccountErrors.InvalidApiKey, "Check the key, which must be complete, and send no other credential beside it.", "no"],
   [AccountErrors.ApiKeyDisabled, "Use another key of the account, or ask for a new one.", "no"],
   [AccountErrors.InsufficientCredits, "Have the balance topped up; `details` tells it.", "once there is credit"],
   [AccountErrors.InsufficientTier, "Ask for the tier that `details.required_tier` names.", "no"],
