@@ -1,12 +1,12 @@
 /** D2: the server side of `Authentication`: a key becomes an account, or a 401. */
-import { Cache, Cause, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Cache, Cause, Clock, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Account, Authentication } from "./Authentication.ts"
 import { conflicting, credentialOf } from "./Credential.ts"
 import { InvalidApiKey, MissingApiKey } from "./Errors.ts"
 import { hasher, isWellFormed } from "./Key.ts"
 import { lookups } from "./KeyLookup.ts"
-import { believed, RecentKeys } from "./RecentKeys.ts"
+import { believed, monotonic, RecentKeys } from "./RecentKeys.ts"
 
 /** For so long a key that was right is asked for again although its address sends wrong ones. */
 const trusted = Duration.minutes(10)
@@ -34,6 +34,7 @@ const ambiguous = new InvalidApiKey({
 })
 
 const make = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
   const hash = yield* hasher
   const { again, first, mistyped } = yield* lookups
   const recent = yield* RecentKeys
@@ -50,7 +51,7 @@ const make = Effect.gen(function* () {
 
   /** Requests share a look-up; one that was under way for long says nothing of those that came meanwhile. */
   const looked = Effect.fnUntraced(function* (digest: string) {
-    const since = performance.now() - believed
+    const since = monotonic(clock) - believed
     const known = yield* Cache.get(accounts, digest)
     if (known.asOf > since) return known
     yield* Cache.invalidateWhen(accounts, digest, ({ asOf }) => asOf <= since)
@@ -64,12 +65,12 @@ const make = Effect.gen(function* () {
     if (!(yield* Cache.has(had, digest))) {
       const known = yield* first(digest, isKnown)
       yield* Cache.set(accounts, digest, known)
-      recent.note(Redacted.value(key), known)
+      recent.note(digest, known)
       return known.account
     }
     const known = yield* looked(digest)
     yield* isKnown
-    recent.note(Redacted.value(key), known)
+    recent.note(digest, known)
     return known.account
   })
 

@@ -1,10 +1,11 @@
 /** D2: what the tables say of a key, and of the address that sent one that nobody here has heard of. */
-import { Effect, FiberSet, Option, Schema } from "effect"
+import { Clock, Effect, FiberSet, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Database } from "../db/Database.ts"
 import { Tier } from "../policy/Access.ts"
 import { Account } from "./Authentication.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "./Errors.ts"
+import { monotonic } from "./RecentKeys.ts"
 import * as WrongKeys from "./WrongKeys.ts"
 
 const Found = Schema.Struct({
@@ -34,6 +35,7 @@ const found = (sql: SqlClient.SqlClient, digest: string) =>
 
 /** What the tables say of a key: a look-up takes the same way, and tells nothing by its time. */
 export const lookups = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
   const wrongKeys = yield* WrongKeys.make
@@ -84,7 +86,7 @@ export const lookups = Effect.gen(function* () {
 
   /** A key that is known, or was until just now. */
   const again = Effect.fnUntraced(function* (digest: string) {
-    const asOf = performance.now()
+    const asOf = monotonic(clock)
     const row = yield* read(find(digest))
     return yield* Option.isNone(row) ? unknown : accountOf(row.value, asOf)
   })
@@ -104,7 +106,7 @@ export const lookups = Effect.gen(function* () {
   /** A key of which this process knows nothing; whether the table has it is `isKnown`. */
   const first = Effect.fnUntraced(function* (digest: string, isKnown: Effect.Effect<void>) {
     yield* wrongKeys.check
-    const asOf = performance.now()
+    const asOf = monotonic(clock)
     const network = yield* wrongKeys.network
     const asked = Effect.catchTag(guess({ digest, network }), "NoSuchElementError", Effect.die)
     const row = yield* read(Effect.catchIf(asked, WrongKeys.isUnwritable, (error) => guessAlone(digest, error)))

@@ -1,5 +1,9 @@
-/** D2: whose a key is that was looked up within the last half second, without a fiber to wait in. */
-import { Context, Layer } from "effect"
+/**
+ * D2: the accounts of keys that were looked up within the last half second, so that the fast path can ask without a
+ * fiber. Keys are remembered by their SHA-256 and dropped after half a second, whether or not another request comes.
+ */
+import { Clock, Context, Duration, Effect, Layer } from "effect"
+import { hash } from "node:crypto"
 import type { Account } from "./Authentication.ts"
 
 type Who = typeof Account.Service
@@ -7,38 +11,51 @@ type Who = typeof Account.Service
 /** A revocation is seen within a second, by every instance: what the table said is believed for half of one. */
 export const believed = 500
 
-/** What the table said of a key, and when it was asked, on the clock that nobody sets. */
+/** What the table said of a key, and when it was asked, in milliseconds of the monotonic clock. */
 export interface Known {
   readonly account: Who
   readonly asOf: number
 }
 
-const most = 10_000
+const maxKeys = 10_000
+
+/** Milliseconds of the monotonic clock. */
+export const monotonic = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
 export class RecentKeys extends Context.Service<RecentKeys, {
   readonly find: (key: string) => Who | undefined
-  readonly note: (key: string, known: Known) => void
+  /** Remembers the account of a key by the key's SHA-256, hexadecimal. */
+  readonly note: (digest: string, known: Known) => void
+  /** How many keys are remembered. */
+  readonly size: () => number
 }>()("tickerline/account/RecentKeys") {
-  static readonly layer = Layer.sync(RecentKeys, () => {
-    // Emptied twice a second: the keys themselves stay in memory no longer than the requests that brought them.
-    const keys = new Map<string, Known>()
-    let emptied = performance.now()
-    const empty = (now: number) => {
-      if (now - emptied < believed && keys.size < most) return
-      keys.clear()
-      emptied = now
-    }
+  static readonly layer = Layer.effect(
+    RecentKeys,
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const keys = new Map<string, Known>()
 
-    return {
-      find: (key) => {
-        const now = performance.now()
-        const known = keys.get(key)
-        return known !== undefined && now - known.asOf < believed ? known.account : undefined
-      },
-      note: (key, known) => {
-        empty(performance.now())
-        keys.set(key, known)
-      },
-    }
-  })
+      const isCurrent = ({ asOf }: Known) => monotonic(clock) - asOf < believed
+
+      const expire = Effect.sync(() => {
+        for (const [digest, known] of keys) if (!isCurrent(known)) keys.delete(digest)
+      })
+      yield* Effect.forkScoped(
+        Effect.withTracerEnabled(Effect.forever(Effect.delay(expire, Duration.millis(believed / 2))), false),
+      )
+
+      return {
+        find: (key) => {
+          if (key === "" || keys.size === 0) return undefined
+          const known = keys.get(hash("sha256", key, "hex"))
+          return known !== undefined && isCurrent(known) ? known.account : undefined
+        },
+        note: (digest, known) => {
+          if (keys.size >= maxKeys) keys.clear()
+          keys.set(digest, known)
+        },
+        size: () => keys.size,
+      }
+    }),
+  )
 }
