@@ -1,12 +1,14 @@
 import { NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { Clock, Context, DateTime, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import { inject } from "vitest"
 import { client } from "../src/db/Database.ts"
+import { todayInNewYork } from "../src/policy/Dates.ts"
+import { widthOf } from "../src/terminal/Text.ts"
 import { run } from "./support/Commands.ts"
 import { end, type Ended, type Environment, freePort, run as runProgram, saying, start } from "./support/Processes.ts"
 import * as Service from "./support/Service.ts"
@@ -73,7 +75,7 @@ const mistaken = Effect.fnUntraced(function* (
 
 /** A table that was printed: its header, and its rows by the first cell. */
 const table = (out: string) => {
-  const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.split("\t"))
+  const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.trim().split(/ {2,}/))
   return { header, rows: new Map(rows.map((cells) => [cells[0], cells])) }
 }
 
@@ -392,11 +394,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       })
       assert.match((yield* listed).get(id)?.[8] ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
       assert.match(succeeded(yield* run(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
-      assert.strictEqual((yield* listed).get(id)?.[5], "disabled")
+      assert.strictEqual((yield* listed).get(id)?.[5], "revoked")
       assert.isBelow(yield* until(key, 401), 1000)
       const answer = yield* ask(target, { key })
       assert.deepStrictEqual([answer.status, at(answer.body, "error", "code")], [401, "api_key_disabled"])
-      yield* sql`update api_keys set revoked_at = null, expires_at = now() where key_id = ${id}::text::bigint`
+      yield* sql`update api_keys set revoked_at = null, disabled_at = now() where key_id = ${id}::text::bigint`
+      assert.strictEqual((yield* listed).get(id)?.[5], "disabled")
+      yield* sql`update api_keys set disabled_at = null, expires_at = now() where key_id = ${id}::text::bigint`
       assert.strictEqual((yield* listed).get(id)?.[5], "expired")
     }))
 
@@ -436,30 +440,65 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       })
     }))
 
-  it.effect("README, keys: keys create without a tier makes no account, with one it changes the account's tier", () =>
+  it.effect("keys list and accounts list align columns by the width at which they are shown (README, keys)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      yield* mistaken([[["keys", "create", "--account", "nobody"], /no account nobody.*accounts list/]], refused)
-      const first = keyIn(yield* run(["keys", "create", "--account", "riser", "--tier", "basic"], environment))
-      assert.strictEqual(yield* statusOf(first, "/v1/research-reports"), 403)
-      const again = ["keys", "create", "--account", "riser", "--tier", "ultimate", "--email", "other@riser.example"]
-      const second = keyIn(yield* run(again, environment))
-      for (const key of [first, second]) {
-        const seen = statusOf(key, "/v1/research-reports")
-        yield* Effect.repeat(seen, {
-          until: (status) => status === 200,
-          schedule: Schedule.spaced("20 millis"),
-          times: 50,
-        })
-        assert.strictEqual(yield* seen, 200)
+      const names = ["日本の株", "naïve café", "a"]
+      for (const name of names) {
+        keyIn(yield* run(["keys", "create", "--account", name, "--tier", "ultimate"], environment))
       }
+      for (const [list, after] of [["keys", "ultimate"], ["accounts", "ultimate"]] as const) {
+        const lines = succeeded(yield* run([list, "list"], environment)).trimEnd().split("\n")
+        const starts = lines.filter((line) => names.some((name) => line.includes(` ${name} `)))
+          .map((line) => widthOf(line.slice(0, line.indexOf(after))))
+        assert.strictEqual(starts.length, names.length, list)
+        assert.strictEqual(new Set(starts).size, 1, `${list}: ${starts.join(", ")}`)
+        assert.strictEqual(starts[0], (lines[0] ?? "").indexOf("tier"))
+      }
+    }))
+
+  it.effect("keys create refuses a day that is over, and accepts today (README, keys)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const today = yield* todayInNewYork
+      const create = (
+        expires: string,
+      ) => ["keys", "create", "--account", "dated", "--tier", "basic", "--expires", expires]
+      const yesterday = DateTime.formatIsoDate(DateTime.subtract(DateTime.makeUnsafe(today), { days: 1 }))
+      yield* mistaken(
+        ["2020-01-01", yesterday].map((day) => [create(day), new RegExp(`--expires.*${day}.*is over`, "s")] as const),
+        misunderstood,
+      )
+      assert.strictEqual(yield* statusOf(keyIn(yield* run(create("2099-12-31"), environment))), 200)
+      // New York's midnight may pass in between.
+      if ((yield* todayInNewYork) === today) keyIn(yield* run(create(yield* todayInNewYork), environment))
+    }))
+
+  it.effect("keys create makes an account with --tier, and never changes one (README, keys)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const create = (...more: ReadonlyArray<string>) => ["keys", "create", "--account", "riser", ...more]
+      yield* mistaken([
+        [["keys", "create", "--account", "nobody"], /no account nobody.*accounts list.*accounts create/],
+        [["keys", "create", "--account", "nobody", "--email", "a@b.example"], /no account nobody/],
+      ], refused)
+      keyIn(yield* run(create("--tier", "basic"), environment))
+      yield* mistaken([
+        [create("--tier", "ultimate"), /riser has the tier basic.*No key was made.*accounts set-tier "riser" ultimate/],
+        [create("--tier", "basic", "--email", "a@b.example"), /no email.*accounts set-email "riser" a@b\.example/],
+        [create("--email", "a@b.example"), /No key was made.*accounts set-email "riser" a@b\.example/],
+      ], refused)
+      succeeded(yield* run(["accounts", "set-email", "riser", "a@b.example"], environment))
+      yield* mistaken(
+        [[create("--email", "c@b.example"), /another email address.*set-email "riser" c@b\.example/]],
+        refused,
+      )
+      // What the account has already may be given again.
+      keyIn(yield* run(create("--tier", "basic", "--email", "a@b.example"), environment))
       const { rows } = table(succeeded(yield* run(["accounts", "list"], environment)))
-      const accounts = Array.from(rows.values()).filter(([, name]) => name === "riser")
-      const [row = [], ...others] = accounts
+      const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
       assert.deepStrictEqual(others, [])
-      assert.deepStrictEqual(row.slice(1, 4), ["riser", "ultimate", "billed later"])
-      // The address is that of an account that is made.
-      assert.deepStrictEqual(row.slice(5), ["2", "-"])
+      assert.deepStrictEqual(row.slice(1), ["riser", "basic", "billed later", "-", "2", "a@b.example"])
     }))
 
   it.effect("README, keys: a rotated key works until its grace is over, and the new one is like it", () =>
@@ -617,7 +656,10 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
       const credited = (...args: ReadonlyArray<string>) =>
         Effect.map(run(["accounts", "credit", ...args], environment), succeeded)
-      const balance = (amount: string) => `The balance of payer is ${amount} USD.\n`
+      const balance = (amount: string) =>
+        `The balance of payer is ${amount} USD.\n${
+          amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
+        }`
       // 0.1 and 0.2 are where floats go wrong, and so is a microdollar beside a billion of dollars.
       const steps: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--usd", "0.1"], "0.100000"],
@@ -640,11 +682,19 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
       ], refused)
 
-      // A reference is one of an account's, and who was billed later pays in advance from then on.
+      // Another account may have the same reference. It is billed later, so a credit has to say that it switches.
+      const credit = ["other payer", "--usd", "1", "--reference", "invoice-1"]
+      yield* mistaken([
+        [["accounts", "credit", ...credit], /other payer is billed later.*Nothing was changed.*--prepaid.*402/],
+        [["accounts", "credit", "other payer", "--usd=-1"], /other payer is billed later/],
+      ], refused)
       assert.strictEqual(
-        yield* credited("other payer", "--usd", "1", "--reference", "invoice-1"),
-        "The balance of other payer is 1.000000 USD.\n",
+        yield* credited(...credit, "--prepaid"),
+        "The balance of other payer is 1.000000 USD.\n" +
+          "other payer was billed later until now. From now on it pays in advance.\n" +
+          "Once the balance is used up, its requests are refused with 402.\n",
       )
+      assert.strictEqual(yield* credited("other payer", "--usd", "1"), "The balance of other payer is 2.000000 USD.\n")
       const kept = yield* sql`
         select amount_microdollars::text as amount, reference from credits join accounts using (account_id)
         where name = 'payer' order by credit_id
@@ -689,12 +739,15 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const ended = yield* Effect.all(
         Array.from(
           { length: 4 },
-          () => run(["accounts", "credit", "hurried", "--usd", "3", "--reference", "once"], environment),
+          () => run(["accounts", "credit", "hurried", "--usd", "3", "--reference", "once", "--prepaid"], environment),
         ),
         { concurrency: 4 },
       )
       const good = ended.filter(({ code }) => code === 0)
-      assert.deepStrictEqual(good.map(succeeded), ["The balance of hurried is 3.000000 USD.\n"])
+      assert.strictEqual(good.length, 1)
+      for (const one of good) {
+        assert.match(succeeded(one), /^The balance of hurried is 3\.000000 USD\.\nhurried was billed/)
+      }
       for (const one of ended) if (!good.includes(one)) refused(one, /hurried was credited for once before/)
       const [row] = yield* sql`select balance_microdollars::text as balance from accounts where name = 'hurried'`
       assert.deepStrictEqual(row, { balance: "3000000" })

@@ -1,7 +1,7 @@
 /** Accounts made, listed and credited, for the command line. */
-import { Data, Effect, Schema } from "effect"
+import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { Tier } from "../policy/Access.ts"
+import { Tier } from "../policy/Access.ts"
 
 export class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
 
@@ -9,8 +9,16 @@ export class AccountExists extends Data.TaggedError("AccountExists")<{ readonly 
 
 export class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
 
+/** The account exists, and has another tier or email address than was given. */
+export class AccountDiffers extends Data.TaggedError("AccountDiffers")<{ readonly message: string }> {}
+
+/** A credit would make the account pay in advance, and nobody asked for that. */
+export class BilledLater extends Data.TaggedError("BilledLater")<{ readonly message: string }> {}
+
 const noSuchAccount = (name: string) =>
-  new NoSuchAccount({ message: `There is no account ${name}. \`accounts list\` shows them all.` })
+  new NoSuchAccount({
+    message: `There is no account ${name}. \`accounts list\` shows all accounts; \`accounts create\` makes one.`,
+  })
 
 export interface Wanted {
   readonly name: string
@@ -40,10 +48,43 @@ export const create = Effect.fnUntraced(function* (wanted: Wanted) {
 /** Leaves an account as it is where there is one. */
 export const ensure = (wanted: Wanted) => Effect.asVoid(make(wanted))
 
-export const exists = Effect.fnUntraced(function* (name: string) {
+const Terms = Schema.Struct({
+  tier: Tier,
+  contact_email: Schema.NullOr(Schema.String),
+  billed_later: Schema.Boolean,
+})
+
+const termsOf = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
-  const found = yield* sql`select from accounts where name = ${name}`
-  if (found.length === 0) return yield* noSuchAccount(name)
+  const find = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Terms,
+    execute: (name) =>
+      sql`select tier, contact_email, balance_microdollars is null as billed_later from accounts where name = ${name}`,
+  })
+  const found = yield* find(name)
+  return Option.isNone(found) ? yield* noSuchAccount(name) : found.value
+})
+
+/** The account for a new key: made if it does not exist and a tier is given, and never changed. */
+export const forKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
+  if (tier !== null && (yield* make({ name, tier, email, prepaid: false }))) return
+  const terms = yield* termsOf(name)
+  const quoted = JSON.stringify(name)
+  if (tier !== null && tier !== terms.tier) {
+    return yield* new AccountDiffers({
+      message: `The account ${name} has the tier ${terms.tier}, which a new key does not change. No key was made. ` +
+        `Leave out --tier, or change the tier of all its keys: accounts set-tier ${quoted} ${tier}`,
+    })
+  }
+  if (email !== null && email !== terms.contact_email) {
+    return yield* new AccountDiffers({
+      message:
+        `The account ${name} has ${terms.contact_email === null ? "no email address" : "another email address"}, ` +
+        `and a new key does not change that. No key was made. Leave out --email, or change the address: ` +
+        `accounts set-email ${quoted} ${email}`,
+    })
+  }
 })
 
 /** Changes what the account may see and how much it may ask; instances notice within a second. */
@@ -72,26 +113,45 @@ export interface Credit {
   readonly microdollars: bigint
   /** Of the payment, say: it is credited once. */
   readonly reference: string | null
+  /** Whether an account that is billed later may become one that pays in advance. */
+  readonly prepaid: boolean
 }
 
-/** Adds to the balance, and answers it; an account that was billed later pays in advance from then on. */
-export const credit = Effect.fnUntraced(function* ({ microdollars, name, reference }: Credit) {
+const Credited = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
+
+/** Adds to the balance. Returns the new one, and whether the account was billed later until now. */
+export const credit = Effect.fnUntraced(function* (wanted: Credit) {
   const sql = yield* SqlClient.SqlClient
-  yield* exists(name)
-  const [credited] = yield* sql<{ readonly balance: string }>`
-    with credited as (
-      insert into credits (account_id, amount_microdollars, reference)
-      select account_id, ${String(microdollars)}::text::bigint, ${reference} from accounts where name = ${name}
-      on conflict do nothing returning account_id, amount_microdollars
-    )
-    update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
-    from credited where accounts.account_id = credited.account_id
-    returning balance_microdollars::text as balance
-  `
-  if (credited === undefined) {
-    return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} before. Nothing was changed.` })
+  const { microdollars, name, prepaid, reference } = wanted
+  const add = SqlSchema.findOneOption({
+    Request: Schema.Void,
+    Result: Credited,
+    execute: () =>
+      sql`
+        with account as (
+          select account_id, balance_microdollars is null as billed_later from accounts
+          where name = ${name} for no key update
+        ), credited as (
+          insert into credits (account_id, amount_microdollars, reference)
+          select account_id, ${String(microdollars)}::text::bigint, ${reference} from account
+          where ${prepaid} or not billed_later
+          on conflict do nothing returning account_id, amount_microdollars
+        )
+        update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
+        from credited join account using (account_id) where accounts.account_id = credited.account_id
+        returning balance_microdollars as balance, account.billed_later as switched
+      `,
+  })
+  const credited = yield* add(undefined)
+  if (Option.isSome(credited)) return credited.value
+  if ((yield* termsOf(name)).billed_later && !prepaid) {
+    return yield* new BilledLater({
+      message: `The account ${name} is billed later and has no balance. Nothing was changed. ` +
+        "With --prepaid it is credited and pays in advance from then on: once its balance is used up, its requests " +
+        "are refused with 402.",
+    })
   }
-  return BigInt(credited.balance)
+  return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} before. Nothing was changed.` })
 })
 
 const Listed = Schema.Struct({

@@ -3,6 +3,7 @@ import { Console, Effect, Option, Schema, SchemaTransformation } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
 import { tiers } from "../policy/Access.ts"
+import { print } from "../terminal/Table.ts"
 import * as Accounts from "./Accounts.ts"
 import { Email } from "./Email.ts"
 import { Name } from "./KeysCommand.ts"
@@ -68,20 +69,29 @@ const list = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const accounts = yield* Accounts.list
-    const lines = accounts.map((account) => [
-      account.account_id,
-      account.name,
-      account.tier,
-      account.balance_microdollars === null ? "billed later" : inUsd(account.balance_microdollars),
-      account.last_charged ?? "-",
-      account.keys,
-      account.contact_email ?? "-",
-    ])
-    const header = ["id", "name", "tier", "balance (USD)", "last charged (UTC)", "keys", "email"]
-    yield* Console.log([header, ...lines].map((cells) => cells.join("\t")).join("\n"))
+    yield* print({
+      columns: [
+        { name: "id", isNumber: true },
+        { name: "name", isNumber: false },
+        { name: "tier", isNumber: false },
+        { name: "balance (USD)", isNumber: true },
+        { name: "last charged (UTC)", isNumber: false },
+        { name: "keys", isNumber: true },
+        { name: "email", isNumber: false },
+      ],
+      rows: accounts.map((account) => [
+        String(account.account_id),
+        account.name,
+        account.tier,
+        account.balance_microdollars === null ? "billed later" : inUsd(account.balance_microdollars),
+        account.last_charged ?? "-",
+        String(account.keys),
+        account.contact_email ?? "-",
+      ]),
+    })
   }),
 ).pipe(
-  Command.withDescription("List all accounts, tab-separated"),
+  Command.withDescription("List all accounts in a table"),
   Command.withExamples([{ command: "npm run --silent tickerline -- accounts list", description: "With balances" }]),
 )
 
@@ -98,18 +108,40 @@ const credit = Command.make(
       Flag.withDescription("Of the payment; it is credited once, however often this is run"),
       Flag.optional,
     ),
+    prepaid: Flag.Boolean("prepaid").pipe(
+      Flag.withDescription(
+        "Let an account that is billed later pay in advance from now on; it is refused once its balance is used up",
+      ),
+      Flag.withDefault(false),
+    ),
   },
-  Effect.fnUntraced(function* ({ name, reference, usd }) {
-    const balance = yield* Accounts.credit({ name, microdollars: usd, reference: Option.getOrNull(reference) })
-    yield* Console.log(`The balance of ${name} is ${inUsd(balance)} USD.`)
+  Effect.fnUntraced(function* ({ name, prepaid, reference, usd }) {
+    const { balance, switched } = yield* Accounts.credit({
+      name,
+      microdollars: usd,
+      reference: Option.getOrNull(reference),
+      prepaid,
+    })
+    yield* Console.log([
+      `The balance of ${name} is ${inUsd(balance)} USD.`,
+      ...(switched ? [`${name} was billed later until now. From now on it pays in advance.`] : []),
+      ...(balance <= 0n
+        ? ["Its requests are refused with 402 until the balance is above 0."]
+        : switched
+        ? ["Once the balance is used up, its requests are refused with 402."]
+        : []),
+    ].join("\n"))
   }),
 ).pipe(
   Command.withDescription(
-    "Add to an account's prepaid balance; one that was billed later pays in advance from then on",
+    "Add to an account's prepaid balance; an account that is billed later is credited with --prepaid only",
   ),
   Command.withExamples([{
     command: "npm run tickerline -- accounts credit acme --usd 25 --reference invoice-42",
     description: "25 USD, once",
+  }, {
+    command: "npm run tickerline -- accounts credit acme --usd 25 --prepaid",
+    description: "An account that was billed later pays in advance from now on",
   }]),
 )
 

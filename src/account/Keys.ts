@@ -19,7 +19,7 @@ export interface Wanted {
   readonly endpoints: ReadonlyArray<string> | null
 }
 
-/** The state of a row of api_keys. */
+/** The status of a row of api_keys as customers see it; to them a revoked key is disabled. */
 export const keyStatus = `
   case
     when revoked_at is not null or disabled_at is not null then 'disabled'
@@ -54,7 +54,7 @@ export const rotate = Effect.fnUntraced(function* (id: number, grace: Duration.D
   const key = yield* generate
   const digest = yield* hash(key)
   const ends = Duration.toMillis(grace)
-  const made = yield* sql<{ readonly made: bigint }>`
+  const made = yield* sql`
     with old as (
       select * from api_keys
       where key_id = ${id} and revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now())
@@ -66,7 +66,7 @@ export const rotate = Effect.fnUntraced(function* (id: number, grace: Duration.D
     )
     insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
     select account_id, name, decode(${digest}, 'hex'), ${hint(key)}, expires_at, endpoints from old
-    returning key_id as made
+    returning key_id
   `
   if (made.length === 1) return Redacted.value(key)
   const found = yield* sql`select from api_keys where key_id = ${id}`
@@ -82,7 +82,7 @@ const Listed = Schema.Struct({
   tier: Schema.String,
   name: Schema.String,
   key_hint: Schema.String,
-  status: Schema.String,
+  status: Schema.Literals(["active", "revoked", "disabled", "expired"]),
   created: Schema.String,
   expires: Schema.NullOr(Schema.String),
   last_used: Schema.NullOr(Schema.String),
@@ -98,7 +98,8 @@ export const list = Effect.gen(function* () {
     Result: Listed,
     execute: () =>
       sql`
-        select key_id, accounts.name as account, tier, api_keys.name, key_hint, ${sql.literal(keyStatus)} as status,
+        select key_id, accounts.name as account, tier, api_keys.name, key_hint,
+          case when revoked_at is not null then 'revoked' else ${sql.literal(keyStatus)} end as status,
           to_char(api_keys.created_at, 'YYYY-MM-DD') as created,
           to_char(expires_at, 'YYYY-MM-DD HH24:MI:SS') as expires,
           to_char(last_used_at, 'YYYY-MM-DD HH24:MI:SS') as last_used,

@@ -1,9 +1,10 @@
 /** `keys` on the command line. */
-import { Console, Duration, Effect, Option, Schema, SchemaTransformation } from "effect"
+import { Console, Duration, Effect, Option, Schema, SchemaGetter, SchemaIssue, SchemaTransformation } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
 import { tiers } from "../policy/Access.ts"
-import { Day } from "../policy/Dates.ts"
+import { Day, todayInNewYork } from "../policy/Dates.ts"
+import { print } from "../terminal/Table.ts"
 import * as Accounts from "./Accounts.ts"
 import { Email } from "./Email.ts"
 import * as Keys from "./Keys.ts"
@@ -32,6 +33,20 @@ const Grace = Schema.String.check(
   }),
 ))
 
+/** A day that is not over yet in New York. */
+const LastDay = Day.pipe(Schema.decode({
+  decode: SchemaGetter.checkEffect((day: string) =>
+    Effect.map(
+      todayInNewYork,
+      (today) =>
+        day >= today ? undefined : new SchemaIssue.InvalidValue({
+          message: `must be today or later: ${day} is over, and today is ${today} in New York`,
+        }),
+    )
+  ),
+  encode: SchemaGetter.passthrough(),
+}))
+
 const id = Argument.Int("id").pipe(Argument.withDescription("The key's id, from keys list"))
 
 /** `paths` are those that a key may be limited to. */
@@ -41,10 +56,10 @@ const create = (paths: ReadonlyArray<string>) =>
     {
       account: Flag.String("account").pipe(
         Flag.withSchema(Name),
-        Flag.withDescription("Its name; with --tier the account is made where there is none"),
+        Flag.withDescription("The account's name; with --tier an account that does not exist is made"),
       ),
       tier: Flag.Literals("tier", tiers).pipe(
-        Flag.withDescription("The account's tier from now on"),
+        Flag.withDescription("The tier of an account that is made"),
         Flag.optional,
       ),
       email: Flag.String("email").pipe(
@@ -59,7 +74,7 @@ const create = (paths: ReadonlyArray<string>) =>
       ),
       expires: Flag.String("expires").pipe(
         Flag.withDescription("The last day in New York on which the key works, YYYY-MM-DD"),
-        Flag.withSchema(Day),
+        Flag.withSchema(LastDay),
         Flag.optional,
       ),
       endpoint: Flag.Literals("endpoint", paths).pipe(
@@ -68,15 +83,7 @@ const create = (paths: ReadonlyArray<string>) =>
       ),
     },
     Effect.fnUntraced(function* ({ account, email, endpoint, expires, name, tier }) {
-      if (Option.isSome(tier)) {
-        yield* Accounts.ensure({
-          name: account,
-          tier: tier.value,
-          email: Option.getOrNull(email),
-          prepaid: false,
-        })
-        yield* Accounts.setTier(account, tier.value)
-      } else yield* Accounts.exists(account)
+      yield* Accounts.forKey(account, Option.getOrNull(tier), Option.getOrNull(email))
       const key = yield* Keys.create({
         account,
         name,
@@ -122,34 +129,35 @@ const list = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const keys = yield* Keys.list
-    const lines = keys.map((key) => [
-      key.key_id,
-      key.account,
-      key.tier,
-      key.name,
-      key.key_hint,
-      key.status,
-      key.created,
-      key.expires ?? "-",
-      key.last_used ?? "-",
-      key.endpoints?.join(",") ?? "all",
-    ])
-    const header = [
-      "id",
-      "account",
-      "tier",
-      "name",
-      "hint",
-      "status",
-      "created",
-      "expires (UTC)",
-      "last used (UTC)",
-      "endpoints",
-    ]
-    yield* Console.log([header, ...lines].map((cells) => cells.join("\t")).join("\n"))
+    yield* print({
+      columns: [
+        { name: "id", isNumber: true },
+        { name: "account", isNumber: false },
+        { name: "tier", isNumber: false },
+        { name: "name", isNumber: false },
+        { name: "hint", isNumber: false },
+        { name: "status", isNumber: false },
+        { name: "created", isNumber: false },
+        { name: "expires (UTC)", isNumber: false },
+        { name: "last used (UTC)", isNumber: false },
+        { name: "endpoints", isNumber: false },
+      ],
+      rows: keys.map((key) => [
+        String(key.key_id),
+        key.account,
+        key.tier,
+        key.name,
+        key.key_hint,
+        key.status,
+        key.created,
+        key.expires ?? "-",
+        key.last_used ?? "-",
+        key.endpoints?.join(",") ?? "all",
+      ]),
+    })
   }),
 ).pipe(
-  Command.withDescription("List all keys, tab-separated"),
+  Command.withDescription("List all keys in a table"),
   Command.withExamples([{ command: "npm run --silent tickerline -- keys list", description: "Ids for the others" }]),
 )
 

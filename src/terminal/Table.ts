@@ -1,5 +1,6 @@
 /** Rows in aligned columns: whole in a file, fitted to the terminal on one. */
-import type { Screen } from "./Screen.ts"
+import { Console, Effect } from "effect"
+import { output, type Screen } from "./Screen.ts"
 import { cut, padEnd, padStart, safe, widthOf } from "./Text.ts"
 
 /** `null` is a value that there is none of. */
@@ -77,3 +78,11 @@ export const record = ({ columns, rows: [row = []] }: Rows, screen: Screen): Rea
     return `${screen.paint("bold", padEnd(name, wide))}  ${text}`.trimEnd()
   })
 }
+
+/** Prints a table on standard output, and on standard error the columns for which the terminal has no room. */
+export const print = Effect.fnUntraced(function* (rows: Rows) {
+  const { left, lines } = table(rows, yield* output)
+  yield* Console.log(lines.join("\n"))
+  if (left.length === 0) return
+  yield* Console.error(`No room for ${left.join(", ")}. Widen the terminal, or write the table to a file.`)
+})

@@ -159,7 +159,10 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
         const keys = yield* Effect.forEach(Object.entries(balances), ([name, balance]) =>
           Effect.gen(function* () {
             const key = yield* Service.keyFor(name, "basic")
-            if (balance !== null) yield* Accounts.credit({ name, microdollars: BigInt(balance), reference: "first" })
+            if (balance !== null) {
+              const credit = { name, microdollars: BigInt(balance), reference: "first", prepaid: true }
+              yield* Accounts.credit(credit)
+            }
             return { name, key }
           }))
         const started = sql`select pg_postmaster_start_time() as at`
@@ -182,7 +185,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
             yield* kill
           }
           if (at % 1_000 === 0) {
-            const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}` }
+            const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}`, prepaid: false }
             yield* persistently(Effect.catchTag(Accounts.credit(credit), "AlreadyCredited", () => Effect.void))
           }
           return answer

@@ -491,7 +491,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     Effect.gen(function* () {
       const name = "estimating"
       yield* Accounts.ensure({ name, tier: "ultimate", email: null, prepaid: true })
-      yield* Accounts.credit({ name, microdollars: 1_000_000_000n, reference: null })
+      yield* Accounts.credit({ name, microdollars: 1_000_000_000n, reference: null, prepaid: true })
       const key = yield* Service.keyFor(name, "ultimate")
       const used = (query: string) => Effect.map(ask(`/v1/usage?${query}`, { key }), ({ body }) => rowsOf(body))
       const left = Effect.map(
@@ -532,7 +532,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     Effect.gen(function* () {
       for (const [name, microdollars] of [["penniless", 0n], ["indebted", -5n]] as const) {
         yield* Accounts.ensure({ name, tier: "ultimate", email: null, prepaid: true })
-        if (microdollars !== 0n) yield* Accounts.credit({ name, microdollars, reference: null })
+        if (microdollars !== 0n) yield* Accounts.credit({ name, microdollars, reference: null, prepaid: true })
         const key = yield* Service.keyFor(name, "ultimate")
         for (const { path } of priced) {
           const query: Query = [["ticker", "T7"]]

@@ -30,7 +30,7 @@ const customers = {
 const customer = Effect.fnUntraced(function* (name: keyof typeof customers) {
   const { balance, tier } = customers[name]
   yield* Accounts.ensure({ name, tier, email: null, prepaid: balance !== undefined })
-  if (balance !== undefined) yield* Accounts.credit({ name, microdollars: balance, reference: "first" })
+  if (balance !== undefined) yield* Accounts.credit({ name, microdollars: balance, reference: "first", prepaid: true })
   return yield* Keys.create({ account: name, name: "cluster", expires: null, endpoints: null })
 })
 

@@ -73,7 +73,7 @@ export const run = Effect.fnUntraced(function* (scenario: Scenario, name: string
   const began = performance.now()
   yield* within(90)(well())
   // It is used up on the way, each time.
-  yield* asOwner(Accounts.credit({ name: "ending", microdollars: 3_000n, reference: name }))
+  yield* asOwner(Accounts.credit({ name: "ending", microdollars: 3_000n, reference: name, prepaid: false }))
   const killed: Array<Reckoning.Lost> = []
   let lossFrom = Infinity
   const clients = yield* Clients.start({ address, keys, numbers, name, mayBreak: scenario.mayBreak !== undefined })
