@@ -1,12 +1,14 @@
 /**
  * D29: what was answered waits here, in memory, until it is written: many rows at once, off the requests' way. While
  * the database does not take them they wait, and are sent again until it does. Rows are never dropped: where too many
- * wait, further requests are refused instead, since what is not recorded cannot be billed.
+ * wait, further requests are refused instead, since what is not recorded cannot be billed. Requests refused with 429
+ * are free and without limit, so they are counted by the minute, and never cause another refusal.
  */
 import { Config, Context, Data, Duration, Effect, Fiber, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { atZero, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout } from "../policy/Errors.ts"
-import { type Batch, batchOf, recorder, type Used } from "./Usage.ts"
+import * as Refusals from "./Refusals.ts"
+import { type Batch, batchOf, recorder, refusalRecorder, type Used } from "./Usage.ts"
 
 export const Buffer = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
@@ -17,6 +19,9 @@ export const Buffer = Config.schema(
 /** How long rows gather, and how many are written at once: at most the last second is lost by a sudden end. */
 const gathering = Duration.millis(250)
 const mostAtOnce = 2_000
+
+/** How long requests refused with 429 gather before their counts are written. */
+const refusalsGather = Duration.millis(500)
 
 /** The server counts 30 seconds itself; this is for one that no longer answers at all. */
 const longestWrite = Duration.seconds(36)
@@ -62,6 +67,8 @@ export class Metering extends Context.Service<Metering, {
     Effect.gen(function* () {
       const most = yield* Buffer
       const write = yield* recorder
+      const writeRefusals = yield* refusalRecorder
+      const refusals = Refusals.make()
       yield* atZero(rowsWritten, writesFailed, requestsRefused, rowsLost)
       const waiting: Array<Used> = []
       /** The first of those that wait, until they are written: sent again, they are the same rows. */
@@ -69,14 +76,20 @@ export class Metering extends Context.Service<Metering, {
       yield* gauge({
         name: "tickerline_usage_rows_waiting",
         description: "Answered requests that are not recorded yet.",
-        read: () => waiting.length,
+        read: () => waiting.length + refusals.rows(),
       })
       const some = yield* Latch.make()
+      const someRefusals = yield* Latch.make()
       let refusing = false
 
       const record = (row: Used) => {
-        waiting.push(row)
-        some.openUnsafe()
+        if (row.status_code === 429) {
+          refusals.add(row)
+          someRefusals.openUnsafe()
+        } else {
+          waiting.push(row)
+          some.openUnsafe()
+        }
       }
 
       const hasRoom = () => waiting.length < most
@@ -106,19 +119,38 @@ export class Metering extends Context.Service<Metering, {
         )
       })
 
+      let refusalsTaken: ReturnType<typeof refusals.take> | undefined
+
+      const writeRefusalsOnce = Effect.suspend(() => {
+        const { batch, written } = refusalsTaken ??= refusals.take(mostAtOnce)
+        return Effect.andThen(
+          writeRefusals(batch),
+          Effect.suspend(() => {
+            written()
+            refusalsTaken = undefined
+            return Metric.update(rowsWritten, batch.reduce((sum, { from, to }) => sum + to.requests - from.requests, 0))
+          }),
+        )
+      })
+
       const failed = (error: { readonly message: string }) =>
         Effect.andThen(
           Metric.update(writesFailed, 1),
-          Effect.logWarning(`Usage was not recorded and will be; ${waiting.length} rows wait: ${error.message}`),
+          Effect.logWarning(
+            `Usage was not recorded and will be; ${waiting.length + refusals.rows()} rows wait: ${error.message}`,
+          ),
         )
 
       // Whatever goes wrong, the writer goes on; what it could not write is still there.
-      const persist = writeOnce.pipe(
-        Effect.timeout(longestWrite),
-        Effect.catchDefect((defect) => Effect.fail(new WriterFailed({ message: String(defect) }))),
-        Effect.tapError(failed),
-        Effect.retry(again),
-      )
+      const persistently = (write: typeof writeOnce) =>
+        write.pipe(
+          Effect.timeout(longestWrite),
+          Effect.catchDefect((defect) => Effect.fail(new WriterFailed({ message: String(defect) }))),
+          Effect.tapError(failed),
+          Effect.retry(again),
+        )
+      const persist = persistently(writeOnce)
+      const persistRefusals = persistently(writeRefusalsOnce)
 
       const writer = Effect.gen(function* () {
         yield* some.await
@@ -127,13 +159,25 @@ export class Metering extends Context.Service<Metering, {
         if (waiting.length === 0) some.closeUnsafe()
       })
 
-      const writeAll = Effect.whileLoop({ while: () => waiting.length > 0, body: () => persist, step: () => {} })
+      // In a loop of its own, so that other requests are recorded whatever becomes of it.
+      const refusalWriter = Effect.gen(function* () {
+        yield* someRefusals.await
+        yield* Effect.sleep(refusalsGather)
+        yield* persistRefusals
+        if (refusals.rows() === 0) someRefusals.closeUnsafe()
+      })
+
+      const writeAll = Effect.all([
+        Effect.whileLoop({ while: () => waiting.length > 0, body: () => persist, step: () => {} }),
+        Effect.whileLoop({ while: () => refusals.rows() > 0, body: () => persistRefusals, step: () => {} }),
+      ], { concurrency: 2, discard: true })
 
       const lost = Effect.suspend(() => {
+        const requests = waiting.length + refusals.requests()
         const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
         return Effect.andThen(
-          Metric.update(rowsLost, waiting.length),
-          Effect.logError(`${waiting.length} requests, of ${cost} microdollars, could not be recorded before the end.`),
+          Metric.update(rowsLost, requests),
+          Effect.logError(`${requests} requests, of ${cost} microdollars, could not be recorded before the end.`),
         )
       })
 
@@ -141,6 +185,7 @@ export class Metering extends Context.Service<Metering, {
       // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
       yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(writer), false))
+      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(refusalWriter), false))
       return Metering.of({ admit, hasRoom, record })
     }),
   )

@@ -20,7 +20,7 @@ const readable = `
 
 const grants = (role: string) => [
   `grant usage on schema public to ${role}`,
-  `grant insert on public.usage to ${role}`,
+  `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert, update on public.usage_daily to ${role}`,
   `grant update (last_used_at) on public.api_keys to ${role}`,
   `grant update (balance_microdollars, last_charged_at) on public.accounts to ${role}`,

@@ -61,6 +61,10 @@ export const checkRole = (embedded: boolean) =>
         from unnest(string_to_array(${tables.join(",")}, ',')) as t where to_regclass('public.' || t) is not null
         union all values
           ('insert on usage', has_table_privilege('public.usage', 'insert')),
+          ('update of counts in usage', (
+            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
+            where attrelid = 'public.usage'::regclass and attname = 'request_count'
+          )),
           ('insert, update on usage_daily', has_table_privilege('public.usage_daily', 'insert')
             and has_table_privilege('public.usage_daily', 'update')),
           ('insert, update on rate_limits', has_table_privilege(to_regclass('public.rate_limits'), 'insert')

@@ -22,7 +22,7 @@ import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { Metering, requestsRefused, rowsLost } from "../../src/account/Metering.ts"
 import { dropBefore } from "../../src/account/Partitions.ts"
-import { type Batch, batchOf, recorder } from "../../src/account/Usage.ts"
+import { type Batch, batchOf, recorder, refusalRecorder, type Refused } from "../../src/account/Usage.ts"
 import { used } from "../support/Ledger.ts"
 import * as Service from "../support/Service.ts"
 import { client } from "../support/Through.ts"
@@ -126,6 +126,121 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       yield* stop
     }))
 
+  it.effect("D29 a flood of requests refused with 429 takes one row a minute, and no room of other requests", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const before = yield* sums
+      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      const start = Date.parse("2026-06-02T12:00:00.000Z")
+      const flood = 100_000
+      for (let sent = 0; sent < flood; sent++) {
+        meter.record(used({
+          requested_at: start + sent,
+          request_id: `refused ${sent}`,
+          status_code: 429,
+          bytes: 10,
+          cost_microdollars: 0,
+          endpoint: sent % 2 === 0 ? "/v1/news" : "/v1/screener",
+        }))
+        if (sent % 1_000 === 0) assert.isTrue(meter.hasRoom())
+      }
+      yield* stop
+      const rows = yield* sql`
+        select requested_at::text as first, endpoint, request_id, request_count as count, bytes::int, status_code::int as status
+        from usage where status_code = 429 order by requested_at, endpoint
+      `
+      const row = (first: string, endpoint: string, sent: number, count: number) => ({
+        first,
+        endpoint,
+        request_id: `refused ${sent}`,
+        count,
+        bytes: 10 * count,
+        status: 429,
+      })
+      assert.deepStrictEqual(rows.map((found) => ({ ...found })), [
+        row("2026-06-02 12:00:00+00", "/v1/news", 0, 30_000),
+        row("2026-06-02 12:00:00.001+00", "/v1/screener", 1, 30_000),
+        row("2026-06-02 12:01:00+00", "/v1/news", 60_000, 20_000),
+        row("2026-06-02 12:01:00.001+00", "/v1/screener", 60_001, 20_000),
+      ])
+      assert.deepStrictEqual(yield* sums, {
+        rows: (before?.rows ?? 0) + 4,
+        requests: (before?.requests ?? 0) + flood,
+        balance: before?.balance ?? 0,
+      })
+      const daily = yield* sql`
+        select endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int as cost
+        from usage_daily where usage_date = '2026-06-02' order by endpoint
+      `
+      assert.deepStrictEqual(daily.map((found) => ({ ...found })), [
+        { endpoint: "/v1/news", requests: 50_000, errors: 50_000, bytes: 500_000, cost: 0 },
+        { endpoint: "/v1/screener", requests: 50_000, errors: 50_000, bytes: 500_000, cost: 0 },
+      ])
+    }))
+
+  it.effect("D29 counts of refused requests that are sent again count once, in whatever order", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const write = yield* refusalRecorder
+      const row = used({
+        requested_at: Date.parse("2026-06-03T12:00:00.000Z"),
+        status_code: 429,
+        endpoint: "/v1/again",
+      })
+      const grow = (id: string, from: number, to: number): Refused => ({
+        id,
+        row,
+        from: { requests: from, bytes: 5 * from },
+        to: { requests: to, bytes: 5 * to },
+      })
+      const [one, other] = ["01a00000-0000-7000-8000-000000000001", "01a00000-0000-7000-8000-000000000002"]
+      const found = Effect.gen(function* () {
+        const rows = yield* sql<{ readonly count: number; readonly bytes: number }>`
+          select request_count as count, bytes::int from usage where endpoint = '/v1/again' order by usage_id
+        `
+        const days = yield* sql<{ readonly requests: number; readonly errors: number; readonly bytes: number }>`
+          select requests::int, errors::int, bytes::int from usage_daily where endpoint = '/v1/again'
+        `
+        return [...rows.map(({ bytes, count }) => [count, bytes]), ...days.map((day) => Object.values(day))]
+      })
+      yield* write([grow(one, 0, 3)])
+      yield* write([grow(one, 0, 3)])
+      assert.deepStrictEqual(yield* found, [[3, 15], [3, 3, 15]])
+      yield* write([grow(one, 3, 10), grow(other, 0, 4)])
+      yield* write([grow(one, 0, 3)])
+      yield* write([grow(one, 3, 10), grow(other, 0, 4)])
+      assert.deepStrictEqual(yield* found, [[10, 50], [4, 20], [14, 14, 70]])
+      yield* Effect.forEach(
+        Array.from({ length: 20 }, () => [grow(one, 10, 11), grow(other, 4, 9)]),
+        (batch) => write(batch),
+        { concurrency: 8, discard: true },
+      )
+      assert.deepStrictEqual(yield* found, [[11, 55], [9, 45], [20, 20, 100]])
+    }))
+
+  it.effect("D29 while counts of refused requests cannot be written, other requests are recorded", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const before = yield* sums
+      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      yield* sql`alter table usage add constraint no_counts check (request_count = 1) not valid`
+      const refusal = used({
+        requested_at: Date.parse("2026-06-04T12:00:00.000Z"),
+        status_code: 429,
+        cost_microdollars: 0,
+      })
+      for (let sent = 0; sent < 50; sent++) meter.record(refusal)
+      for (let sent = 1; sent <= 10; sent++) {
+        meter.record(used())
+        yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + sent)
+        yield* meter.admit
+      }
+      yield* sql`alter table usage drop constraint no_counts`
+      yield* until(sums, (now) => now?.requests === (before?.requests ?? 0) + 60)
+      yield* stop
+      assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 11)
+    }))
+
   it.effect("D29 an orderly stop writes what waits", () =>
     Effect.gen(function* () {
       const before = yield* sums
@@ -181,6 +296,7 @@ layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
       yield* sql`alter table usage rename to usage_away`
       meter.record(used())
       meter.record(used())
+      for (let sent = 0; sent < 5; sent++) meter.record(used({ status_code: 429, cost_microdollars: 0 }))
       const { count } = yield* Metric.value(rowsLost)
       const ended = yield* Effect.forkChild(stop)
       let seconds = 0
@@ -191,7 +307,7 @@ layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)
-      assert.strictEqual((yield* Metric.value(rowsLost)).count, count + 2)
+      assert.strictEqual((yield* Metric.value(rowsLost)).count, count + 7)
       assert.isAtLeast(seconds, 20)
     }))
 })

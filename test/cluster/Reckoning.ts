@@ -24,7 +24,7 @@ const sums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly name: string; readonly wrong: string }>`
     with
-      rows as (select account_id, count(*) as requests, sum(cost_microdollars) as cost from usage group by account_id),
+      rows as (select account_id, sum(request_count) as requests, sum(cost_microdollars) as cost from usage group by account_id),
       days as (
         select account_id, sum(requests) as requests, sum(cost_microdollars) as cost from usage_daily group by account_id
       ),
@@ -46,7 +46,8 @@ export const reckon = Effect.fnUntraced(function* (
   lossFrom = Infinity,
 ) {
   const sql = yield* SqlClient.SqlClient
-  const due = told.filter(({ isKeyed }) => isKeyed)
+  // Requests refused with 429 share a row, which has the id of the first.
+  const due = told.filter(({ isKeyed, status }) => isKeyed && status !== 429)
   const read = sql<Row>`
     select request_id, min(status_code)::int as status, min(bytes)::text as bytes,
       sum(cost_microdollars)::text as cost, count(*)::int as times

@@ -193,6 +193,8 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       `
       assert.sameMembers(may.map(({ what }) => what), [
         "usage insert",
+        "usage.bytes update",
+        "usage.request_count update",
         "usage_daily insert",
         "usage_daily update",
         "accounts.balance_microdollars update",

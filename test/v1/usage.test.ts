@@ -152,6 +152,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           cached: false,
           deprecated: path.startsWith("/v1/historical-tickers"),
           key_hint: key.slice(0, 12),
+          request_count: 1,
         })
       }
       const ended = Date.now()
@@ -185,7 +186,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         `{"count":1,"results":[{"request_id":"my.own-id_1","requested_at":"2025-07-15T07:30:45.250-05:00",` +
           `"endpoint":"/v1/news","status_code":200,"records_returned":7,"bytes":9007199254740991,` +
           `"cost_microdollars":1,"duration_ms":12,"cached":true,"deprecated":true,` +
-          `"key_hint":"${key.slice(0, 12)}"}],"page":1,"limit":10,"has_more":false}`,
+          `"key_hint":"${key.slice(0, 12)}","request_count":1}],"page":1,"limit":10,"has_more":false}`,
       )
     }))
 
@@ -257,19 +258,50 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       )
     }))
 
-  it.effect("D18 D29 what was refused for its number leaves a row, too", () =>
+  it.effect("D18 D29 requests refused with 429 are one row that counts them, and all are in the sums", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer("too many", { tier: "pro" })
-      const answers: Array<Answer> = []
-      for (let sent = 0; sent < 5; sent++) answers.unshift(yield* ask("/v1/news", { key }))
-      assert.deepStrictEqual(answers.map(({ status }) => status), [429, 429, 200, 200, 200])
-      yield* written(account_id, 5)
       const sql = yield* SqlClient.SqlClient
-      const rows = yield* sql`
-        select request_id, status_code, bytes::int, cost_microdollars::int from usage where account_id = ${account_id}
-        order by requested_at desc, usage_id desc
+      const recorded = sql<{ readonly requests: number }>`
+        select coalesce(sum(request_count), 0)::int as requests from usage where account_id = ${account_id}
       `
-      assert.deepStrictEqual(rows.map(shown), answers.map(told))
+      const answers: Array<Answer> = []
+      for (let sent = 0; sent < 43; sent++) answers.push(yield* ask("/v1/news", { key }))
+      yield* until(recorded, ([row]) => row?.requests === 43)
+      answers.push(yield* ask("/v1/news", { key }))
+      answers.push(yield* ask("/v1/screener", { key }))
+      yield* until(recorded, ([row]) => row?.requests === 45)
+      const refused = answers.slice(3)
+      assert.deepStrictEqual(answers.slice(0, 3).map(({ status }) => status), [200, 200, 200])
+      assert.isTrue(refused.every(({ status }) => status === 429))
+      const rows = yield* sql<{ readonly minute: string; readonly endpoint: string; readonly count: number }>`
+        select date_trunc('minute', requested_at)::text as minute, endpoint, request_count as count, request_id,
+          bytes::int, cost_microdollars::int, cached
+        from usage where account_id = ${account_id} and status_code = 429 order by requested_at
+      `
+      // One for each endpoint, and minute if one ended meanwhile.
+      assert.strictEqual(new Set(rows.map(({ endpoint, minute }) => `${minute} ${endpoint}`)).size, rows.length)
+      assert.isAtMost(rows.length, 3)
+      assert.strictEqual(at(rows[0], "request_id"), refused[0]?.headers["x-request-id"])
+      const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
+      assert.strictEqual(
+        sum(rows.map((row) => Number(at(row, "bytes")))),
+        sum(refused.map(({ text }) => Buffer.byteLength(text))),
+      )
+      const days = yield* sql`
+        select sum(requests)::int as requests, sum(errors)::int as errors from usage_daily where account_id = ${account_id}
+      `
+      assert.deepStrictEqual(days, [{ requests: 45, errors: 42 }])
+      // The limit is used up; another key of the customer reads the same account's rows after it was raised.
+      yield* sql`update accounts set tier = 'ultimate' where account_id = ${account_id}`
+      const shownCounts = yield* until(
+        Effect.map(
+          ask("/v1/usage?status_code=429&endpoint=/v1/news", { key }),
+          ({ body, status }) => status === 200 ? Rooms.rowsOf(body).map((row) => Number(at(row, "request_count"))) : [],
+        ),
+        (counts) => counts.length > 0,
+      )
+      assert.isAtLeast(sum(shownCounts), 41)
     }))
 
   it.effect("D11 D29 an unexpected failure leaves a row and costs nothing", () =>
@@ -702,8 +734,9 @@ const assertSums = Effect.fnUntraced(function* (account_id: number, key: string)
   const kept = (ofRows: boolean) =>
     ofRows
       ? sql`
-        select (requested_at at time zone 'America/New_York')::date as usage_date, endpoint, count(*)::int as requests,
-          (count(*) filter (where status_code >= 400))::int as errors, sum(bytes)::int as bytes,
+        select (requested_at at time zone 'America/New_York')::date as usage_date, endpoint,
+          sum(request_count)::int as requests,
+          coalesce(sum(request_count) filter (where status_code >= 400), 0)::int as errors, sum(bytes)::int as bytes,
           sum(cost_microdollars)::int as cost_microdollars
         from usage where account_id = ${account_id} and endpoint <> '/v1/usage/daily' and endpoint <> '/v1/usage'
         group by 1, 2 order by 1 desc, 2

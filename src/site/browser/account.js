@@ -54,11 +54,17 @@ const facts = (account, overview) => {
   )
 }
 
+/** The status, and how many requests a row stands for if several. @param {unknown} row */
+const status = (row) => {
+  const count = numberAt(row, "request_count") ?? 1
+  return `${numberAt(row, "status_code") ?? ""}${count > 1 ? ` (${grouped(count)} requests)` : ""}`
+}
+
 /** @param {unknown} row */
 const request = (row) => [
   time(textAt(row, "requested_at")),
   make("code", {}, textAt(row, "endpoint") ?? ""),
-  String(numberAt(row, "status_code") ?? ""),
+  status(row),
   grouped(numberAt(row, "bytes") ?? 0),
   dollars(numberAt(row, "cost_microdollars") ?? 0),
   `${grouped(numberAt(row, "duration_ms") ?? 0)} ms${at(row, "cached") === true ? ", from memory" : ""}`,

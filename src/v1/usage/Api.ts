@@ -25,6 +25,9 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   cached: flag("Answered from memory, or the client had the answer already (304)."),
   deprecated: flag("The endpoint was deprecated."),
   key_hint: orNull(text("The first characters of the key that was used; null: the key is gone.")),
+  request_count: Schema.Int.annotate({
+    description: "How many requests the row stands for: 1, or more of those that were refused with 429.",
+  }),
 }) {}
 
 export class UsageDay extends Model.Class<UsageDay>("UsageDay")({
@@ -56,7 +59,9 @@ export class Usages extends HttpApiGroup.make("usage").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Usage",
-    "Every request of your account, newest first, about a second after it was answered. `requested_at_from` and " +
+    "Every request of your account, newest first, about a second after it was answered. Requests refused with 429 are " +
+      "counted together: a row stands for those of one endpoint and minute, tells the first of them and the bytes of " +
+      "all, and has their number in `request_count`. `requested_at_from` and " +
       "`requested_at_to` are days on the clock of -05:00, on which `requested_at` prints.",
   )),
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
