@@ -3,7 +3,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { lookups } from "../../src/account/KeyLookup.ts"
 import { Database } from "../../src/db/Database.ts"
+import { Exchange, make } from "../../src/policy/Exchange.ts"
 import * as Service from "../support/Service.ts"
 import { client, isWanted } from "../support/Through.ts"
 
@@ -143,6 +145,21 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
         assert.strictEqual((yield* ask(path)).status, 200)
       }))
+
+    it.effect("§7.2 an endpoint that uses all connections it may have leaves others to look up keys", () =>
+      Effect.gen(function* () {
+        const settings = { DATABASE_POOL_SIZE: "5", DATABASE_POOL_TIMEOUT: "300 millis" }
+        const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
+        const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
+        const { read } = Context.get(context, Database)
+        const { again } = yield* Effect.provideContext(lookups, context)
+        const busy = { ...make({ id: "", target: "/" }), route: "/v1/busy" }
+        yield* Effect.gen(function* () {
+          for (let count = 0; count < 4; count++) yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
+          assert.strictEqual((yield* Effect.flip(read(Effect.void)))._tag, "DatabasePoolTimeout")
+          assert.strictEqual((yield* Effect.flip(again("00")))._tag, "InvalidApiKey")
+        }).pipe(Effect.provideService(Exchange, busy))
+      }).pipe(Effect.scoped))
 
     it.effect("§7.2 connections cut by the server cost nobody an answer", () =>
       Effect.gen(function* () {
