@@ -10,6 +10,7 @@ import { datasets } from "./load/Datasets.ts"
 import { filesIn } from "./load/Folder.ts"
 import { load } from "./load/Load.ts"
 import { generate } from "./samples/Generate.ts"
+import { Progress } from "./terminal/Progress.ts"
 
 const shipped = new URL("../samples/", import.meta.url)
 
@@ -108,6 +109,7 @@ const lockLoads = Effect.gen(function* () {
 const loadSamplesOnce = Effect.fnUntraced(function* (folder: string) {
   const sql = yield* SqlClient.SqlClient
   if (!(yield* isUnused)) return
+  Object.assign(yield* Progress, { label: "sample data" })
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* lockLoads
     if (yield* isUnused) yield* loadSamples(folder)

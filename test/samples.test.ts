@@ -1,14 +1,18 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Logger, Ref, Schedule } from "effect"
+import { ConfigProvider, Console, Deferred, Effect, Fiber, FileSystem, Layer, Logger, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
 import { client } from "../src/db/Database.ts"
+import { loadLock } from "../src/db/Locks.ts"
 import * as FirstStart from "../src/FirstStart.ts"
 import { datasets } from "../src/load/Datasets.ts"
 import { filesIn } from "../src/load/Folder.ts"
 import { load } from "../src/load/Load.ts"
+import * as Logs from "../src/Logs.ts"
+import { watched } from "../src/terminal/Watch.ts"
 import { startProgram } from "./support/Processes.ts"
 import * as Service from "./support/Service.ts"
 
@@ -373,6 +377,49 @@ describe("the first start", () => {
       // The README's first request.
       const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
+    }).pipe(Effect.provide(FreshLayer)))
+
+  /** What standard error gets of a first start that has to wait for more than ten seconds. */
+  const standardError = Effect.fnUntraced(function* (LOG_FORMAT: string) {
+    const sql = yield* SqlClient.SqlClient
+    const home = yield* folder
+    const lines: Array<string> = []
+    const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
+    const starting = watched(FirstStart.prepare(home)).pipe(
+      Effect.provide(Logs.layer),
+      Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))),
+      Effect.provideService(Console.Console, output),
+    )
+    const waiting = sql`
+      select 1 from pg_locks join pg_database on pg_database.oid = database
+      where locktype = 'advisory' and not granted and datname = current_database()
+    `
+    const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const holding = Effect.andThen(
+      sql`select pg_advisory_xact_lock(hashtext(${loadLock("news")}))`,
+      Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
+    )
+    yield* Effect.forkChild(sql.withTransaction(holding))
+    yield* Deferred.await(held)
+    const started = yield* Effect.forkChild(starting)
+    yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+    yield* TestClock.adjust("10 seconds")
+    yield* Deferred.succeed(released, undefined)
+    yield* Fiber.join(started)
+    return lines
+  })
+
+  it.effect("README, Watching it: with LOG_FORMAT=json the progress of a slow first start is log entries", () =>
+    Effect.gen(function* () {
+      const messages = (yield* standardError("json")).map((line) => at(JSON.parse(line), "message"))
+      assert.strictEqual(messages.length, 2)
+      assert.match(String(messages[0]), /^sample data: 0:10 so far$/)
+      assert.match(String(messages[1]), /^Loaded sample data/)
+    }).pipe(Effect.provide(FreshLayer)))
+
+  it.effect("README, command line: otherwise the progress of a slow first start is plain lines", () =>
+    Effect.gen(function* () {
+      assert.match((yield* standardError("pretty"))[0] ?? "", /^sample data {2}0:10 so far$/)
     }).pipe(Effect.provide(FreshLayer)))
 
   /** A first start in a process of its own. */
