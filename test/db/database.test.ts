@@ -141,6 +141,8 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         assert.strictEqual(at(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
         assert.isBelow(seconds, 1.9, "it did not wait for the lock")
+        // A busy instance goes on taking requests, and its health asks for no connection.
+        assert.strictEqual((yield* ask("/health/ready")).status, 200)
         yield* other.query("rollback")
         for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
         assert.strictEqual((yield* ask(path)).status, 200)
@@ -268,6 +270,7 @@ describe("a database that is away", () => {
         assert.strictEqual((yield* ask("/health/ready")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections false`)
         yield* connection.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
+        yield* until(Effect.map(ask("/health/ready"), ({ status }) => status === 503))
         for (const away of ["/health/ready", path, "/v1/intraday-runners", "/v1/historical-tickers?ticker=LCK1"]) {
           const { body, headers, status } = yield* ask(away)
           assert.strictEqual(status, 503, away)
