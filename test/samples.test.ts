@@ -357,8 +357,11 @@ describe("the first start", () => {
   /** The number of rows of each table. */
   const rowCounts = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    return yield* Effect.forEach(datasets, ({ table }) =>
-      Effect.map(sql`select count(*)::int as rows from ${sql(table)}`, ([row]) => [table, at(row, "rows")] as const))
+    return yield* Effect.forEach(
+      datasets,
+      ({ table }) =>
+        Effect.map(sql`select count(*)::int as rows from ${sql(table)}`, ([row]) => [table, at(row, "rows")] as const),
+    )
   })
 
   /** The same after a first start that nothing interrupts. */

@@ -47,9 +47,14 @@ const Server = Schema.Struct({ started: Schema.String, standby: Schema.Boolean }
  */
 const knocker = Effect.fnUntraced(function* (line: Line.Line, tell: (isThere: boolean) => void) {
   const { config } = yield* PgClient.PgClient
-  const stream = () =>
-    line.openAnyway().once("connect", () => tell(true)).once("error", () => tell(false))
-  const sql = yield* PgClient.make({ ...config, stream, maxConnections: 1, minConnections: 0, connectTimeout: patience })
+  const stream = () => line.openAnyway().once("connect", () => tell(true)).once("error", () => tell(false))
+  const sql = yield* PgClient.make({
+    ...config,
+    stream,
+    maxConnections: 1,
+    minConnections: 0,
+    connectTimeout: patience,
+  })
   return sql`select 1`.pipe(Effect.timeout(patience), Effect.ignore)
 })
 

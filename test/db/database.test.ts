@@ -157,7 +157,9 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const { again } = yield* Effect.provideContext(lookups, context)
         const busy = { ...make({ id: "", target: "/" }), route: "/v1/busy" }
         yield* Effect.gen(function* () {
-          for (let count = 0; count < 4; count++) yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
+          for (let count = 0; count < 4; count++) {
+            yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
+          }
           assert.strictEqual((yield* Effect.flip(read(Effect.void)))._tag, "DatabasePoolTimeout")
           assert.strictEqual((yield* Effect.flip(again("00")))._tag, "InvalidApiKey")
         }).pipe(Effect.provideService(Exchange, busy))
