@@ -36,9 +36,7 @@ const atWork = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, 
 const answersOf = Effect.fnUntraced(function* (told: ReadonlyArray<string>, of: string, by: number) {
   const from = told.length
   const further = Effect.sync(() => told.slice(from).filter((name) => name === of).length)
-  yield* Effect.repeat(further, { until: (count) => count >= by, schedule: Schedule.spaced("20 millis") }).pipe(
-    Effect.timeout("20 seconds"),
-  )
+  yield* Effect.repeat(further, { until: (count) => count >= by, schedule: Schedule.spaced("20 millis") })
 })
 
 layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })("A table replaced", (it) => {
