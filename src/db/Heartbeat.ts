@@ -122,7 +122,9 @@ export class Heartbeat extends Context.Service<Heartbeat, {
       const beat = (line: Line.Line) =>
         Effect.gen(function* () {
           asking ??= performance.now()
-          const { standby, started } = yield* Effect.timeout(ask(undefined), patience)
+          // A connection that was ended meanwhile is noticed by asking, and the next one may be good.
+          const answer = Effect.retry(ask(undefined), { times: 1 })
+          const { standby, started } = yield* Effect.timeout(answer, patience)
           asking = undefined
           isRefused = false
           const before = known
