@@ -1,36 +1,61 @@
 /** What a new embedded database is given, so that the first request has an answer: sample data and a demo key. */
-import { Effect, FileSystem, Option, Path, Redacted, Ref } from "effect"
+import { Effect, FileSystem, Option, Path, Redacted, Ref, Stream } from "effect"
+import { Csv } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import * as Accounts from "./account/Accounts.ts"
 import { hasher } from "./account/Key.ts"
 import * as Keys from "./account/Keys.ts"
+import { loadLock } from "./db/Locks.ts"
 import { datasets } from "./load/Datasets.ts"
 import { filesIn } from "./load/Folder.ts"
 import { load } from "./load/Load.ts"
 import { generate } from "./samples/Generate.ts"
+import { Progress } from "./terminal/Progress.ts"
 
 const shipped = new URL("../samples/", import.meta.url)
 
-/** Each table's real facts come first; made-up ones are added to them. */
+/** Files of this repository whose rows are added to the generated rows of a table. */
 const shippedFiles = [
-  { dataset: "ticker_changes", file: "real/ticker_changes.csv" },
-  { dataset: "ticker_changes", file: "made-up/ticker_changes.csv" },
-  { dataset: "historical_tickers", file: "made-up/historical_tickers.csv" },
+  { table: "ticker_changes", file: "real/ticker_changes.csv" },
+  { table: "ticker_changes", file: "made-up/ticker_changes.csv" },
+  { table: "historical_tickers", file: "made-up/historical_tickers.csv" },
 ]
 
-/** What is shipped, and a fictional market written into the folder, where it also shows what files look like. */
-export const loadSamples = Effect.fnUntraced(function* (folder: string) {
+/** The records of a CSV file. */
+const records = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Stream.runCollect(Stream.pipeThroughChannel(fs.stream(file), Csv.decode({ ignoreEmptyLines: true })))
+})
+
+/** Adds the rows of one CSV file to another. A column that only the other has stays empty. */
+const appendRows = Effect.fnUntraced(function* (from: string, to: string) {
+  const fs = yield* FileSystem.FileSystem
+  const [header = [], ...rows] = yield* records(from)
+  const [columns = []] = yield* records(to)
+  yield* Stream.fromIterable(rows).pipe(
+    Stream.map((cells) => columns.map((column) => cells[header.indexOf(column)] ?? "")),
+    Stream.pipeThroughChannel(Csv.encode({ newline: "\n" })),
+    Stream.run(fs.sink(to, { flag: "a" })),
+  )
+})
+
+/** Writes the sample market into a folder: all that a first start loads, one file per table. */
+const writeSamples = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
   const own = yield* path.fromFileUrl(shipped)
   yield* generate({ folder, scale: 1, seed: 1 })
-  const { tasks } = yield* filesIn(folder)
-  const files = [...shippedFiles.map(({ dataset, file }) => ({ dataset, file: path.join(own, file) })), ...tasks]
-  const progress = yield* Ref.make(0)
-  for (const [at, task] of files.entries()) {
-    const append = files.findIndex(({ dataset }) => dataset === task.dataset) < at
-    yield* load({ ...task, append }, progress)
+  for (const { file, table } of shippedFiles) {
+    yield* appendRows(path.join(own, file), path.join(folder, `${table}.csv`))
   }
-  yield* Effect.logInfo(`Loaded sample data: real symbol changes, and a made-up market that is also in ${folder}.`)
+})
+
+/** Writes the sample market into a folder, and loads it. */
+export const loadSamples = Effect.fnUntraced(function* (folder: string) {
+  yield* writeSamples(folder)
+  const { tasks } = yield* filesIn(folder)
+  const progress = yield* Ref.make(0)
+  for (const task of tasks) yield* load({ ...task, append: false }, progress)
+  yield* Effect.logInfo(`Loaded sample data: real symbol changes and a made-up market. Its files are in ${folder}.`)
 })
 
 const demo: Accounts.Wanted = { name: "demo", tier: "ultimate", email: null, prepaid: false }
@@ -61,18 +86,39 @@ const demoKey = Effect.fnUntraced(function* (home: string) {
   return key
 })
 
-/** Rows that somebody loaded before are not replaced by samples. */
-const isBare = Effect.gen(function* () {
+/** Whether the database has neither an account nor a row of data. */
+const isUnused = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const found = yield* Effect.forEach(datasets, ({ table }) => sql`select 1 from ${sql(table)} limit 1`)
+  const tables = ["accounts", ...datasets.map(({ table }) => table)]
+  const found = yield* Effect.forEach(tables, (table) => sql`select 1 from ${sql(table)} limit 1`)
   return found.every((rows) => rows.length === 0)
 })
 
-/** The demo key; sample data are loaded once, into a database that has no account and no row yet. */
-export const prepare = Effect.fnUntraced(function* (home: string) {
+/** Waits until no table is being loaded, and lets no other load begin before the transaction ends. */
+const lockLoads = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  yield* sql`set local statement_timeout = 0`
+  yield* sql`set local lock_timeout = 0`
+  for (const { table } of datasets) yield* sql`select pg_advisory_xact_lock(hashtext(${loadLock(table)}))`
+})
+
+/**
+ * Loads the sample market into an unused database, in one transaction: a start that is killed leaves nothing behind,
+ * and the next one begins anew. Rows that a user loads are never replaced.
+ */
+const loadSamplesOnce = Effect.fnUntraced(function* (folder: string) {
+  const sql = yield* SqlClient.SqlClient
+  if (!(yield* isUnused)) return
+  Object.assign(yield* Progress, { label: "sample data" })
+  yield* sql.withTransaction(Effect.gen(function* () {
+    yield* lockLoads
+    if (yield* isUnused) yield* loadSamples(folder)
+  }))
+})
+
+/** Loads the sample market into an unused database. Returns the demo key. */
+export const prepare = Effect.fnUntraced(function* (home: string) {
   const path = yield* Path.Path
-  const accounts = yield* sql`select 1 from accounts limit 1`
-  if (accounts.length === 0 && (yield* isBare)) yield* loadSamples(path.join(home, "samples"))
+  yield* loadSamplesOnce(path.join(home, "samples"))
   return yield* demoKey(home)
 })

@@ -1,6 +1,7 @@
 /** What the service and its commands log, on standard error: `LOG_FORMAT` and `LOG_LEVEL`. */
 import { Config, Effect, Layer, Logger, References } from "effect"
 import { errors } from "./terminal/Screen.ts"
+import { ToLog } from "./terminal/Watch.ts"
 
 const levels = { error: "Error", warning: "Warn", info: "Info", debug: "Debug" } as const
 
@@ -19,5 +20,6 @@ export const layer = Layer.unwrap(Effect.gen(function* () {
   ])
 })).pipe(
   Layer.merge(Layer.succeed(Logger.LogToStderr, true)),
+  Layer.merge(Layer.effect(ToLog, Effect.map(Format, (format) => format === "json"))),
   Layer.merge(Layer.effect(References.MinimumLogLevel, Level)),
 )

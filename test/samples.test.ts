@@ -1,11 +1,19 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Logger, Ref } from "effect"
+import { ConfigProvider, Console, Deferred, Effect, Fiber, FileSystem, Layer, Logger, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
+import { inject } from "vitest"
 import { client } from "../src/db/Database.ts"
+import { loadLock } from "../src/db/Locks.ts"
 import * as FirstStart from "../src/FirstStart.ts"
+import { datasets } from "../src/load/Datasets.ts"
+import { filesIn } from "../src/load/Folder.ts"
 import { load } from "../src/load/Load.ts"
+import * as Logs from "../src/Logs.ts"
+import { watched } from "../src/terminal/Watch.ts"
+import { startProgram } from "./support/Processes.ts"
 import * as Service from "./support/Service.ts"
 
 const { ask, at } = Service
@@ -345,4 +353,117 @@ describe("the first start", () => {
       const kept = yield* sql`select new_ticker from ticker_changes where old_ticker = 'MINE'`
       assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
     }).pipe(Effect.provide(FreshLayer)))
+
+  /** The number of rows of each table. */
+  const rowCounts = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    return yield* Effect.forEach(
+      datasets,
+      ({ table }) =>
+        Effect.map(sql`select count(*)::int as rows from ${sql(table)}`, ([row]) => [table, at(row, "rows")] as const),
+    )
+  })
+
+  /** The same after a first start that nothing interrupts. */
+  const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepare), rowCounts)
+
+  it.effect("README, sample data: the folder that the first start writes loads what it loaded", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const home = yield* folder
+      yield* FirstStart.prepare(home)
+      const loaded = yield* rowCounts
+      const { others, tasks } = yield* filesIn(`${home}/samples`)
+      assert.deepStrictEqual([tasks.length, others], [datasets.length, []])
+      for (const task of tasks) yield* load({ ...task, append: false }, yield* Ref.make(0))
+      assert.deepStrictEqual(yield* rowCounts, loaded)
+      // The README's first request.
+      const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
+      assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
+    }).pipe(Effect.provide(FreshLayer)))
+
+  /** What standard error gets of a first start that has to wait for more than ten seconds. */
+  const standardError = Effect.fnUntraced(function* (LOG_FORMAT: string) {
+    const sql = yield* SqlClient.SqlClient
+    const home = yield* folder
+    const lines: Array<string> = []
+    const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
+    const starting = watched(FirstStart.prepare(home)).pipe(
+      Effect.provide(Logs.layer),
+      Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))),
+      Effect.provideService(Console.Console, output),
+    )
+    const waiting = sql`
+      select 1 from pg_locks join pg_database on pg_database.oid = database
+      where locktype = 'advisory' and not granted and datname = current_database()
+    `
+    const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const holding = Effect.andThen(
+      sql`select pg_advisory_xact_lock(hashtext(${loadLock("news")}))`,
+      Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
+    )
+    yield* Effect.forkChild(sql.withTransaction(holding))
+    yield* Deferred.await(held)
+    const started = yield* Effect.forkChild(starting)
+    yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+    yield* TestClock.adjust("10 seconds")
+    yield* Deferred.succeed(released, undefined)
+    yield* Fiber.join(started)
+    return lines
+  })
+
+  it.effect("README, Watching it: with LOG_FORMAT=json the progress of a slow first start is log entries", () =>
+    Effect.gen(function* () {
+      const messages = (yield* standardError("json")).map((line) => at(JSON.parse(line), "message"))
+      assert.strictEqual(messages.length, 2)
+      assert.match(String(messages[0]), /^sample data: 0:10 so far$/)
+      assert.match(String(messages[1]), /^Loaded sample data/)
+    }).pipe(Effect.provide(FreshLayer)))
+
+  it.effect("README, command line: otherwise the progress of a slow first start is plain lines", () =>
+    Effect.gen(function* () {
+      assert.match((yield* standardError("pretty"))[0] ?? "", /^sample data {2}0:10 so far$/)
+    }).pipe(Effect.provide(FreshLayer)))
+
+  /** A first start in a process of its own. */
+  const firstStart = `
+    import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
+    import { Effect, Layer, Redacted } from "effect"
+    import { client } from "./src/db/Database.ts"
+    import { prepare } from "./src/FirstStart.ts"
+    const url = Redacted.make(process.env.DATABASE_URL)
+    const layer = Layer.mergeAll(client({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)
+    NodeRuntime.runMain(Effect.provide(prepare(process.env.TICKERLINE_HOME), layer))
+  `
+
+  it.live("README, sample data: a first start that is killed while it loads any table is begun anew by the next", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const home = yield* folder
+      const [found] = yield* sql`select current_database() as name`
+      const url = new URL(inject("databaseUrl"))
+      url.pathname = `/${at(found, "name")}`
+      const environment = { DATABASE_URL: url.href, TICKERLINE_HOME: home }
+      for (const { table } of [datasets[8], datasets.at(-1)].filter((dataset) => dataset !== undefined)) {
+        const { child, ended } = yield* startProgram(
+          process.execPath,
+          ["--input-type=module", "--eval", firstStart],
+          environment,
+        )
+        const isLoading = sql`
+          select 1 from pg_stat_activity
+          where datname = current_database() and application_name = 'first start' and query like ${`%${table}%`}
+            and query like '%loading%'
+        `
+        yield* Effect.repeat(isLoading, {
+          until: (rows) => rows.length > 0 || child.exitCode !== null,
+          schedule: Schedule.spaced("2 millis"),
+        })
+        child.kill("SIGKILL")
+        assert.isNull((yield* Effect.promise(() => ended)).code, `it ended before it loaded ${table}`)
+      }
+      assert.isEmpty(yield* sql`select 1 from accounts`)
+      yield* FirstStart.prepare(home)
+      assert.deepStrictEqual(yield* rowCounts, yield* Effect.provide(sampledCounts, FreshLayer))
+    }).pipe(Effect.scoped, Effect.provide(FreshLayer)))
 })

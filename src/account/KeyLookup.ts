@@ -1,7 +1,7 @@
 /** D2: what the tables say of a key, and of the address that sent one that nobody here has heard of. */
 import { Clock, Effect, FiberSet, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Database } from "../db/Database.ts"
+import { Database, type Failure } from "../db/Database.ts"
 import { Tier } from "../policy/Access.ts"
 import { Account } from "./Authentication.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "./Errors.ts"
@@ -37,7 +37,9 @@ const found = (sql: SqlClient.SqlClient, digest: string) =>
 export const lookups = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const sql = yield* SqlClient.SqlClient
-  const { read } = yield* Database
+  const database = yield* Database
+  // Requests with one key share its look-up, whichever endpoint the first of them is for.
+  const read = <A, R>(query: Effect.Effect<A, Failure, R>) => database.read(query, WrongKeys.lane)
   const wrongKeys = yield* WrongKeys.make
   const background = yield* FiberSet.make()
 

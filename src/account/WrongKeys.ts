@@ -27,6 +27,9 @@ const patience = Duration.seconds(5)
 
 const tidyEvery = Duration.seconds(10)
 
+/** The lane of the database in which keys are looked up and wrong ones counted, for requests to all endpoints. */
+export const lane = "keys"
+
 const wait = new RateLimitExceeded({
   error: { message: "Too many wrong API keys came from this address. Wait as long as Retry-After says." },
 })
@@ -132,7 +135,7 @@ export const make = Effect.gen(function* () {
       Effect.catchTag("NoSuchElementError", Effect.die),
       Effect.catchIf(isUnwritable, () => Effect.undefined),
     )
-    const tally = yield* Effect.orElseSucceed(Effect.timeout(read(asked), patience), () => undefined)
+    const tally = yield* Effect.orElseSucceed(Effect.timeout(read(asked, lane), patience), () => undefined)
     yield* tally === undefined ? noteAlone : heard(tally)
   })
 

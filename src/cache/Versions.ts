@@ -14,6 +14,9 @@ import { atZero, counter, gauge } from "../observability/Measures.ts"
 
 const every = Duration.millis(250)
 
+/** When no version was read for this long, the cache is reported as idle, in milliseconds. */
+const longestGap = Duration.toMillis(Duration.seconds(3))
+
 const unknown = Metric.counter("tickerline_cache_versions_unknown_total", {
   description: "Times that the versions of the datasets could not be read; answers then come from the database.",
   incremental: true,
@@ -30,8 +33,8 @@ class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string
 
 export class Versions extends Context.Service<Versions, {
   readonly of: (tables: ReadonlyArray<string>) => Watched
-  /** Whether any version is known for certain just now. */
-  readonly isKnown: () => boolean
+  /** Whether versions are being read. They may still be unknown for a moment, when one answer takes long. */
+  readonly isWatched: () => boolean
 }>()("tickerline/cache/Versions") {
   static readonly layer = Layer.effect(
     Versions,
@@ -81,13 +84,13 @@ export class Versions extends Context.Service<Versions, {
       // Of no request, and four times a second: of no use among traces.
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(tryToLook, every)), false))
 
-      const isKnown = () => known !== undefined && performance.now() - known.began <= believed
+      const isYounger = (age: number) => known !== undefined && performance.now() - known.began <= age
 
       const of = (tables: ReadonlyArray<string>): Watched => {
         const join = joiner(tables)
-        return { current: () => known !== undefined && isKnown() ? join(known) : undefined }
+        return { current: () => known !== undefined && isYounger(believed) ? join(known) : undefined }
       }
-      return Versions.of({ of, isKnown })
+      return Versions.of({ of, isWatched: () => isYounger(longestGap) })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

@@ -140,8 +140,13 @@ export const reading = <A, R>(query: Asked<A, R>) =>
  * connection lost on the way costs another try, and readers hardly notice a server that was restarted.
  */
 export class Database extends Context.Service<Database, {
+  /**
+   * Runs a query when its lane has a connection to spare. The lane is the request's endpoint, unless it is named: work
+   * that requests to several endpoints share must not queue behind those of one whose table is locked.
+   */
   readonly read: <A, R>(
     query: Effect.Effect<A, Failure, R>,
+    lane?: string,
   ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
 }>()("tickerline/db/Database") {
   static readonly layer = Layer.effect(
@@ -176,9 +181,9 @@ export class Database extends Context.Service<Database, {
         read: () => refused,
       })
 
-      const read = <A, R>(query: Effect.Effect<A, Failure, R>) =>
+      const read = <A, R>(query: Effect.Effect<A, Failure, R>, lane?: string) =>
         reading(Effect.flatMap(Exchange, ({ route = "" }) => {
-          const primary = connected(route)(query)
+          const primary = connected(lane ?? route)(query)
           return Effect.flatMap(
             Elsewhere,
             (elsewhere): Asked<A, R> => elsewhere === undefined ? primary : elsewhere(query, route, primary),

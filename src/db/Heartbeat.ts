@@ -11,7 +11,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient, SqlError, SqlSchema } from "effect/sql"
 import { atZero, gauge } from "../observability/Measures.ts"
 import * as Line from "./Line.ts"
 import { Direct } from "./Session.ts"
@@ -23,6 +23,9 @@ const patience = Duration.seconds(2)
 
 /** Shorter than that a network may stall, and requests wait (RELIABILITY.md). */
 const longestSilence = Duration.toMillis(Duration.seconds(5))
+
+/** After a silence of this length the database counts as away, although nothing is cut yet, in milliseconds. */
+const longestWait = Duration.toMillis(Duration.seconds(3))
 
 /** Longer than that the check was not made itself, as by a process that was stopped: it knows nothing. */
 const longestPause = Duration.toMillis(Duration.seconds(2))
@@ -38,9 +41,28 @@ const cutFor = (why: Why) =>
 
 const Server = Schema.Struct({ started: Schema.String, standby: Schema.Boolean })
 
+/**
+ * Asks over one connection through the pooler, and tells whether it could be opened. How long the answer takes says
+ * nothing: a pooler whose connections are all in use lets it wait.
+ */
+const knocker = Effect.fnUntraced(function* (line: Line.Line, tell: (isThere: boolean) => void) {
+  const { config } = yield* PgClient.PgClient
+  const stream = () => line.openAnyway().once("connect", () => tell(true)).once("error", () => tell(false))
+  const sql = yield* PgClient.make({
+    ...config,
+    stream,
+    maxConnections: 1,
+    minConnections: 0,
+    connectTimeout: patience,
+  })
+  return sql`select 1`.pipe(Effect.timeout(patience), Effect.ignore)
+})
+
 export class Heartbeat extends Context.Service<Heartbeat, {
   /** One connection beside the pool, for single short statements that must not wait behind readers. */
   readonly sql: SqlClient.SqlClient
+  /** Whether the primary answered when it was last asked, and the pooler, if there is one, takes connections. */
+  readonly isUp: () => boolean
 }>()("tickerline/db/Heartbeat") {
   static readonly layer = Layer.effect(
     Heartbeat,
@@ -62,11 +84,6 @@ export class Heartbeat extends Context.Service<Heartbeat, {
         connectTimeout: patience,
       })
       yield* atZero(...(["silent", "replaced", "standby"] as const).map(cutFor))
-      yield* gauge({
-        name: "tickerline_database_up",
-        description: "Whether a primary is at the end of the line to the database, as last seen.",
-        read: () => line?.isShut() === true ? 0 : 1,
-      })
 
       const ask = SqlSchema.findOne({
         Request: Schema.Void,
@@ -86,13 +103,30 @@ export class Heartbeat extends Context.Service<Heartbeat, {
 
       /** Since when no answer has come to any question. */
       let asking: number | undefined
+      /** When a byte last came over any connection, or the process noticed that it had been stopped. */
+      let heardAt = performance.now()
       let known: string | undefined
+      let isRefused = false
+      let isPoolerThere = true
+
+      /** A process that was stopped, or a slow one, must not take its own pause for the database's. */
+      const silence = (now: number) => asking === undefined ? 0 : now - Math.max(asking, heardAt)
+      const isUp = () =>
+        line?.isShut() !== true && !isRefused && isPoolerThere && silence(performance.now()) < longestWait
+      yield* gauge({
+        name: "tickerline_database_up",
+        description: "Whether a primary is at the end of the line to the database, as last seen.",
+        read: () => isUp() ? 1 : 0,
+      })
 
       const beat = (line: Line.Line) =>
         Effect.gen(function* () {
           asking ??= performance.now()
-          const { standby, started } = yield* Effect.timeout(ask(undefined), patience)
+          // A connection that was ended meanwhile is noticed by asking, and the next one may be good.
+          const answer = Effect.retry(ask(undefined), { times: 1 })
+          const { standby, started } = yield* Effect.timeout(answer, patience)
           asking = undefined
+          isRefused = false
           const before = known
           known = started
           // The connection that found it out too: the next one may lead elsewhere.
@@ -101,15 +135,21 @@ export class Heartbeat extends Context.Service<Heartbeat, {
           line.shut()
           toPooler?.shut()
           if (before !== undefined && before !== started) yield* cut(line, "replaced", "Another server answers")
-        }).pipe(Effect.ignore)
+        }).pipe(
+          Effect.catchIf(SqlError.isSqlError, () =>
+            Effect.sync(() => {
+              isRefused = true
+            })),
+          Effect.ignore,
+        )
 
       const check = (line: Line.Line) => {
-        let [heardAt, checked] = [performance.now(), performance.now()]
+        let checked = performance.now()
         return Effect.suspend(() => {
           const now = performance.now()
           if (line.heard() || now - checked > longestPause) heardAt = now
           checked = now
-          if (asking === undefined || now - Math.max(asking, heardAt) < longestSilence) return Effect.void
+          if (silence(now) < longestSilence) return Effect.void
           heardAt = now
           return cut(line, "silent", "The database has said nothing for five seconds")
         })
@@ -121,7 +161,13 @@ export class Heartbeat extends Context.Service<Heartbeat, {
         yield* untraced(beat(line))
         yield* untraced(check(line))
       }
-      return Heartbeat.of({ sql })
+      if (toPooler !== undefined) {
+        const knock = yield* knocker(toPooler, (isThere) => {
+          isPoolerThere = isThere
+        })
+        yield* untraced(knock)
+      }
+      return Heartbeat.of({ sql, isUp })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

@@ -3,3 +3,6 @@
  * to take the table's place holds it alone (D31).
  */
 export const swapLock = (table: string) => `swap ${table}`
+
+/** Held by a load of the table, so that another one waits for it (D31). */
+export const loadLock = (table: string) => `load ${table}`

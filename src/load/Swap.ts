@@ -2,7 +2,7 @@
 import { Console, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { isLocked } from "../db/Database.ts"
-import { swapLock } from "../db/Locks.ts"
+import { loadLock, swapLock } from "../db/Locks.ts"
 
 /** For how long the swap may stand in line for the table before it steps back and lets readers pass. */
 const swapPatience = "100ms"
@@ -39,10 +39,10 @@ export const alone = Effect.fnUntraced(function* (table: string) {
   yield* sql`set local lock_timeout = 0`
   const [first] = yield* sql<
     { readonly free: boolean }
-  >`select pg_try_advisory_xact_lock(hashtext(${`load ${table}`})) as free`
+  >`select pg_try_advisory_xact_lock(hashtext(${loadLock(table)})) as free`
   if (first?.free === true) return
   yield* Console.error(`Another load of ${table} is running; waiting for it.`)
-  yield* sql`select pg_advisory_xact_lock(hashtext(${`load ${table}`}))`
+  yield* sql`select pg_advisory_xact_lock(hashtext(${loadLock(table)}))`
 })
 
 /** Runs the statements that a query makes of PostgreSQL's own catalogue. */

@@ -1,5 +1,5 @@
-/** Long work, watched: one line, written over, on a terminal; a line now and then in a log; nothing if it is brief. */
-import { Clock, Console, Duration, Effect, Schedule } from "effect"
+/** Shows the progress of long work: one line that is redrawn on a terminal, otherwise a line every ten seconds. */
+import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
 import { figures, idle, line, noted, Progress, type Sample, type State } from "./Progress.ts"
 import { errors, type Screen } from "./Screen.ts"
@@ -12,7 +12,11 @@ const logged = Duration.seconds(10)
 
 const clear = "\r\u001b[K"
 
-const lines = (state: State, screen: Screen) =>
+/** Whether progress goes to the log, because everything on standard error has to be a log entry. */
+export const ToLog = Context.Reference<boolean>("tickerline/terminal/Watch/ToLog", { defaultValue: () => false })
+
+/** What is being done, and the figures of this moment. */
+const measured = (state: State) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
     let samples: ReadonlyArray<Sample> = [{ at: start, done: 0, count: 0 }]
@@ -21,9 +25,27 @@ const lines = (state: State, screen: Screen) =>
       const { count, done } = state
       samples = noted(label === state.label ? samples : [], { at, done, count })
       label = state.label
-      const look = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.unicode, paint: screen.paint }
-      return line(safe(label), figures(state, samples, at - start), look)
+      return { label: safe(label), figures: figures(state, samples, at - start) }
     })
+  })
+
+const lines = (state: State, screen: Screen) =>
+  Effect.map(measured(state), (measure) =>
+    Effect.map(measure, ({ figures, label }) => {
+      const look = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.unicode, paint: screen.paint }
+      return line(label, figures, look)
+    }))
+
+const everyTenSeconds = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.repeat(effect, Schedule.spaced(logged)).pipe(Effect.delay(logged))
+
+const entries = (state: State) =>
+  Effect.gen(function* () {
+    const measure = yield* measured(state)
+    yield* everyTenSeconds(
+      Effect.flatMap(measure, ({ figures, label }) =>
+        Effect.logInfo([label, figures.texts.map((text) => text.trim()).join(", ")].join(": "))),
+    )
   })
 
 const drawn = (state: State, screen: Screen) =>
@@ -36,7 +58,7 @@ const drawn = (state: State, screen: Screen) =>
 const told = (state: State, screen: Screen) =>
   Effect.gen(function* () {
     const next = yield* lines(state, screen)
-    yield* Effect.repeat(Effect.flatMap(next, Console.error), Schedule.spaced(logged)).pipe(Effect.delay(logged))
+    yield* everyTenSeconds(Effect.flatMap(next, Console.error))
   })
 
 /** Whatever else is said takes the line's place; the line comes back below it. */
@@ -61,6 +83,10 @@ export const watched = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     const screen = yield* errors
     const state = idle()
     const noting = Effect.provideService(work, Progress, state)
+    if (yield* ToLog) {
+      yield* Effect.forkScoped(entries(state))
+      return yield* noting
+    }
     if (!screen.moves) {
       yield* Effect.forkScoped(told(state, screen))
       return yield* noting

@@ -3,7 +3,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { lookups } from "../../src/account/KeyLookup.ts"
 import { Database } from "../../src/db/Database.ts"
+import { Exchange, make } from "../../src/policy/Exchange.ts"
 import * as Service from "../support/Service.ts"
 import { client, isWanted } from "../support/Through.ts"
 
@@ -139,10 +141,29 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         assert.strictEqual(at(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
         assert.isBelow(seconds, 1.9, "it did not wait for the lock")
+        // A busy instance goes on taking requests, and its health asks for no connection.
+        assert.strictEqual((yield* ask("/health/ready")).status, 200)
         yield* other.query("rollback")
         for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
         assert.strictEqual((yield* ask(path)).status, 200)
       }))
+
+    it.effect("§7.2 an endpoint that uses all connections it may have leaves others to look up keys", () =>
+      Effect.gen(function* () {
+        const settings = { DATABASE_POOL_SIZE: "5", DATABASE_POOL_TIMEOUT: "300 millis" }
+        const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
+        const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
+        const { read } = Context.get(context, Database)
+        const { again } = yield* Effect.provideContext(lookups, context)
+        const busy = { ...make({ id: "", target: "/" }), route: "/v1/busy" }
+        yield* Effect.gen(function* () {
+          for (let count = 0; count < 4; count++) {
+            yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
+          }
+          assert.strictEqual((yield* Effect.flip(read(Effect.void)))._tag, "DatabasePoolTimeout")
+          assert.strictEqual((yield* Effect.flip(again("00")))._tag, "InvalidApiKey")
+        }).pipe(Effect.provideService(Exchange, busy))
+      }).pipe(Effect.scoped))
 
     it.effect("§7.2 connections cut by the server cost nobody an answer", () =>
       Effect.gen(function* () {
@@ -251,6 +272,7 @@ describe("a database that is away", () => {
         assert.strictEqual((yield* ask("/health/ready")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections false`)
         yield* connection.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
+        yield* until(Effect.map(ask("/health/ready"), ({ status }) => status === 503))
         for (const away of ["/health/ready", path, "/v1/intraday-runners", "/v1/historical-tickers?ticker=LCK1"]) {
           const { body, headers, status } = yield* ask(away)
           assert.strictEqual(status, 503, away)

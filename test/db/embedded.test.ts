@@ -152,7 +152,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       const second = yield* enter(home)
       assert.strictEqual(Redacted.value(second.server.url), Redacted.value(first.server.url))
       assert.strictEqual(yield* ask(second.server, "SELECT value FROM kept"), "still here")
-    }), 20_000)
+    }))
 
   it.effect("is shared by processes, and the last one out stops it", () =>
     Effect.gen(function* () {
@@ -164,7 +164,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(yield* query(other.url, "SELECT 1 AS value"), 1)
       yield* other.end("SIGTERM")
       assert.isTrue(yield* isGone(here.server))
-    }), 20_000)
+    }))
 
   it.effect("is made once when two processes come to a fresh home at the same time", () =>
     Effect.gen(function* () {
@@ -175,7 +175,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(yield* query(two.url, "SELECT 1 AS value"), 1)
       yield* two.end("SIGINT")
       assert.isTrue(Exit.isFailure(yield* Effect.exit(query(two.url, "SELECT 1 AS value"))))
-    }), 20_000)
+    }))
 
   it.effect("is joined by the next process when its holder was killed", () =>
     Effect.gen(function* () {
@@ -189,7 +189,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(yield* ask(next.server, "SELECT count(*)::int AS value FROM killed"), 0)
       yield* next.leave
       assert.isTrue(yield* isGone(next.server))
-    }), 20_000)
+    }))
 
   it.effect("comes back on its port when its server is killed, for all its holders", () =>
     Effect.gen(function* () {
@@ -205,7 +205,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(yield* ask(here.server, "SELECT 1 AS value"), 1)
       yield* here.leave
       assert.isTrue(yield* isGone(here.server))
-    }), 20_000)
+    }))
 
   it.effect("runs for whoever joins while another leaves", () =>
     Effect.gen(function* () {
@@ -217,7 +217,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
         assert.strictEqual(yield* ask(next.server, "SELECT 1 AS value"), 1)
         held = next
       }
-    }), 20_000)
+    }))
 
   it.effect("starts after its server and its holder were killed at once", () =>
     Effect.gen(function* () {
@@ -229,7 +229,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       const { server } = yield* enter(home)
       assert.strictEqual(yield* ask(server, "SELECT 1 AS value"), 1)
       assert.strictEqual(server.port, killed.port)
-    }), 20_000)
+    }))
 
   it.effect("neither heeds nor harms a foreign process with the pid of a dead server", () =>
     Effect.gen(function* () {
@@ -251,7 +251,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(yield* ask(second.server, "SELECT 1 AS value"), 1)
       yield* second.leave
       assert.strictEqual(foreign.exitCode, null)
-    }), 20_000)
+    }))
 
   it.effect("moves to another port, and stays there, when its own is taken", () =>
     Effect.gen(function* () {
@@ -265,7 +265,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       yield* second.leave
       const third = yield* enter(home)
       assert.strictEqual(third.server.port, second.server.port)
-    }), 20_000)
+    }))
 
   it.effect("needs no links in the package and no package once it runs", () =>
     Effect.gen(function* () {
@@ -281,7 +281,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       yield* fs.remove(copy, { recursive: true })
       process.kill(yield* postmaster(home), "SIGKILL")
       yield* soon(ask(server, "SELECT 1 AS value"))
-    }), 20_000)
+    }))
 
   it.effect("leaves nothing half-made when it is interrupted", () =>
     Effect.gen(function* () {
@@ -298,7 +298,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
         (yield* fs.readDirectory(`${home}/postgres`)).filter((name) => name.startsWith("tmp-")),
         [],
       )
-    }), 20_000)
+    }))
 
   it.effect("says what is wrong and what to do", () =>
     Effect.gen(function* () {
@@ -314,7 +314,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       yield* fs.writeFileString(version, "18\n")
       yield* fs.writeFileString(`${server.data}/postgresql.auto.conf`, "no_such_setting = 1\n")
       assert.match(yield* messageOf(make(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
-    }), 20_000)
+    }))
 
   it.effect("README, embedded server: a full disk is named, with what to do", () =>
     Effect.gen(function* () {
@@ -347,5 +347,5 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.notStrictEqual(second.server.data, first.server.data)
       yield* second.leave
       yield* removed
-    }), 20_000)
+    }))
 })

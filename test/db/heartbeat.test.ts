@@ -23,7 +23,7 @@ const watched = Effect.gen(function* () {
       Layer.provideMerge(client({ url: Redacted.make(url.href), applicationName: "watched" })),
     ),
   )
-  return { way, target, sql: Context.get(services, SqlClient.SqlClient) }
+  return { way, target, sql: Context.get(services, SqlClient.SqlClient), isUp: Context.get(services, Heartbeat).isUp }
 })
 
 layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("the heartbeat", (it) => {
@@ -36,8 +36,9 @@ layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("the he
 
   it.effect("§8 nothing is heard: statements under way end after five seconds, and others are refused at once until it answers", () =>
     Effect.gen(function* () {
-      const { sql, target, way } = yield* watched
+      const { isUp, sql, target, way } = yield* watched
       yield* sql`select 1`
+      assert.isTrue(isUp())
       yield* way.stall
       const began = performance.now()
       const error = yield* Effect.flip(sql`select 1`)
@@ -47,9 +48,23 @@ layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("the he
       const again = performance.now()
       const refused = yield* Effect.flip(sql`select 1`)
       assert.match(String(refused.reason.cause), /has said nothing for five seconds/)
+      assert.isFalse(isUp())
       assert.isBelow(performance.now() - again, 1_000)
       yield* way.lead(target)
       yield* Effect.retry(sql`select 1`, { schedule: Schedule.spaced("20 millis"), times: 200 })
+      yield* Effect.repeat(Effect.sync(isUp), { until: (up) => up, schedule: Schedule.spaced("20 millis") })
+    }).pipe(Effect.scoped))
+
+  it.effect("§8 a database that is silent for three seconds is away, before any statement is ended for it", () =>
+    Effect.gen(function* () {
+      const { isUp, sql, way } = yield* watched
+      yield* sql`select 1`
+      yield* way.stall
+      const statement = yield* Effect.forkChild(Effect.exit(sql`select 1`))
+      yield* Effect.sleep("1 second")
+      assert.isTrue(isUp(), "a network may stall for a second")
+      yield* Effect.repeat(Effect.sync(isUp), { until: (up) => !up, schedule: Schedule.spaced("20 millis") })
+      assert.isUndefined(statement.pollUnsafe())
     }).pipe(Effect.scoped))
 })
 

@@ -63,18 +63,22 @@ describe.skipIf(PgBouncer.skipped)(`the service through a pooler${PgBouncer.suff
         assert.strictEqual(headers["retry-after"], "5")
       })
       const back = until(Effect.map(ask(path), ({ status }) => status === 200))
+      const ready = Effect.map(ask("/health/ready"), ({ status }) => status)
       yield* Effect.gen(function* () {
         yield* back
         const other = yield* stranger
         yield* other.query("begin")
         yield* away
+        assert.strictEqual(yield* ready, 200, "a pooler that is busy is there")
         yield* other.query("rollback")
         yield* back
         yield* Effect.sync(() => running.child.kill("SIGKILL"))
         yield* Effect.promise(() => running.ended)
         yield* away
+        yield* until(Effect.map(ready, (status) => status === 503))
         yield* pooler({ default_pool_size: "1", max_client_conn: "20" }, port)
         yield* back
+        yield* until(Effect.map(ready, (status) => status === 200))
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(bare), Effect.scoped))
 
