@@ -96,8 +96,6 @@ const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
 const early = (request: HttpServerRequest.HttpServerRequest, path: string, pages: ReadonlySet<string>) => {
   const { method, url } = request
   if (lacksHost(request)) return unreadable("The request names no Host.")
-  // The router would look past the scheme for a path.
-  if (/^https?:/i.test(url)) return unreadable("The URL cannot be read.")
   if (!isDecodable(url)) return unreadable("The URL cannot be decoded: a % must be followed by two digits of UTF-8.")
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflight))
   // The router would take what follows for the query.
