@@ -199,16 +199,19 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
     "/v1/screenre",
     "/v1/news?query=%FF",
     "/v1/screener?limit=x",
-  ])("RFC 9112, 3.2.2: an absolute-form target is answered like the origin form, at first and from memory: %s", (target) =>
-    Effect.gen(function* () {
-      const { pro } = yield* TestKeys
-      // Two of the database, two from memory, and then the short way; so the other form finds what one has left there.
-      for (let i = 0; i < 5; i++) yield* answerTo(pro, target)
-      const expected = shared(yield* answerTo(pro, target))
-      for (const prefix of ["http://x", "HTTP://api.example.com:8080", "https://[::1]:80"]) {
-        for (let i = 0; i < 2; i++) assert.deepStrictEqual(shared(yield* answerTo(pro, prefix + target)), expected)
-      }
-    }))
+  ])(
+    "RFC 9112, 3.2.2: an absolute-form target is answered like the origin form, at first and from memory: %s",
+    (target) =>
+      Effect.gen(function* () {
+        const { pro } = yield* TestKeys
+        // Two of the database, two from memory, and then the short way; so the other form finds what one has left there.
+        for (let i = 0; i < 5; i++) yield* answerTo(pro, target)
+        const expected = shared(yield* answerTo(pro, target))
+        for (const prefix of ["http://x", "HTTP://api.example.com:8080", "https://[::1]:80"]) {
+          for (let i = 0; i < 2; i++) assert.deepStrictEqual(shared(yield* answerTo(pro, prefix + target)), expected)
+        }
+      }),
+  )
 
   it.effect("RFC 9112, 3.2.2: an absolute-form target may lack a path", () =>
     Effect.gen(function* () {
