@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Sent } from "./cache/Sent.ts"
 import * as Endpoints from "./catalogue/Endpoints.ts"
-import { compression, withStrongTag } from "./Compression.ts"
+import { compression, withValidators } from "./Compression.ts"
 import * as Cors from "./Cors.ts"
 import { bytesOf } from "./account/Prices.ts"
 import { Requests } from "./observability/Requests.ts"
@@ -165,7 +165,7 @@ const Surroundings = HttpRouter.middleware(
         // The first to be said is the first to be done with the response.
         return yield* answered.pipe(
           HttpEffect.withPreResponseHandler((_, response) =>
-            Effect.sync(() => sent.remember(request, withStrongTag(response), exchange))
+            Effect.sync(() => sent.remember(request, withValidators(response), exchange))
           ),
           compressed,
           HttpEffect.withPreResponseHandler((_, response) =>
