@@ -73,8 +73,9 @@ export const at = (path: string): Option.Option<Endpoint> => {
   return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === sought))
 }
 
-/** A path without its version: `/v1/news`, `/v2/news`, `/api/v1/news` and `/news` are all `news`. */
-const nameOf = (path: string) => path.replace(/^\/(?:api\/)?(?:v\d+\/)?/, "")
+/** A path without its version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` are all `news`. */
+const nameOf = (path: string) =>
+  path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
 
 const paths = new Map(endpoints.map(({ row }) => [nameOf(row.path), row.path]))
 const names = Array.from(paths.keys())

@@ -36,8 +36,8 @@ export interface Cursor {
   readonly rows: number
   /** The next rows, so many at most. */
   readonly take: (most: number) => Effect.Effect<ReadonlyArray<Values>, SqlError.SqlError>
-  /** Back to the first. */
-  readonly rewind: Effect.Effect<void, SqlError.SqlError>
+  /** Goes to where so many rows have been taken. */
+  readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
 }
 
 interface Wanted {
@@ -126,15 +126,15 @@ export class Cursors extends Context.Service<Cursors, {
           duration: yield* Longest,
           orElse: () => Effect.fail(tooLong()),
         })
-        const rewind = Effect.asVoid(sql`move absolute 0 in whole`.raw)
+        const seek = (rows: number) => Effect.asVoid(sql`${sql.literal(`move absolute ${rows} in whole`)}`.raw)
         const { rowCount } = yield* Schema.decodeUnknownEffect(Moved)(yield* sql`move forward all in whole`.raw)
-        yield* rewind
+        yield* seek(0)
         const take = (most: number) =>
           Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${most} from whole`)}`.valuesUnprepared, {
             duration: longestFetch,
             orElse: () => Effect.fail(lost),
           })
-        return { rows: rowCount, take, rewind }
+        return { rows: rowCount, take, seek }
       })
 
       /**
