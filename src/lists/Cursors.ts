@@ -49,7 +49,7 @@ interface Wanted {
 
 type Session = Effect.Effect<PgClient.PgClient, Failure, Scope.Scope | Reactivity.Reactivity>
 
-/** What failed leaves nothing open until the end of the scope. */
+/** Closes what a failed attempt has opened before another one begins. */
 const orNothing = <A, E, R>(make: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,
@@ -145,7 +145,7 @@ export class Cursors extends Context.Service<Cursors, {
         const { tables, version } = wanted
         const near = version === undefined || pooled ? undefined : { tables, version }
         const replica = near === undefined ? undefined : replicas.choose(near)
-        const primary = declare(fromPrimary, wanted)
+        const primary = orNothing(declare(fromPrimary, wanted))
         if (near === undefined || replica === undefined) return primary
         return replicas.or(
           orNothing(declare(replica.session(near), { ...wanted, tables: [] })),

@@ -1,6 +1,6 @@
 /** `limit=all`: what is promised of a list that is sent while it is read. */
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
+import { Deferred, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import { datasets } from "../../src/load/Datasets.ts"
@@ -291,6 +291,40 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       assert.strictEqual((yield* wire(port, "/v1/news", ultimate)).status, 200)
       yield* Fiber.interrupt(swapping)
       assert.isTrue((yield* Files.take(port, path, ultimate)).isWhole)
+    }).pipe(Effect.scoped))
+
+  it.effect("RELIABILITY §7.2: a list that is tried again has one session, which the failed attempt has left", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      const port = yield* instance({ WHOLE_LISTS: "1" })
+      /** What each session that reads whole lists did last. */
+      const sessions = Effect.map(
+        sql<{ readonly query: string; readonly state: string }>`
+          select query, state from pg_stat_activity
+          where datname = current_database() and query !~ 'pg_stat_activity'
+            and (query ~ ' whole' or query ~ 'advisory_xact_lock_shared')
+        `,
+        (found) => found.map(({ query, state }) => `${state}: ${query}`),
+      )
+      const held = yield* Deferred.make<void>()
+      const swapping = yield* Effect.forkScoped(sql.withTransaction(Effect.gen(function* () {
+        yield* sql`select pg_advisory_xact_lock(hashtext('swap news'))`
+        yield* Deferred.succeed(held, undefined)
+        return yield* Effect.never
+      })))
+      yield* Deferred.await(held)
+      const taking = yield* Effect.forkScoped(Files.begun(port, path, ultimate))
+      yield* until(sessions, (found) => found.length > 0)
+      // The first attempt fails, and the second begins.
+      yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
+      yield* until(sessions, (found) => found.some((one) => one.startsWith("active")))
+      assert.strictEqual((yield* sessions).length, 1)
+      yield* Fiber.interrupt(swapping)
+      const response = yield* Fiber.join(taking)
+      assert.strictEqual((yield* sessions).length, 1)
+      assert.isTrue(yield* Files.finish(response))
+      yield* until(sessions, (found) => found.length === 0)
     }).pipe(Effect.scoped))
 
   it.effect("RFC 9110, README, Formats: HTTP/1.0 has no trailers, and gets the list and its count without", () =>
