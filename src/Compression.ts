@@ -66,10 +66,14 @@ export const compression = Effect.map(
   },
 )
 
-/** D17: the tag stays strong. Compressed the bytes are others, but from one tag the other follows. */
-export const withStrongTag = (response: HttpServerResponse.HttpServerResponse) => {
-  const { "content-encoding": encoding, etag } = response.headers
-  return etag === undefined || encoding === undefined
-    ? response
-    : HttpServerResponse.setHeader(response, "ETag", encodedTag(etag.replace(/^W\//, ""), encoding))
+/**
+ * D17: a tag stays strong, and a compressed form has one of its own. The compression skips responses without a body,
+ * so the `Vary` of a 304 is completed here.
+ */
+export const withValidators = (response: HttpServerResponse.HttpServerResponse) => {
+  const { "content-encoding": encoding, etag, vary } = response.headers
+  return etag === undefined ? response : HttpServerResponse.setHeaders(response, {
+    ETag: encoding === undefined ? etag : encodedTag(etag.replace(/^W\//, ""), encoding),
+    Vary: varying(vary),
+  })
 }

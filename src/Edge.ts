@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Sent } from "./cache/Sent.ts"
 import * as Endpoints from "./catalogue/Endpoints.ts"
-import { compression, withStrongTag } from "./Compression.ts"
+import { compression, withValidators } from "./Compression.ts"
 import * as Cors from "./Cors.ts"
 import { bytesOf } from "./account/Prices.ts"
 import { Requests } from "./observability/Requests.ts"
@@ -72,13 +72,23 @@ const removed = answer(EndpointRemoved)
 const nothingAt = (path: string) =>
   notFound(
     new NotFound({
-      error: { message: `There is no endpoint at ${path.slice(0, 200)}. GET /endpoints lists them all.` },
+      error: {
+        message: `There is no endpoint at ${path.slice(0, 200)}.${Endpoints.hint(path)} GET /endpoints lists them all.`,
+      },
     }),
     404,
   )
 
-const wrongMethod = (method: string, path: string, pages: ReadonlySet<string>): Answer => {
-  const known = pages.has(path) ? path : Option.getOrUndefined(Endpoints.at(path))?.row.path
+/** §9.1: the pattern of addresses that moved to `/v1/*`. */
+const legacy = "/enterprise/v1/"
+const isLegacy = (target: string) => target.startsWith(legacy)
+
+const wrongMethod = (method: string, target: string, path: string, pages: ReadonlySet<string>): Answer => {
+  const known = isLegacy(target)
+    ? `${legacy}*`
+    : pages.has(path)
+    ? path
+    : Option.getOrUndefined(Endpoints.at(path))?.row.path
   if (known === undefined) return nothingAt(path)
   const message = `${known} answers ${allowed}, not ${method}.`
   return methodNotAllowed(new MethodNotAllowed({ error: { message } }), 405)
@@ -96,13 +106,11 @@ const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
 const early = (request: HttpServerRequest.HttpServerRequest, path: string, pages: ReadonlySet<string>) => {
   const { method, url } = request
   if (lacksHost(request)) return unreadable("The request names no Host.")
-  // The router would look past the scheme for a path.
-  if (/^https?:/i.test(url)) return unreadable("The URL cannot be read.")
   if (!isDecodable(url)) return unreadable("The URL cannot be decoded: a % must be followed by two digits of UTF-8.")
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflight))
   // The router would take what follows for the query.
-  if (/[;#]/.test(path) && !path.startsWith("/enterprise/v1/")) return Option.some(nothingAt(path))
-  return method === "GET" || method === "HEAD" ? Option.none() : Option.some(wrongMethod(method, path, pages))
+  if (/[;#]/.test(path) && !isLegacy(url)) return Option.some(nothingAt(path))
+  return method === "GET" || method === "HEAD" ? Option.none() : Option.some(wrongMethod(method, url, path, pages))
 }
 
 /** An endpoint that is deprecated says so before it is reached, too (D14). */
@@ -157,7 +165,7 @@ const Surroundings = HttpRouter.middleware(
         // The first to be said is the first to be done with the response.
         return yield* answered.pipe(
           HttpEffect.withPreResponseHandler((_, response) =>
-            Effect.sync(() => sent.remember(request, withStrongTag(response), exchange))
+            Effect.sync(() => sent.remember(request, withValidators(response), exchange))
           ),
           compressed,
           HttpEffect.withPreResponseHandler((_, response) =>
@@ -177,15 +185,18 @@ const Surroundings = HttpRouter.middleware(
   { global: true },
 )
 
-/** §9.1: the legacy pattern moved for good; path and query are kept. */
-const Legacy = HttpRouter.add(
-  "GET",
-  "/enterprise/v1/*",
-  (request) =>
-    request.url.startsWith("/enterprise/v1/")
-      ? Effect.succeed(HttpServerResponse.redirect(request.url.replace("/enterprise/v1", "/v1"), { status: 301 }))
-      : nothingAt(pathOf(request.url)),
-)
+/** §9.1: a permanent redirect, which keeps path and query; a proxy may serve the API below a path of `BASE_URL`. */
+const Legacy = Layer.unwrap(Effect.map(BaseUrl, (base) => {
+  const prefix = base === "" ? "" : new URL(base).pathname.replace(/\/$/, "")
+  return HttpRouter.add(
+    "GET",
+    `${legacy}*`,
+    ({ url }) =>
+      isLegacy(url)
+        ? Effect.succeed(HttpServerResponse.redirect(prefix + url.replace(legacy, "/v1/"), { status: 301 }))
+        : nothingAt(pathOf(url)),
+  )
+}))
 
 const Nowhere = HttpRouter.add("GET", "/*", (request) => nothingAt(pathOf(request.url)))
 

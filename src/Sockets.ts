@@ -6,6 +6,7 @@ import { Duration } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import { dismiss, mostBody, mostHead, mostHeaders, statusOf } from "./Refusal.ts"
+import { originForm } from "./Target.ts"
 
 /** For how long is waited for a client. */
 export interface Patience {
@@ -52,6 +53,20 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
     if (name?.length === 4 && name.toLowerCase() === "host") hosts += 1
   }
   return hosts > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
+}
+
+/**
+ * Rewrites an absolute-form target to origin form, so that all that follows sees one form; its host replaces `Host`
+ * (RFC 9112, 3.2.2). False if the target is malformed.
+ */
+const normalizeTarget = (request: IncomingMessage) => {
+  const { headers, method = "GET", url = "" } = request
+  const form = originForm(method, url)
+  if (form === undefined) return false
+  request.url = form.target
+  // A request without Host is refused later, whatever its target names.
+  if (form.host !== undefined && headers.host !== undefined) headers.host = form.host
+  return true
 }
 
 /** Nobody reads a body, but the next request begins where it ends. */
@@ -137,7 +152,7 @@ export const make = ({ answer, end: farewell, headers, request: whole }: Patienc
         timer.refresh()
         connection.response = response
         if (request.rawHeaders.length > 2 * mostHeaders) return end(431)
-        if (isAmbiguous(request)) return end(400)
+        if (isAmbiguous(request) || !normalizeTarget(request)) return end(400)
         // There is no other protocol here, but Node drops what was sent along as if it belonged to one.
         if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", next)
@@ -161,6 +176,8 @@ export const make = ({ answer, end: farewell, headers, request: whole }: Patienc
   // Whoever sends too many is told so; Deno would leave some of them out.
   server.maxHeadersCount = 0
   server.on("checkExpectation", (request, response) => server.emit("request", request, response))
+  // CONNECT asks for a tunnel; Node would close the connection without an answer.
+  server.on("connect", (_request, socket) => refuse(socket, 400))
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
     else refuse(socket, statusOf(error))

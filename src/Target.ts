@@ -1,7 +1,24 @@
-/** The target of a request, as sent: whether it can be read, which path it names, and what that is called. */
+/** Request targets: their form, whether they can be decoded, the path that they name, and its name in traces. */
 import { Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import * as Endpoints from "./catalogue/Endpoints.ts"
+
+const absolute = /^https?:\/\/([^/?#]*)(.*)$/i
+
+/** A host that may be followed by a port; user names are refused (RFC 9110, 4.2.4). */
+const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.canParse(`http://${text}`)
+
+/**
+ * The path and query of a target, byte for byte, and the host that its absolute form names (RFC 9112, 3.2).
+ * Undefined if the target has none of the forms that the method allows.
+ */
+export const originForm = (method: string, target: string) => {
+  if (target.startsWith("/")) return { target, host: undefined }
+  if (target === "*") return method === "OPTIONS" ? { target, host: undefined } : undefined
+  const [, host = "", rest = ""] = absolute.exec(target) ?? []
+  if (!isAuthority(host)) return undefined
+  return { target: rest.startsWith("/") ? rest : `/${rest}`, host }
+}
 
 export const isDecodable = (target: string) => {
   if (!target.includes("%")) return true

@@ -9,6 +9,7 @@ import { connect, createServer } from "node:net"
 import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../src/account/Accounts.ts"
 import { Home } from "../src/db/Connection.ts"
+import { BaseUrl } from "../src/Edge.ts"
 import { serve } from "../src/Serve.ts"
 import * as Service from "./support/Service.ts"
 import { client } from "./support/Through.ts"
@@ -384,6 +385,86 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }),
   )
 
+  it.effect.each(["POST", "PUT", "DELETE", "TRACE", "PROPFIND"])(
+    "D10 %s on the legacy pattern is 405 with Allow, with and without a key",
+    (method) =>
+      Effect.gen(function* () {
+        for (
+          const path of ["/enterprise/v1/news", "/enterprise/v1/nowhere?a=b", "/enterprise/v1/", "/enterprise/v1/a;b"]
+        ) {
+          for (const options of [{ method }, { method, key: null }]) {
+            const answer = yield* send(path, options)
+            assertError(answer, 405, "method_not_allowed")
+            assert.strictEqual(answer.headers.allow, "GET, HEAD")
+          }
+        }
+        for (const path of ["/enterprise", "/enterprise/v2/news", "/%65nterprise/v1/news"]) {
+          assertError(yield* send(path, { method }), 404, "not_found")
+        }
+      }),
+  )
+
+  it.effect("D10 an unknown path suggests the nearest endpoint, whatever the method", () =>
+    Effect.gen(function* () {
+      const meant = [
+        ["/v1/nwes", "/v1/news"],
+        ["/v1/News", "/v1/news"],
+        ["/v2/news", "/v1/news"],
+        ["/news", "/v1/news"],
+        ["/api/v1/news", "/v1/news"],
+        ["/v1/news/AAPL", "/v1/news"],
+        ["/v1/intraday_runners", "/v1/intraday-runners"],
+        ["/v1/intraday-runners.json", "/v1/intraday-runners"],
+        ["/v1/float", "/v1/float-outstanding"],
+        ["/v1/endpoints", "/endpoints"],
+        ["/v1/account/api_keys", "/v1/account/api-keys"],
+        ["/openapi.json", "/v1/openapi.json"],
+        ["/helth/live", "/health/live"],
+      ] as const
+      for (const [path, endpoint] of meant) {
+        for (const method of ["GET", "POST"]) {
+          const answer = yield* send(path, { method, key: null })
+          assertError(answer, 404, "not_found")
+          const message = at(answer.body, "error", "message")
+          assert.strictEqual(
+            message,
+            `There is no endpoint at ${path}. Did you mean ${endpoint}? GET /endpoints lists them all.`,
+          )
+        }
+      }
+    }))
+
+  it.effect("D10 a path that is near no endpoint gets no suggestion", () =>
+    Effect.gen(function* () {
+      const far = [
+        "/",
+        "/v1",
+        "/v1/",
+        "/v1/x",
+        "/.env",
+        "/wp-admin",
+        "/v1/price-history",
+        "/enterprise",
+        `/v1/${"news".repeat(2000)}`,
+      ]
+      for (const path of far) {
+        const answer = yield* send(path, { key: null })
+        assertError(answer, 404, "not_found")
+        assert.notInclude(answer.text, "Did you mean", path)
+      }
+    }))
+
+  it.effect("D4 a parameter without a name is refused, and no name is suggested for it", () =>
+    Effect.gen(function* () {
+      for (const path of ["/v1/news?=5", "/v1/news?=5&=6", "/v1/screener?ticker=A&=", "/endpoints?=x"]) {
+        const answer = yield* send(path)
+        assertError(answer, 422, "validation_error")
+        assert.deepStrictEqual(at(answer.body, "error", "details", "fields"), [
+          { field: "query", reason: "The query string holds a parameter without a name; remove it." },
+        ], path)
+      }
+    }))
+
   it.effect("D14 §9.4 405 of a deprecated endpoint carries its headers, however the path is written", () =>
     Effect.gen(function* () {
       for (
@@ -642,6 +723,26 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         const answer = parsed(yield* talk(listening, bytes))
         assert.strictEqual(answer.status, status, bytes)
         assertSurrounded(answer)
+      }
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// BASE_URL with a path
+// ---------------------------------------------------------------------------------------------------------------------
+
+const below = Layer.succeed(BaseUrl, "https://api.example.com:8443/market/data")
+
+layer(Service.layer.pipe(Layer.provide(below)), { excludeTestServices: true })("Edge below a path", (it) => {
+  it.effect("D10 §9.1.3 a redirect keeps the path prefix of BASE_URL, for GET and HEAD", () =>
+    Effect.gen(function* () {
+      for (const method of ["GET", "HEAD"]) {
+        for (const rest of ["/news?ticker=A%2CB&x=/enterprise/v1/y", "//a/../b", "/"]) {
+          const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
+          assert.strictEqual(answer.status, 301)
+          assert.strictEqual(answer.headers.location, `/market/data/v1${rest}`)
+          assertSurrounded(answer)
+        }
       }
     }))
 })

@@ -278,13 +278,32 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         assert.strictEqual(at(body, "limit"), 10)
         assert.isBoolean(at(body, "has_more"))
         assert.strictEqual(at(body, "count"), listOf(at(body, "results")).length)
-        for (const bounds of ["page=0", "page=1.5", "limit=0", "limit=101", "page=x", "limit=-1"]) {
+        const undigital = [
+          "%2B5",
+          "+5",
+          "5+",
+          "1e1",
+          "10.0",
+          "1.",
+          "0x5",
+          "5_0",
+          "",
+          "Infinity",
+          "%D9%A5",
+          "9".repeat(400),
+        ]
+        const wrong = [
+          ...["page=0", "page=1.5", "limit=0", "limit=101", "page=x", "limit=-1", "page=2147483648"],
+          ...undigital.flatMap((text) => [`page=${text}`, `limit=${text}`]),
+        ]
+        for (const bounds of wrong) {
           const [name] = bounds.split("=")
-          assert.deepStrictEqual(
-            (yield* refused(path, [...required(parameters, ""), bounds])).map(({ field }) => field),
-            [name],
-          )
+          const fields = yield* refused(path, [...required(parameters, ""), bounds])
+          assert.deepStrictEqual(fields.map(({ field }) => field), [name], bounds)
+          assert.match(fields[0]?.reason ?? "", /^must be a whole number from 1 to (100, or all|2147483647)/, bounds)
         }
+        const padded = yield* ask(`${plainly(endpoint)}${plainly(endpoint).includes("?") ? "&" : "?"}page=01&limit=007`)
+        assert.deepStrictEqual([at(padded.body, "page"), at(padded.body, "limit")], [1, 7])
       }),
   )
 

@@ -99,15 +99,17 @@ export const admission = Layer.effect(
 )
 
 /**
- * A whole list is begun where the balance pays for it, as far as its beginning tells, and sent for as long as it does;
- * so no single one takes a balance below zero by more than a microdollar.
+ * A whole list that may cost more than half of the balance is measured first, and refused by its exact price, which is
+ * that of `/estimate`. A shorter one is cut off if it proves too long, so no list takes a balance below zero.
  */
 const affordable = Effect.fnUntraced(function* (whole: Whole, balance_microdollars: number, price: number) {
-  const expected = costOf(whole.expected, price)
-  if (expected > balance_microdollars) {
-    const message = `The whole list costs about ${expected} microdollars, more than is left of the prepaid balance. ` +
-      "Add credit, or ask for less of it."
-    return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
+  if (costOf(whole.expected, price) > balance_microdollars / 2) {
+    const cost = costOf(yield* whole.measured, price)
+    if (cost > balance_microdollars) {
+      const message = `The whole list costs ${cost} microdollars, more than is left of the prepaid balance. ` +
+        "Add credit, or ask for less of it."
+      return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
+    }
   }
   whole.most = bytesFor(balance_microdollars, price)
 })

@@ -1,4 +1,5 @@
 /** D17, RFC 9110: the tag of an answer, and whether a client has it already. */
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hash } from "node:crypto"
 
 /** Strong: of the bytes themselves, so it changes exactly when they do. Compressed they are other bytes (`-gzip`). */
@@ -21,4 +22,17 @@ export const known = (sent: string | undefined, etag: string): string | undefine
     if (`"${opaque.replace(encoding, "")}"` === etag) return found.replace(/^W\//, "")
   }
   return undefined
+}
+
+/** For what is the same for everybody and changes only with a release. */
+export const ofRelease = { "Cache-Control": "public, max-age=300" }
+
+/** How these bytes are answered: with their tag, and with 304 to a client that has them. */
+export const conditional = (bytes: Uint8Array, contentType: string, headers: Readonly<Record<string, string>>) => {
+  const etag = etagOf(bytes)
+  const full = HttpServerResponse.uint8Array(bytes, { contentType, headers: { ...headers, ETag: etag } })
+  return ({ headers: { "if-none-match": sent } }: HttpServerRequest.HttpServerRequest) => {
+    const has = known(sent, etag)
+    return has === undefined ? full : HttpServerResponse.empty({ status: 304, headers: { ...headers, ETag: has } })
+  }
 }

@@ -31,12 +31,42 @@ export interface Response {
   readonly body: Uint8Array | undefined
 }
 
-/** What each answer has of its own. */
-const own = /^(x-request-id|x-ratelimit-.*|x-cost-microdollars|retry-after)$/
+/** Headers that are the same for every account. */
+const shared = new Set([
+  "cache-control",
+  "content-disposition",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "deprecation",
+  "etag",
+  "link",
+  "sunset",
+  "unencoded-digest",
+  "vary",
+  "x-api-version",
+  "x-content-type-options",
+  "x-dropped-tickers",
+  "x-row-count",
+])
+
+/** Headers that `Shortcut.ts` makes for each request. */
+const ofRequest = new Set([
+  "x-cost-microdollars",
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "x-ratelimit-reset",
+  "x-request-id",
+])
+
+/** A response with any other header may belong to one account alone, so it is not kept. */
+const isKeepable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
+  Object.keys(headers).every((name) => shared.has(name) || ofRequest.has(name))
+
 const ofBody = /^(content-.*|x-row-count|unencoded-digest)$/
 
-const headersOf = (response: HttpServerResponse.HttpServerResponse, left: (name: string) => boolean) =>
-  Object.entries(response.headers).flatMap(([name, value]) => own.test(name) || left(name) ? [] : [name, value])
+const headersOf = ({ headers }: HttpServerResponse.HttpServerResponse, left: (name: string) => boolean) =>
+  Object.entries(headers).flatMap(([name, value]) => shared.has(name) && !left(name) ? [name, value] : [])
 
 /** One request as it was sent; the format and the encodings that a client takes are part of what it asked for. */
 const keyOf = (url: string, encodings: string | undefined, accepted: string | undefined) => {
@@ -92,7 +122,7 @@ export class Sent extends Context.Service<Sent, {
         const { body, headers: { etag } } = response
         const { endpoint, holds } = exchange
         const usual = request.method === "GET" && request.headers["origin"] === undefined &&
-          exchange.purpose === "answer" && !traced
+          exchange.purpose === "answer" && !traced && isKeepable(response)
         if (!usual || etag === undefined || endpoint === undefined || holds === undefined) return response
         const key = keyOf(exchange.target, request.headers["accept-encoding"], request.headers["accept"])
         if (response.status === 304 && sent.peek(key)?.holds() === true) return response

@@ -35,7 +35,7 @@ export const Estimate = Schema.Struct({
 /** What the endpoint takes is for the endpoint to judge. */
 export const EstimateQuery = Schema.StructWithRest(
   Schema.Struct({
-    endpoint: Schema.String.annotate({ description: "A path from the catalogue whose data have a price." }),
+    endpoint: Schema.String.annotate({ description: "A path from the catalogue; a free endpoint costs 0." }),
   }),
   [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Array(Schema.String)]))],
 )

@@ -6,6 +6,7 @@ import { Authentication } from "../account/Authentication.ts"
 import { Api } from "../Api.ts"
 import { RequiredTier } from "../policy/Access.ts"
 import * as Lifecycle from "../policy/Lifecycle.ts"
+import { nearest } from "../policy/Nearest.ts"
 import { Unit } from "../policy/Paging.ts"
 import type { EndpointRow } from "./Api.ts"
 
@@ -71,3 +72,23 @@ export const at = (path: string): Option.Option<Endpoint> => {
   const sought = path.length > 1 ? path.replace(/\/$/, "") : path
   return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === sought))
 }
+
+/** A path without its version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` are all `news`. */
+const nameOf = (path: string) =>
+  path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
+
+const paths = new Map(endpoints.map(({ row }) => [nameOf(row.path), row.path]))
+const names = Array.from(paths.keys())
+
+/** The endpoint that is probably meant by an unknown path: a misspelt one, one of another version, or one below it. */
+export const suggest = (path: string): Option.Option<string> => {
+  const name = nameOf(path)
+  return nearest(name, names).pipe(
+    Option.orElse(() => Option.fromUndefinedOr(names.find((known) => name.startsWith(`${known}/`)))),
+    Option.flatMapNullishOr((known) => paths.get(known)),
+  )
+}
+
+/** ` Did you mean /v1/news?`, or nothing. */
+export const hint = (path: string) =>
+  Option.match(suggest(path), { onNone: () => "", onSome: (meant) => ` Did you mean ${meant}?` })

@@ -4,7 +4,7 @@
  * how long they are. A page is never longer than 100 records, so all of it is measured; so is a whole list, piece by
  * piece.
  */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { costOf } from "../account/Prices.ts"
 import { ValidationError } from "../policy/Errors.ts"
@@ -12,17 +12,14 @@ import * as Exchange from "../policy/Exchange.ts"
 import { Tickers } from "../policy/Tickers.ts"
 import * as Endpoints from "./Endpoints.ts"
 
-const notPriced = (sent: string) => {
-  const known = Option.isSome(Endpoints.at(sent))
-  const reason = `${known ? "is free of charge" : "is not in the catalogue"}; what has a price: ${
-    Endpoints.priced.join(", ")
-  }`
+const path = "/estimate"
+
+const unknown = (sent: string) => {
+  const reason = `is not in the catalogue.${Endpoints.hint(sent)} GET /endpoints lists all paths.`
   return new ValidationError({
     error: { message: `endpoint ${reason}`, details: { fields: [{ field: "endpoint", reason }] } },
   })
 }
-
-const priced = (sent: string) => Option.filter(Endpoints.at(sent), ({ charged }) => charged)
 
 const searchOf = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
@@ -35,8 +32,26 @@ const ownQuery = (target: string) => {
 const symbolsIn = Effect.fnUntraced(function* (target: string) {
   const sent = new URLSearchParams(searchOf(target)).get("ticker")
   if (sent === null) return 0
-  return (yield* Effect.orDie(Schema.decodeEffect(Tickers)(sent))).length
+  // The documentation page ignores parameters, so this one may be anything.
+  return (yield* Effect.orElseSucceed(Schema.decodeEffect(Tickers)(sent), () => [])).length
 })
+
+/** Its own parameters would be those of another request, so it is not sent. */
+const ofItself = {
+  count: 1,
+  results: [{
+    endpoint: path,
+    unit: "row",
+    ticker_count: 0,
+    records_returned: 1,
+    records_total: 1,
+    rows_sampled: 0,
+    estimated_bytes: 0,
+    estimated_cost_microdollars: 0,
+    price_per_gb_microdollars: 0,
+  }],
+  message: "An estimate is free.",
+} as const
 
 /** What costs nothing because it is refused by what the data say. */
 const isRefusalOfData = (status: number) => status === 404 || status === 409
@@ -52,8 +67,8 @@ export const estimator = Effect.gen(function* () {
         Effect.sync(() => {
           answer = response
         })
-      // Its length is what counts.
-      const headers = Headers.remove(request.headers, "accept-encoding")
+      // Only the length of the full answer counts.
+      const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
       yield* HttpEffect.toHandled(router.asHttpEffect(), keep).pipe(
         Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: exchange.target, headers })),
         Effect.provideService(Exchange.Exchange, exchange),
@@ -63,7 +78,8 @@ export const estimator = Effect.gen(function* () {
   )
 
   return Effect.fnUntraced(function* (sent: string, request: HttpServerRequest.HttpServerRequest) {
-    const endpoint = yield* Effect.mapError(Effect.fromOption(priced(sent)), () => notPriced(sent))
+    const endpoint = yield* Effect.mapError(Effect.fromOption(Endpoints.at(sent)), () => unknown(sent))
+    if (endpoint.row.path === path) return yield* Effect.as(Exchange.countRecords(1), ofItself)
     const { began, id } = yield* Exchange.Exchange
     const target = `${endpoint.row.path}?${ownQuery(request.url)}`
     const exchange = Exchange.make({ id, target, began, purpose: "estimate" })
@@ -88,7 +104,11 @@ export const estimator = Effect.gen(function* () {
         estimated_cost_microdollars: costOf(estimated_bytes, exchange.price),
         price_per_gb_microdollars: exchange.price,
       }] as const,
-      ...(refused ? { message: `The request would be answered with ${answer.status}, which is free.` } : {}),
+      ...(refused
+        ? { message: `The request would be answered with ${answer.status}, which is free.` }
+        : endpoint.charged
+        ? {}
+        : { message: "This endpoint is free." }),
     }
   })
 })

@@ -1,11 +1,16 @@
 import { Effect } from "effect"
-import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { conditional, ofRelease } from "../cache/Revalidation.ts"
+import { constant } from "../Compression.ts"
 import { endpoints } from "./Endpoints.ts"
 import { estimator } from "./Estimate.ts"
 import { document } from "./OpenApi.ts"
 import { readiness } from "./Readiness.ts"
+
+/** A document of the release, made and compressed once. */
+const released = (document: unknown) =>
+  conditional(constant(new TextEncoder().encode(JSON.stringify(document))), "application/json", ofRelease)
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -14,11 +19,12 @@ export const layer = HttpApiBuilder.group(
     const ready = yield* readiness
     const results = endpoints.map(({ row }) => row)
     const estimate = yield* estimator
-    const openapi = HttpServerResponse.jsonUnsafe(document)
+    const catalogue = released({ count: results.length, results })
+    const openapi = released(document)
 
     return handlers.handleAll({
-      endpoints: () => Effect.succeed({ count: results.length, results }),
-      openapi: () => Effect.succeed(openapi),
+      endpoints: ({ request }) => Effect.succeed(catalogue(request)),
+      openapi: ({ request }) => Effect.succeed(openapi(request)),
       estimate: ({ query, request }) => estimate(query.endpoint, request),
       live: () => Effect.succeed({ status: "ok" } as const),
       ready: () => ready,

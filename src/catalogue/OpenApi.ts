@@ -4,7 +4,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { Api } from "../Api.ts"
 import { contentTypes } from "../policy/Formats.ts"
-import { priced } from "./Endpoints.ts"
+import { endpoints } from "./Endpoints.ts"
 
 type Json = Record<string, unknown>
 
@@ -76,14 +76,15 @@ const explainParameters = (spec: Json) => {
   }
 }
 
-/** D28: `/estimate` takes the parameters of every endpoint that has a price. */
+/** D28: `/estimate` takes the parameters of every endpoint. */
 const explainEstimate = (spec: Json) => {
   const operation = at(spec, "paths", "/estimate", "get")
   const parameters = at(operation, "parameters")
   if (!Predicate.isObject(operation) || !Array.isArray(parameters)) return
+  const paths = endpoints.map(({ row }) => row.path)
   Object.assign(operation, {
     parameters: [
-      ...parameters.map((parameter: Json) => ({ ...parameter, schema: { type: "string", enum: priced } })),
+      ...parameters.map((parameter: Json) => ({ ...parameter, schema: { type: "string", enum: paths } })),
       {
         name: "parameters",
         in: "query",

@@ -23,6 +23,8 @@ export const ChangelogQuery = Schema.Struct({
 }).check(consistent)
 export type ChangelogQuery = typeof ChangelogQuery.Type
 
+export const feedType = "application/atom+xml; charset=utf-8"
+
 export class Changes extends HttpApiGroup.make("changelog").add(
   HttpApiEndpoint.get("list", "/v1/changelog", {
     query: ChangelogQuery,
@@ -33,6 +35,6 @@ export class Changes extends HttpApiGroup.make("changelog").add(
   )),
   HttpApiEndpoint.get("feed", "/v1/changelog.atom", {
     query: ChangelogQuery,
-    success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/atom+xml" })),
+    success: Schema.String.pipe(HttpApiSchema.asText({ contentType: feedType })),
   }).annotateMerge(described("Changelog feed", "The changelog as an Atom feed, for a reader of feeds.")),
 ).annotate(OpenApi.Title, "Changelog") {}

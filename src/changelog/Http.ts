@@ -1,10 +1,10 @@
 import { Effect } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import * as Revalidation from "../cache/Revalidation.ts"
 import { BaseUrl } from "../Edge.ts"
-import type { ChangelogQuery } from "./Api.ts"
+import { type ChangelogQuery, feedType } from "./Api.ts"
 import { atom } from "./Atom.ts"
 import { changelog } from "./Changelog.ts"
 import { concerns, type Entry } from "./Entry.ts"
@@ -17,18 +17,9 @@ const chosen = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<
     (path === undefined || concerns(entry, path))
   )
 
-/** It changes with a release of the service only, and is the same for all. */
-const shared = "public, max-age=300"
-
 const respond = Effect.fnUntraced(function* (text: string, contentType: string) {
-  const bytes = new TextEncoder().encode(text)
-  const etag = Revalidation.etagOf(bytes)
-  const { headers } = yield* HttpServerRequest.HttpServerRequest
-  const known = Revalidation.known(headers["if-none-match"], etag)
-  const validators = { "Cache-Control": shared, ETag: known ?? etag }
-  return known === undefined
-    ? HttpServerResponse.uint8Array(bytes, { contentType, headers: validators })
-    : HttpServerResponse.empty({ status: 304, headers: validators })
+  const request = yield* HttpServerRequest.HttpServerRequest
+  return Revalidation.conditional(new TextEncoder().encode(text), contentType, Revalidation.ofRelease)(request)
 })
 
 const searchOf = (query: ChangelogQuery) => {
@@ -49,7 +40,7 @@ export const layer = HttpApiBuilder.group(
       },
       feed: ({ query }) => {
         const feed = atom(chosen(query), { base, search: searchOf(query), newest: changelog[0]?.date ?? "2026-11-01" })
-        return respond(feed, "application/atom+xml; charset=utf-8")
+        return respond(feed, feedType)
       },
     })
   }),

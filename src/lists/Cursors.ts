@@ -36,8 +36,8 @@ export interface Cursor {
   readonly rows: number
   /** The next rows, so many at most. */
   readonly take: (most: number) => Effect.Effect<ReadonlyArray<Values>, SqlError.SqlError>
-  /** Back to the first. */
-  readonly rewind: Effect.Effect<void, SqlError.SqlError>
+  /** Goes to where so many rows have been taken. */
+  readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
 }
 
 interface Wanted {
@@ -49,7 +49,7 @@ interface Wanted {
 
 type Session = Effect.Effect<PgClient.PgClient, Failure, Scope.Scope | Reactivity.Reactivity>
 
-/** What failed leaves nothing open until the end of the scope. */
+/** Closes what a failed attempt has opened before another one begins. */
 const orNothing = <A, E, R>(make: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,
@@ -126,15 +126,15 @@ export class Cursors extends Context.Service<Cursors, {
           duration: yield* Longest,
           orElse: () => Effect.fail(tooLong()),
         })
-        const rewind = Effect.asVoid(sql`move absolute 0 in whole`.raw)
+        const seek = (rows: number) => Effect.asVoid(sql`${sql.literal(`move absolute ${rows} in whole`)}`.raw)
         const { rowCount } = yield* Schema.decodeUnknownEffect(Moved)(yield* sql`move forward all in whole`.raw)
-        yield* rewind
+        yield* seek(0)
         const take = (most: number) =>
           Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${most} from whole`)}`.valuesUnprepared, {
             duration: longestFetch,
             orElse: () => Effect.fail(lost),
           })
-        return { rows: rowCount, take, rewind }
+        return { rows: rowCount, take, seek }
       })
 
       /**
@@ -145,7 +145,7 @@ export class Cursors extends Context.Service<Cursors, {
         const { tables, version } = wanted
         const near = version === undefined || pooled ? undefined : { tables, version }
         const replica = near === undefined ? undefined : replicas.choose(near)
-        const primary = declare(fromPrimary, wanted)
+        const primary = orNothing(declare(fromPrimary, wanted))
         if (near === undefined || replica === undefined) return primary
         return replicas.or(
           orNothing(declare(replica.session(near), { ...wanted, tables: [] })),

@@ -31,7 +31,7 @@ const countResults = Effect.fnUntraced(function* (results: Results, cursor: Curs
     left -= found.length
     if (found.length === 0) break
   }
-  yield* cursor.rewind
+  yield* cursor.seek(0)
   return rows + end().rows
 })
 
@@ -61,6 +61,18 @@ const pieces = (results: Results, format: "csv" | "ndjson", cursor: Cursor) => {
   })
 }
 
+/** The exact length of the file and how many results it has, found by printing all of it: for prices (D27, D28). */
+const measure = Effect.fnUntraced(function* (results: Results, format: "csv" | "ndjson", cursor: Cursor) {
+  yield* cursor.seek(0)
+  const next = pieces(results, format, cursor)
+  const measured = { bytes: 0, results: 0 }
+  for (let piece = yield* next; piece !== undefined; piece = yield* next) {
+    measured.bytes += piece.bytes.length
+    measured.results += piece.results
+  }
+  return measured
+}, Effect.orDie)
+
 /** A row may be long: so much is handed on at once that the socket tells how fast it is taken. */
 const slicesOf = ({ bytes, results }: Piece): ReadonlyArray<Piece> =>
   Array.from({ length: Math.ceil(bytes.length / pieceLength) }, (_, at) => {
@@ -69,8 +81,8 @@ const slicesOf = ({ bytes, results }: Piece): ReadonlyArray<Piece> =>
   })
 
 /** An answer that has begun. Whoever is asked for its end is asked once. */
-const begin = (expected: number) => {
-  const whole: Whole = { expected, most: Infinity, trailers: {}, ended: [] }
+const begin = (about: Pick<Whole, "expected" | "measured">) => {
+  const whole: Whole = { ...about, most: Infinity, trailers: {}, ended: [] }
   const end = (status: number) => {
     for (const tell of whole.ended.splice(0)) tell(status)
   }
@@ -100,12 +112,26 @@ export const announced = Effect.fnUntraced(function* ({ format }: Wanted) {
 /** Ends it for whoever waits for its end, and says in the log why, unless it is the client's own doing. */
 export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cursor: Cursor) {
   const exchange = yield* Exchange
+  if (exchange.purpose === "estimate") {
+    const measured = yield* measure(results, format, cursor)
+    exchange.bytes = measured.bytes
+    exchange.records = measured.results
+    exchange.total = measured.results
+    return HttpServerResponse.empty({ status: 200 })
+  }
   const began = yield* Clock.currentTimeMillis
   const isGrouped = format === "ndjson" && results.continues !== undefined
   const rows = isGrouped ? yield* Effect.orDie(countResults(results, cursor)) : cursor.rows
   const next = pieces(results, format, cursor)
   const first = yield* Effect.orDie(next)
-  const { whole, end } = begin(Math.ceil(((first?.bytes.length ?? 0) * cursor.rows) / Math.max(1, first?.rows ?? 0)))
+  const taken = first?.rows ?? 0
+  const { whole, end } = begin({
+    expected: Math.ceil(((first?.bytes.length ?? 0) * cursor.rows) / Math.max(1, taken)),
+    measured: Effect.andThen(
+      measure(results, format, cursor),
+      ({ bytes }) => Effect.as(Effect.orDie(cursor.seek(taken)), bytes),
+    ),
+  })
   exchange.whole = whole
   exchange.bytes = 0
   yield* Effect.addFinalizer(() => Effect.sync(() => end(499)))
@@ -144,11 +170,6 @@ export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cu
   )
   const body = Stream.mapEffect(Stream.flatMap(all, Stream.fromIterable), counted)
 
-  if (exchange.purpose === "estimate") {
-    yield* Effect.orDie(Stream.runDrain(body))
-    exchange.total = exchange.records
-    return HttpServerResponse.empty({ status: 200 })
-  }
   return answer(body, format, headersOf(format, rows, exchange.route))
 })
 

@@ -4,8 +4,10 @@ import type { Tier } from "./Access.ts"
 
 /** A whole list, which is sent while it is read; `records` and `bytes` of its exchange tell how much of it was. */
 export interface Whole {
-  /** How long all of it will be, in bytes, about. */
+  /** How long all of it will probably be, in bytes, by its beginning. */
   readonly expected: number
+  /** How long all of it is, in bytes; reads all of it, as an estimate does. */
+  readonly measured: Effect.Effect<number>
   /** So much of it may be sent at most. */
   most: number
   /** What is said at its end. */

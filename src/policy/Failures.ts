@@ -16,6 +16,8 @@ interface Field {
   readonly reason: string
 }
 
+const nameless = "The query string holds a parameter without a name; remove it."
+
 const repeated = "was given more than once; give it once"
 
 /** Every parameter is text until it is given twice (D4). */
@@ -52,7 +54,11 @@ export class Validation extends HttpApiMiddleware.Service<Validation>()("tickerl
             reasons(failure.cause.issue)
               .map(({ name, reason }) => ({
                 field: name || "query",
-                reason: Array.isArray(sent[name]) ? repeated : reason,
+                reason: name === "" && reason === unknownParameter
+                  ? nameless
+                  : Array.isArray(sent[name])
+                  ? repeated
+                  : reason,
               }))
               .slice(0, mostReasons)
               .map(suggest(parameters(endpoint))),

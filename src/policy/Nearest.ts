@@ -28,9 +28,14 @@ const byDistance = Order.mapInput(Order.Number, ({ far }: { readonly far: number
 /** The closest of the names that begin with what was sent, or differ from it by few letters, whatever their case. */
 export const nearest = (sent: string, names: ReadonlyArray<string>): Option.Option<string> => {
   const text = sent.slice(0, 64).toLowerCase()
-  const near = names.map((name) => ({ name, far: distance(text, name.toLowerCase()) })).filter(({ far, name }) =>
-    far <= name.length / 3 || (text.length >= 3 && name.toLowerCase().startsWith(text))
-  )
+  const near = names.flatMap((name) => {
+    const most = name.length / 3
+    const isBeginning = text.length >= 3 && name.toLowerCase().startsWith(text)
+    // The distance is at least the difference in length.
+    if (!isBeginning && Math.abs([...text].length - name.length) > most) return []
+    const far = distance(text, name.toLowerCase())
+    return isBeginning || far <= most ? [{ name, far }] : []
+  })
   return Option.map(Array.head(Array.sort(near, byDistance)), ({ name }) => name)
 }
 

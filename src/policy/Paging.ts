@@ -1,10 +1,16 @@
 /** §1, D8: every list comes in pages, in one envelope. */
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect, Schema, SchemaGetter } from "effect"
 import { withoutKeys } from "./Errors.ts"
 import { Exchange } from "./Exchange.ts"
 import { type Format, formats } from "./Formats.ts"
 import type { Values } from "./Printing.ts"
 import { firstOf, type Results, writer } from "./Results.ts"
+
+/** Decimal digits alone (D8): no sign, exponent, fraction or white space. Leading zeros are digits and allowed. */
+const fromDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
+  Schema.String.check(Schema.isPattern(/^0*\d{1,10}$/, { message })).pipe(
+    Schema.decodeTo(to, { decode: SchemaGetter.Number(), encode: SchemaGetter.String() }),
+  )
 
 const whole = (maximum: number, message: string) =>
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }, { message }))
@@ -14,10 +20,11 @@ const oneTo = (maximum: number) => `must be a whole number from 1 to ${maximum}`
 const limits = `${oneTo(100)}, or all with format=csv or format=ndjson`
 
 export const Paging = {
-  page: whole(2_147_483_647, oneTo(2_147_483_647)).annotate({ default: 1, description: "The page, from 1." }).pipe(
-    Schema.withDecodingDefaultTypeKey(Effect.succeed(1)),
-  ),
-  limit: Schema.Union([whole(100, limits), Schema.Literal("all")]).annotate({
+  page: fromDigits(
+    whole(2_147_483_647, oneTo(2_147_483_647)).annotate({ default: 1, description: "The page, from 1." }),
+    oneTo(2_147_483_647),
+  ).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(1))),
+  limit: Schema.Union([fromDigits(whole(100, limits), limits), Schema.Literal("all")]).annotate({
     default: 10,
     message: limits,
     description: "Rows a page, at most 100; `all`, with `format=csv` or `format=ndjson`: the whole list at once.",

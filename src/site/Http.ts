@@ -3,8 +3,8 @@
  * They run scripts of this origin alone, and talk to it alone.
  */
 import { Context, Effect, FileSystem, Layer, Path } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { etagOf, known } from "../cache/Revalidation.ts"
+import { HttpRouter, type HttpServerRequest } from "effect/http"
+import { conditional } from "../cache/Revalidation.ts"
 import * as Docs from "../catalogue/Docs.ts"
 import { constant } from "../Compression.ts"
 import { frame } from "./Layout.ts"
@@ -74,16 +74,9 @@ const files = Effect.gen(function* () {
 
 /** The answer to all who ask for the file; 304 to whoever has it (RFC 9110), in whatever encoding. */
 const answer = ({ headers, text, type }: File) => {
-  const body = constant(new TextEncoder().encode(text))
-  const etag = etagOf(body)
-  const kept = { "Cache-Control": "no-cache", ETag: etag, Vary: "Accept-Encoding", ...headers }
-  const whole = HttpServerResponse.uint8Array(body, { contentType: type, headers: kept })
-  return (request: HttpServerRequest.HttpServerRequest) => {
-    const has = known(request.headers["if-none-match"], etag)
-    return Effect.succeed(
-      has === undefined ? whole : HttpServerResponse.empty({ status: 304, headers: { ...kept, ETag: has } }),
-    )
-  }
+  const kept = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
+  const respond = conditional(constant(new TextEncoder().encode(text)), type, kept)
+  return (request: HttpServerRequest.HttpServerRequest) => Effect.succeed(respond(request))
 }
 
 /** The addresses at which there is something to read. */

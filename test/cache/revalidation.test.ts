@@ -123,4 +123,90 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       })
       assert.isUndefined(small.headers["content-encoding"])
     }).pipe(Effect.scoped))
+
+  /** Headers of one answer alone, and those that describe its body. */
+  const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
+  const ofBody = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
+
+  const lasting = ({ headers }: Instances.Wire) =>
+    Object.fromEntries(
+      Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name) && !ofBody.test(name)).toSorted(),
+    )
+
+  const small = [
+    "/v1/openapi.json",
+    "/endpoints",
+    "/v1/changelog",
+    "/v1/changelog.atom",
+    "/v1/docs",
+    "/v1/docs/assets/style.css",
+  ]
+  const released = [...small, "/v1/docs/reference"]
+  const ofData = [
+    path,
+    "/v1/intraday-runners?ticker=T7,@@&format=csv",
+    "/v1/intraday-runners?ticker=T7&format=ndjson",
+    "/v1/historical-tickers?ticker=O7",
+    "/v1/ticker-changes?ticker=NONE",
+  ]
+
+  it.effect.each(["", "https://app.example"])(
+    "D17 RFC 9110: a 304 has the Vary and all lasting headers of its 200, from every path and in every form: CORS_ORIGINS=%s",
+    (origins) =>
+      Effect.gen(function* () {
+        const { basic } = yield* TestKeys
+        const port = yield* instance({ CORS_ORIGINS: origins })
+        // The first is answered the long way before there is a 200 to copy from, the later ones the short way.
+        const late = yield* instance({ CORS_ORIGINS: origins })
+        for (const encoding of ["identity", "gzip", "br", "zstd"]) {
+          for (const accept of ["application/json", "text/csv"]) {
+            const headers = { "Accept-Encoding": encoding, Accept: accept }
+            for (const asked of accept === "text/csv" ? ofData : [...small, ...ofData]) {
+              const whole = [1, 2, 3, 4, 5].map(() => wire(port, asked, basic, { headers }))
+              const [first, ...others] = yield* Effect.all(whole)
+              const { etag = "", vary = "" } = first?.headers ?? {}
+              assert.match(vary, /accept-encoding/i, asked)
+              assert.strictEqual(/(^|, )Origin(,|$)/.test(vary), origins !== "", asked)
+              const known = { headers: { ...headers, "If-None-Match": etag } }
+              const again = [port, late].flatMap((at) => [1, 2, 3].map(() => wire(at, asked, basic, known)))
+              const unmodified = yield* Effect.all(again)
+              for (const { status } of unmodified) assert.strictEqual(status, 304, `${asked} ${encoding}`)
+              for (const answer of [...others, ...unmodified]) {
+                assert.deepStrictEqual(
+                  lasting(answer),
+                  first === undefined ? {} : lasting(first),
+                  `${asked} ${encoding}`,
+                )
+              }
+            }
+          }
+        }
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("D17 what changes only with a release has a strong tag in every form, and may be kept by all", () =>
+    Effect.gen(function* () {
+      const port = yield* instance()
+      for (const asked of released) {
+        const plain = yield* wire(port, asked, "")
+        const { etag = "" } = plain.headers
+        assert.strictEqual(etag, Revalidation.etagOf(plain.bytes), asked)
+        const isPage = asked.startsWith("/v1/docs")
+        assert.strictEqual(plain.headers["cache-control"], isPage ? "no-cache" : "public, max-age=300", asked)
+        for (const encoding of ["gzip", "br", "zstd"]) {
+          const packed = yield* wire(port, asked, "", { headers: { "Accept-Encoding": encoding } })
+          assert.strictEqual(packed.headers["content-encoding"], encoding, asked)
+          assert.strictEqual(packed.headers["etag"], Revalidation.encodedTag(etag, encoding), asked)
+          assert.strictEqual(packed.text, plain.text, asked)
+          const head = yield* wire(port, asked, "", { method: "HEAD", headers: { "Accept-Encoding": encoding } })
+          assert.strictEqual(head.headers["etag"], packed.headers["etag"], asked)
+        }
+        for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+          const again = yield* wire(port, asked, "", { headers: { "If-None-Match": condition } })
+          assert.strictEqual(again.status, 304, `${asked} ${condition}`)
+          assert.strictEqual(again.bytes.length, 0)
+        }
+        assert.strictEqual((yield* wire(port, asked, "", { headers: { "If-None-Match": `"other"` } })).status, 200)
+      }
+    }).pipe(Effect.scoped))
 })

@@ -648,43 +648,62 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("D28 what is no endpoint, and what is free, is refused with a list of what has a price", () =>
+  it.effect("D28 what is no endpoint is refused, with the nearest one if one is near", () =>
     Effect.gen(function* () {
-      const free = Endpoints.endpoints.filter(({ charged }) => !charged).map(({ row }) => row.path)
-      assert.includeMembers(free, ["/estimate", "/endpoints", "/v1/docs", "/v1/account", "/v1/usage", "/v1/overview"])
-      const unknown = [
-        "",
-        "/",
-        "//",
-        "/v1/nothing",
-        "v1/news",
-        "/v1/NEWS",
-        "/v1/news//",
-        " /v1/news",
-        "/v1/news?ticker=T7",
-        "/v1/news#x",
-        "/v1/news/../screener",
-        "/enterprise/v1/news",
-        "https://example.com/v1/news",
-        "/v1/%6Eews",
-        "\0",
-      ]
       const refused = [
-        ...free.map((path) => [path, "is free of charge"] as const),
-        ...unknown.map((path) => [path, "is not in the catalogue"] as const),
-      ]
-      for (const [path, why] of refused) {
+        ["", ""],
+        ["/", ""],
+        ["//", ""],
+        ["/v1/nothing", ""],
+        ["v1/news", "/v1/news"],
+        ["/v1/NEWS", "/v1/news"],
+        ["/v1/nwes", "/v1/news"],
+        ["/v1/news//", "/v1/news"],
+        [" /v1/news", "/v1/news"],
+        ["/v1/news?ticker=T7", "/v1/news"],
+        ["/v1/news#x", "/v1/news"],
+        ["/v1/news/../screener", "/v1/news"],
+        ["/enterprise/v1/news", "/v1/news"],
+        ["https://example.com/v1/news", ""],
+        ["/v1/%6Eews", ""],
+        ["\0", ""],
+        ["/v1/".repeat(1000), ""],
+      ] as const
+      for (const [path, meant] of refused) {
         const { body, headers, status } = yield* estimateOf(path, [["ticker", "T7"]])
         assert.strictEqual(status, 422, path)
         assert.strictEqual(at(body, "error", "code"), "validation_error")
-        assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "endpoint")
-        const reason = String(at(body, "error", "details", "fields", 0, "reason"))
-        assert.isTrue(reason.startsWith(why), `${path}: ${reason}`)
+        const hint = meant === "" ? "" : ` Did you mean ${meant}?`
+        const reason = `is not in the catalogue.${hint} GET /endpoints lists all paths.`
+        assert.deepStrictEqual(at(body, "error", "details", "fields"), [{ field: "endpoint", reason }], path)
         assert.strictEqual(at(body, "error", "message"), `endpoint ${reason}`)
-        for (const known of priced) assert.include(reason, known.path)
         assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
         assert.strictEqual(headers["x-cost-microdollars"], "0")
       }
+    }))
+
+  const free = Endpoints.endpoints.filter(({ charged }) => !charged).map(({ row }) => row.path)
+
+  it.effect.each(free)("D28 a free endpoint is estimated at 0: %s", (path) =>
+    Effect.gen(function* () {
+      const estimate = yield* estimateOf(path, [], { headers: { "If-None-Match": "*" } })
+      assert.strictEqual(fieldOf(estimate, "endpoint"), path)
+      assert.strictEqual(fieldOf(estimate, "estimated_cost_microdollars"), 0)
+      assert.strictEqual(fieldOf(estimate, "price_per_gb_microdollars"), 0)
+      assert.include(String(at(estimate.body, "message")), "is free")
+    }))
+
+  it.effect("D28 the estimate of a free endpoint tells the size of its answer, and its mistakes", () =>
+    Effect.gen(function* () {
+      for (const path of ["/endpoints", "/v1/openapi.json", "/v1/account/api-keys", "/v1/docs", "/v1/changelog"]) {
+        const { text } = yield* ask(path)
+        const expected = Buffer.byteLength(text)
+        assert.strictEqual(fieldOf(yield* estimateOf(path), "estimated_bytes"), expected, path)
+      }
+      const { body, status } = yield* estimateOf("/v1/usage", [["limit", "0"]])
+      assert.strictEqual(status, 422)
+      assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "limit")
+      assert.strictEqual((yield* estimateOf("/v1/docs", [["ticker", "@@"]])).status, 200)
     }))
 
   it.effect("D4 D28 a mistake in the request's own parameters is the request's own mistake", () =>

@@ -96,6 +96,11 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
       ["a percent alone", "/v1/news?query=%"],
       ["a percent before letters", "/v1/news?query=%u0041"],
       ["a host that is none", "http://[::1/v1/news"],
+      ["an absolute target without a host", "http:///v1/news"],
+      ["an absolute target with a user", "http://me@x/v1/news"],
+      ["another scheme", "ftp://x/v1/news"],
+      ["an authority", "x:80"],
+      ["an asterisk without OPTIONS", "*"],
     ] as const,
   )("D13, README, Bad input: what cannot be read is 400: %s", ([, target, more]) =>
     Effect.gen(function* () {
@@ -160,4 +165,70 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
     "http://x/v1/../../etc/passwd",
     "/v1/docs/../../package.json",
   ])("D10, README, Bad input: `..` leads nowhere: %s", (target) => asked(target, 404, "not_found"))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Absolute-form targets
+  // -------------------------------------------------------------------------------------------------------------------
+
+  /** A connection's only answer to GET. */
+  const answerTo = Effect.fnUntraced(function* (key: string, target: string, more = "") {
+    const answers = yield* Raw.talk(yield* Port, get(key, target, more))
+    assert.strictEqual(answers.length, 1)
+    const [answer = { status: 0, headers: {}, text: "" }] = answers
+    return answer
+  })
+
+  const ofOneAnswer = /^(x-request-id|date|x-ratelimit-.*)$/
+
+  /** What two answers to the same request share. */
+  const shared = ({ headers, status, text }: Raw.Answer) => ({
+    status,
+    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name))),
+    text: text.replace(/"request_id":"[^"]*"/, ""),
+  })
+
+  it.effect.each([
+    "/v1/screener",
+    "/v1/screener?limit=1&page=2",
+    "/v1/historical-tickers?ticker=NONE",
+    "/v1/docs",
+    "/v1/openapi.json",
+    "/estimate?endpoint=/v1/screener&limit=3",
+    "/enterprise/v1/news?a=%2F&b=/../c",
+    "/enterprise/v1/../up",
+    "/v1/screenre",
+    "/v1/news?query=%FF",
+    "/v1/screener?limit=x",
+  ])(
+    "RFC 9112, 3.2.2: an absolute-form target is answered like the origin form, at first and from memory: %s",
+    (target) =>
+      Effect.gen(function* () {
+        const { pro } = yield* TestKeys
+        // Two of the database, two from memory, and then the short way; so the other form finds what one has left there.
+        for (let i = 0; i < 5; i++) yield* answerTo(pro, target)
+        const expected = shared(yield* answerTo(pro, target))
+        for (const prefix of ["http://x", "HTTP://api.example.com:8080", "https://[::1]:80"]) {
+          for (let i = 0; i < 2; i++) assert.deepStrictEqual(shared(yield* answerTo(pro, prefix + target)), expected)
+        }
+      }),
+  )
+
+  it.effect("RFC 9112, 3.2.2: an absolute-form target may lack a path", () =>
+    Effect.gen(function* () {
+      const { pro } = yield* TestKeys
+      for (const target of ["http://x", "http://x?a=b"]) {
+        assert.deepStrictEqual(
+          shared(yield* answerTo(pro, target)),
+          shared(yield* answerTo(pro, target.replace("http://x", "/"))),
+        )
+      }
+    }))
+
+  it.effect("RFC 9112, 3.2: an absolute-form target does not replace a missing Host, and CONNECT opens no tunnel", () =>
+    Effect.gen(function* () {
+      yield* refuses("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
+      yield* refuses("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)
+      const answers = yield* Raw.talk(yield* Port, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+      assert.deepStrictEqual(answers.map(({ status }) => status), [204])
+    }))
 })

@@ -172,7 +172,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           ["limit=all&format=json", "limit", /format=csv or format=ndjson/],
           ["limit=all&format=csv&page=2", "page", /limit=all/],
           ["limit=0&format=csv", "limit", /whole number from 1 to 100, or all/],
-          ["limit=ALL&format=csv", "limit", /must be a number/],
+          ["limit=ALL&format=csv", "limit", /whole number from 1 to 100, or all/],
           ["format=xml", "format", /json, csv, ndjson/],
           ["format=CSV", "format", /json, csv, ndjson/],
           ["format=csv&format=csv", "format", /more than once/],
