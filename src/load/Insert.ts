@@ -71,7 +71,8 @@ export const inserter = Effect.fnUntraced(function* (target: string, columns: Re
     ? "do nothing"
     : `do update set ${others.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
        where (${of("kept", others)}) is distinct from (${of("excluded", others)})`
-  const insert = `with given as (${given}),
+  // The comment shows in pg_stat_activity, which cuts long statements off.
+  const insert = `/* load ${target} */ with given as (${given}),
     last as (select distinct on (${listed(key)}) * from given order by ${listed(key)}, line desc),
     inserted as (
       insert into ${target} as kept (${listed(names)}) select ${listed(names)} from last order by line
