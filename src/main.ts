@@ -1,7 +1,8 @@
-/** The command line. Results go to standard output, everything else to standard error; it exits with 0, 1 or 2. */
+/** The command line. Results go to standard output, everything else to standard error. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
+import process from "node:process"
 import * as Commands from "./Commands.ts"
 import { exitCode } from "./Explain.ts"
 
@@ -11,14 +12,21 @@ const begun = Effect.sync(() => {
   serving = true
 })
 
+/** 128 and the number of the signal that interrupted the command, as shells expect. */
+let interruptedWith: number | undefined
+process.once("SIGINT", () => interruptedWith ??= 130)
+process.once("SIGTERM", () => interruptedWith ??= 143)
+
+const exitStatus = (cause: Cause.Cause<unknown>) => {
+  if (!Cause.hasInterruptsOnly(cause)) return exitCode(cause)
+  return serving ? 0 : interruptedWith ?? exitCode(cause)
+}
+
 Commands.run(begun).pipe(
   Effect.provide(NodeServices.layer),
   (program) =>
     NodeRuntime.runMain(program, {
       disableErrorReporting: true,
-      teardown: (exit, end) =>
-        end(
-          Exit.isSuccess(exit) || (serving && Cause.hasInterruptsOnly(exit.cause)) ? 0 : exitCode(exit.cause),
-        ),
+      teardown: (exit, end) => end(Exit.isSuccess(exit) ? 0 : exitStatus(exit.cause)),
     }),
 )

@@ -60,6 +60,7 @@ const asked = (url: Redacted.Redacted, embedded: boolean) =>
         check("role", DatabaseSchema.checkRole(embedded)),
         check("triggers", DatabaseSchema.checkTriggers),
         check("indexes", DatabaseSchema.checkIndexes),
+        check("rules", DatabaseSchema.checkRules),
         check("datasets", DatabaseSchema.checkRows),
       ]
       : []

@@ -137,6 +137,26 @@ export const checkIndexes = Effect.gen(function* () {
   )
 })
 
+/** D34: rules that were added when rows already broke them. Requests for such rows fail. */
+export const checkRules = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const broken = yield* sql<{ readonly dataset: string; readonly name: string; readonly rule: string }>`
+    select relname as dataset, conname as name, pg_get_expr(conbin, conrelid) as rule
+    from pg_constraint join pg_class on pg_class.oid = conrelid
+    where relnamespace = 'public'::regnamespace and contype = 'c' and not convalidated
+      and relname = any (string_to_array(${tables.join(",")}, ','))
+    order by 1, 2
+  `
+  const [first] = broken
+  if (first === undefined) return ok("rules", "hold for all rows of the datasets")
+  return warning(
+    "rules",
+    `not validated: ${listed(broken.map(({ name }) => name))}; requests fail for rows that break them`,
+    `Find the rows: select * from ${first.dataset} where not (${first.rule}). Correct them, then ` +
+      `alter table ${first.dataset} validate constraint ${first.name}. Or load the dataset again.`,
+  )
+})
+
 /** §2.5: what is in the tables, and since when. */
 export const checkRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

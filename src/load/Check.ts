@@ -1,10 +1,11 @@
 /** D31: a row's cells once they are known to be right, or what is wrong with them, by line and column. */
-import { Result, Schema } from "effect"
+import { Option, Result, Schema } from "effect"
+import { nearest } from "../policy/Nearest.ts"
 import { type Reason, reasonsIn } from "../policy/Reasons.ts"
 import type { Dataset } from "./Datasets.ts"
 import { type Cells, notAList, type Row, type WrongHeader } from "./Row.ts"
 
-/** No more than these are shown, and none beyond them is looked for. */
+/** Reading ends after this many bad rows. */
 export const mostBadRows = 20
 
 export interface BadRow {
@@ -49,12 +50,31 @@ export const checker = ({ row, wrong }: Dataset) => {
   const nulls = nullsOf(row)
   const required = requiredIn(row)
 
-  const wrongHeader: WrongHeader = (names) => [
-    ...names.filter((name) => !Object.hasOwn(row.fields, name)).map((column) => ({ column, reason: words.unexpected })),
-    ...required.filter((name) => !names.includes(name)).map((column) => ({ column, reason: words.missing })),
-  ]
+  const columns = Object.keys(row.fields)
+
+  /** The column that was probably meant: one that the file does not name as well. */
+  const meant = (name: string, names: ReadonlyArray<string>) =>
+    nearest(name, columns.filter((column) => !names.includes(column)))
+
+  const unknown = (name: string, names: ReadonlyArray<string>) =>
+    Option.match(meant(name, names), {
+      onNone: () => words.unexpected,
+      onSome: (column) => `${words.unexpected}; did you mean ${column}?`,
+    })
+
+  const wrongHeader: WrongHeader = (names) => {
+    const strange = names.filter((name) => !Object.hasOwn(row.fields, name))
+    // A misspelt column is one mistake, not an unknown column and a missing one.
+    const misspelt = new Set(strange.flatMap((name) => Option.toArray(meant(name, names))))
+    const missing = required.filter((name) => !names.includes(name) && !misspelt.has(name))
+    return [
+      ...strange.map((column) => ({ column, reason: unknown(column, names) })),
+      ...missing.map((column) => ({ column, reason: words.missing })),
+    ]
+  }
 
   const mistakes = (cells: Cells) => ({ name, reason }: Reason) => {
+    if (reason === words.unexpected) return { column: name, reason: unknown(name, Object.keys(cells)) }
     const cell = Object.hasOwn(cells, name) ? cells[name] : null
     const sort = reason === words.wrongType && cell !== null ? ofTheOtherSort(cell) : reason
     return { column: name, reason: sort }
@@ -73,9 +93,14 @@ export const checker = ({ row, wrong }: Dataset) => {
   return { checkRow, wrongHeader }
 }
 
-/** The file's bad rows, at most twenty of them, each with all that is wrong with it. */
+/** An unknown column is a mistake of the file: it is named once, however many rows have it. */
+const repeatsColumn = ({ column, reason }: BadRow, at: number, all: ReadonlyArray<BadRow>) =>
+  reason.startsWith(words.unexpected) && all.findIndex((one) => one.column === column && one.reason === reason) < at
+
+/** The first bad rows of the file, at most twenty, each with all that is wrong with it. */
 export const refused = (path: string, table: string, bad: ReadonlyArray<ReadonlyArray<BadRow>>) => {
-  const shown = bad.slice(0, mostBadRows).flat().map(({ column, line, reason }) =>
+  const found = bad.slice(0, mostBadRows).flat()
+  const shown = found.filter((one, at) => !repeatsColumn(one, at, found)).map(({ column, line, reason }) =>
     `  line ${line}: ${column === "" ? "the row" : column} ${reason}`
   )
   const rest = bad.length >= mostBadRows ? `\n  … only the first ${mostBadRows} are shown` : ""

@@ -3,42 +3,82 @@ import { Console, Duration, Effect, Option, Ref, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
 import { watched } from "../terminal/Watch.ts"
-import { datasetNamed, datasets } from "./Datasets.ts"
+import { datasetNamed, datasets, find } from "./Datasets.ts"
 import { describe } from "./Describe.ts"
 import { filesIn } from "./Folder.ts"
+import type { Merged } from "./Insert.ts"
 import * as Load from "./Load.ts"
 
-const done = (
-  { dropped, rows, table }: Effect.Success<ReturnType<typeof Load.load>>,
-  task: Load.Task,
-  seconds: number,
-) => {
-  const what = task.check === true ? "are right; nothing was loaded" : task.append ? "added" : "loaded"
-  const repeats = dropped === 0 ? "" : `, ${dropped} repeated rows ${task.check === true ? "would be " : ""}dropped`
-  return `${table}: ${rows} rows ${what}${repeats}, in ${seconds.toFixed(1)} s`
+const plural = (count: number, noun = "row") => `${count} ${noun}${count === 1 ? "" : "s"}`
+
+const merged = ({ added, unchanged, updated }: Merged, isCheck: boolean) =>
+  isCheck
+    ? `would be merged (${added} added, ${updated} updated, ${unchanged} unchanged); nothing was loaded`
+    : `merged: ${added} added, ${updated} updated, ${unchanged} unchanged`
+
+/** The line on standard output: rows of the file, and what became of them. */
+const summary = ({ dropped, merged: known, rows, superseded, table }: Load.Loaded, check: boolean, seconds: number) => {
+  const what = known !== undefined ? merged(known, check) : check ? "are right; nothing was loaded" : "loaded"
+  const repeats = dropped === 0 ? [] : [`${plural(dropped, "repeated row")} dropped`]
+  const corrected = superseded === 0 ? [] : [`${plural(superseded)} replaced by a later row with the same key`]
+  return `${table}: ${[`${plural(rows)} ${what}`, ...repeats, ...corrected, `in ${seconds.toFixed(1)} s`].join(", ")}`
 }
 
 const run = Effect.fnUntraced(function* (task: Load.Task) {
   const progress = yield* Ref.make(0)
   const [taken, loaded] = yield* Effect.timed(watched(Load.load(task, progress)))
-  yield* Console.log(done(loaded, task, Duration.toSeconds(taken)))
+  if (loaded.warning !== undefined) yield* Console.error(loaded.warning)
+  yield* Console.log(summary(loaded, task.check === true, Duration.toSeconds(taken)))
 })
 
 class Unloaded extends Schema.TaggedError<Unloaded>()("Unloaded", { message: Schema.String }) {}
 
-/** One file after the other; a bad one does not keep the others from being loaded. */
-const runAll = Effect.fnUntraced(function* (folder: string, how: Pick<Load.Task, "append" | "check">) {
-  const { others, tasks } = yield* filesIn(folder)
-  if (others.length > 0) yield* Console.error(`Not named after a table, and left alone: ${others.join(", ")}`)
+/** A bad file does not keep the others from being loaded. */
+const runAll = Effect.fnUntraced(function* (tasks: ReadonlyArray<Load.Task>) {
   const bad = yield* Effect.filter(tasks, (task) =>
-    run({ ...task, ...how }).pipe(
+    run(task).pipe(
       Effect.as(false),
-      Effect.catchTag(["BadRows", "UnreadableFile"], ({ message }) => Effect.as(Console.error(message), true)),
+      Effect.catchTag(
+        ["BadRows", "NoRows", "UnreadableFile"],
+        ({ message }) => Effect.as(Console.error(message), true),
+      ),
     ))
   if (bad.length > 0) {
     return yield* new Unloaded({ message: `${bad.length} of ${tasks.length} files were refused; see above.` })
   }
 })
+
+type How = Required<Pick<Load.Task, "allowEmpty" | "append" | "check">>
+
+const tableOf = ({ dataset }: Load.Task) => find(dataset)?.table ?? dataset
+
+/** What an interruption leaves: a dataset has either all its new rows or none of them. */
+const interrupted = (tasks: ReadonlyArray<Load.Task>, committed: ReadonlySet<Load.Task>, { append, check }: How) => {
+  if (check) return "Interrupted. Nothing was loaded."
+  const changed = tasks.filter((task) => committed.has(task))
+  const unchanged = tasks.filter((task) => !committed.has(task))
+  const named = (label: string, some: ReadonlyArray<Load.Task>) =>
+    some.length === 0 ? [] : [`${label}: ${some.map(tableOf).join(", ")}.`]
+  return ["Interrupted.", ...named(append ? "Merged" : "Replaced", changed), ...named("Unchanged", unchanged)].join(" ")
+}
+
+/** Connects and works; an interruption is reported, whenever it comes. */
+const work = <A, E, R>(
+  tasks: ReadonlyArray<Pick<Load.Task, "dataset" | "file">>,
+  how: How,
+  each: (tasks: ReadonlyArray<Load.Task>) => Effect.Effect<A, E, R>,
+) =>
+  Effect.suspend(() => {
+    const committed = new Set<Load.Task>()
+    const noted = tasks.map((task) => {
+      const one: Load.Task = { ...task, ...how, onCommit: Effect.sync(() => committed.add(one)) }
+      return one
+    })
+    return each(noted).pipe(
+      Effect.provide(Connection.migrated),
+      Effect.onInterrupt(() => Console.error(interrupted(noted, committed, how))),
+    )
+  })
 
 const misused = new CliError.ShowHelp({
   commandPath: ["tickerline", "load"],
@@ -71,18 +111,28 @@ export const load = Command.make(
       Flag.optional,
     ),
     append: Flag.Boolean("append").pipe(
-      Flag.withDescription("Add to the rows that are there instead of replacing them"),
+      Flag.withDescription("Keep the table's rows: add new rows, and update those whose key the file has too"),
       Flag.withDefault(false),
     ),
     check: Flag.Boolean("check").pipe(
       Flag.withDescription("Only say whether it could be loaded, and leave everything as it was"),
       Flag.withDefault(false),
     ),
+    allowEmpty: Flag.Boolean("allow-empty").pipe(
+      Flag.withDescription("Accept a file without rows, which empties the table"),
+      Flag.withDefault(false),
+    ),
   },
-  Effect.fnUntraced(function* ({ all, append, check, dataset, file }) {
-    if (Option.isSome(all) && Option.isNone(dataset)) return yield* runAll(all.value, { append, check })
+  Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file }) {
+    const how = { allowEmpty, append, check }
+    if (Option.isSome(all) && Option.isNone(dataset)) {
+      const { others, tasks } = yield* filesIn(all.value)
+      if (others.length > 0) yield* Console.error(`Not named after a table, and left alone: ${others.join(", ")}`)
+      return yield* work(tasks, how, runAll)
+    }
     if (Option.isSome(all) || Option.isNone(dataset) || Option.isNone(file)) return yield* misused
-    return yield* run({ dataset: dataset.value, file: file.value, append, check })
+    return yield* work([{ dataset: dataset.value, file: file.value }], how, (tasks) =>
+      Effect.forEach(tasks, run, { discard: true }))
   }),
 ).pipe(
   Command.withDescription("Replace a dataset's rows with those of a file; a bad row refuses the whole file"),
@@ -94,7 +144,6 @@ export const load = Command.make(
     },
     { command: "npm run tickerline -- load --all exports --check", description: "See whether a whole folder is right" },
   ]),
-  Command.provide(Connection.migrated),
 )
 
 export const list = Command.make(

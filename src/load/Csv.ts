@@ -41,11 +41,12 @@ const toRow = (
 const lineBreaks = (record: ReadonlyArray<string>) =>
   record.reduce((count, cell) => count + (cell.includes("\n") ? cell.split("\n").length - 1 : 0), 0)
 
-/** The first record names the columns; a mistake there is a bad row like any other. */
+/** The first record names the columns. If it names wrong ones, no row is read. */
 class Reader {
   readonly lists: ReadonlySet<string>
   readonly wrongHeader: WrongHeader
   header: ReadonlyArray<string> | undefined = undefined
+  isHeaderWrong = false
   line = 1
 
   constructor(lists: ReadonlySet<string>, wrongHeader: WrongHeader) {
@@ -59,7 +60,9 @@ class Reader {
     if (record.length === 1 && record[0] === "") return []
     if (this.header !== undefined) return [toRow(this.header, this.lists, line, record)]
     this.header = record.map((name) => name.trim())
-    return this.headerProblems(this.header).map((problem) => ({ line, cells: {}, problem }))
+    const problems = this.headerProblems(this.header)
+    this.isHeaderWrong = problems.length > 0
+    return problems.map((problem) => ({ line, cells: {}, problem }))
   }
 
   headerProblems(names: ReadonlyArray<string>) {
@@ -73,6 +76,12 @@ const noHeader = new Csv.CsvError({ kind: "Header", message: "It has no header",
 /** A report or the body of a news item may be long, but not endless. */
 const longestRecord = 16 * 1024 * 1024
 
+const separators = [[";", "semicolons"], ["\t", "tabs"]] as const
+
+/** The name of the character that separates the cells of the first line, unless it is a comma. */
+export const otherSeparator = (firstLine: string) =>
+  firstLine.includes(",") ? undefined : separators.find(([sign]) => firstLine.includes(sign))?.[1]
+
 export const csv = <E, R>(
   source: Stream.Stream<Uint8Array, E, R>,
   lists: ReadonlySet<string>,
@@ -84,10 +93,9 @@ export const csv = <E, R>(
       Stream.mapError((error) =>
         Csv.isCsvError(error) ? new Csv.CsvError({ ...error, message: `Line ${error.line}: ${error.message}` }) : error
       ),
-      Stream.mapAccum(
-        () => reader,
-        (state, record): readonly [Reader, ReadonlyArray<Row>] => [state, state.take(record)],
-      ),
+      Stream.map((record) => reader.take(record)),
+      Stream.takeUntil(() => reader.isHeaderWrong),
+      Stream.flattenIterable,
       Stream.concat(Stream.suspend(() => reader.header === undefined ? Stream.fail(noHeader) : Stream.empty)),
     )
   })

@@ -24,55 +24,55 @@ export interface Dataset {
   /** The table; also the dataset's name on the command line, with `_` or with `-`. */
   readonly table: string
   readonly row: Schema.Codec<Cells, Cells> & { readonly fields: Schema.Struct.Fields }
-  /** What tells two rows apart. */
+  /** The columns that identify a row. Of two rows with the same key the later one wins (D22). */
   readonly key: readonly [string, ...ReadonlyArray<string>]
-  /** A row that repeats another: a mistake that refuses the file, or the same fact told twice (D22). */
-  readonly repeats: "refused" | "dropped"
   /** D22: what a single cell cannot tell. */
   readonly wrong?: (row: Cells) => { readonly column: string; readonly reason: string } | undefined
+  /** A symbol of the row that no request can name. */
+  readonly unreachable?: (row: Cells) => string | undefined
 }
+
+/** D6: `/v1/ticker-changes` takes symbols of 1 to 6 characters. */
+const isTooLong = (cell: Cells[string]): cell is string => typeof cell === "string" && cell.length > 6
 
 export const datasets: ReadonlyArray<Dataset> = [
   {
     table: "ticker_changes",
     row: TickerChange.insert,
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
-    repeats: "dropped",
     wrong: ({ new_ticker, old_ticker }) =>
       old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
+    unreachable: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
   },
   {
     table: "historical_tickers",
     row: HistoricalTicker.insert,
     key: ["ticker", "former_ticker", "date"],
-    repeats: "dropped",
   },
-  { table: "intraday_runners", row: IntradayRunner.insert, key: ["ticker", "date"], repeats: "refused" },
-  { table: "dilution_data", row: DilutiveSecurity.insert, key: ["id"], repeats: "refused", wrong: strayColumn },
-  { table: "registrations", row: Registration.insert, key: ["id"], repeats: "refused" },
-  { table: "pump_and_dump_tracker", row: PumpAndDumpSuspect.insert, key: ["ticker"], repeats: "refused" },
-  { table: "split_status", row: SplitStatus.insert, key: ["id"], repeats: "refused" },
-  { table: "nasdaq_compliance", row: ComplianceNotice.insert, key: ["id"], repeats: "refused" },
-  { table: "news", row: NewsItem.insert, key: ["id"], repeats: "refused" },
-  { table: "gap_stats", row: GapStatAdvanced.insert, key: ["ticker", "date"], repeats: "refused" },
-  { table: "premarket_stats", row: PremarketStat.insert, key: ["ticker", "date"], repeats: "refused" },
-  { table: "afterhours_stats", row: AfterhoursStat.insert, key: ["ticker", "date"], repeats: "refused" },
-  { table: "research_reports", row: ResearchReport.insert, key: ["report_id"], repeats: "refused" },
-  { table: "float_outstanding", row: FloatOutstanding.insert, key: ["ticker"], repeats: "refused" },
+  { table: "intraday_runners", row: IntradayRunner.insert, key: ["ticker", "date"] },
+  { table: "dilution_data", row: DilutiveSecurity.insert, key: ["id"], wrong: strayColumn },
+  { table: "registrations", row: Registration.insert, key: ["id"] },
+  { table: "pump_and_dump_tracker", row: PumpAndDumpSuspect.insert, key: ["ticker"] },
+  { table: "split_status", row: SplitStatus.insert, key: ["id"] },
+  { table: "nasdaq_compliance", row: ComplianceNotice.insert, key: ["id"] },
+  { table: "news", row: NewsItem.insert, key: ["id"] },
+  { table: "gap_stats", row: GapStatAdvanced.insert, key: ["ticker", "date"] },
+  { table: "premarket_stats", row: PremarketStat.insert, key: ["ticker", "date"] },
+  { table: "afterhours_stats", row: AfterhoursStat.insert, key: ["ticker", "date"] },
+  { table: "research_reports", row: ResearchReport.insert, key: ["report_id"] },
+  { table: "float_outstanding", row: FloatOutstanding.insert, key: ["ticker"] },
   {
     table: "historical_float_pro",
     row: HistoricalFloat.insert,
     key: ["ticker", "filed_at", "form_type", "document_url", "reported_date"],
-    repeats: "refused",
   },
-  { table: "daily_prices", row: DailyPrice.insert, key: ["ticker", "date"], repeats: "refused" },
+  { table: "daily_prices", row: DailyPrice.insert, key: ["ticker", "date"] },
   {
     table: "ownership",
     row: OwnershipRow.insert,
     key: ["ticker", "accession_number", ...holdingColumns],
-    repeats: "dropped",
   },
-  { table: "screener", row: ScreenerRow.insert, key: ["ticker"], repeats: "refused" },
+  { table: "screener", row: ScreenerRow.insert, key: ["ticker"] },
 ]
 
 /** By the name of its table or of its endpoint. */

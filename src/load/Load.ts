@@ -7,103 +7,186 @@ import { SqlClient } from "effect/sql"
 import { Progress } from "../terminal/Progress.ts"
 import { type BadRow, checker, mostBadRows, refused } from "./Check.ts"
 import { type Dataset, datasetNamed } from "./Datasets.ts"
-import { type Batch, columnsOf, inserter, repeatsIn } from "./Insert.ts"
+import { type Batch, type Column, columnsOf, inserter, merge, type Merged } from "./Insert.ts"
 import { read } from "./Rows.ts"
-import { alone, finish, prepare, swap } from "./Swap.ts"
+import { alone, discard, ensureKey, finish, prepare, stage, swap } from "./Swap.ts"
 
-/** Rows a statement. */
+/** Rows per statement. */
 const batchSize = 5_000
-
-interface Counts {
-  rows: number
-  /** Rows that repeated another and were left out (D22). */
-  dropped: number
-}
-
-class Repeats extends Schema.TaggedError<Repeats>()("Repeats", {}) {}
-
-/** Streams the file into the target; the first bad rows end it. */
-const fill = Effect.fnUntraced(function* (target: string, dataset: Dataset, path: string, progress: Ref.Ref<number>) {
-  const sql = yield* SqlClient.SqlClient
-  const watched = yield* Progress
-  const columns = yield* columnsOf(target)
-  const insert = yield* inserter(target, columns)
-  const { checkRow, wrongHeader } = checker(dataset)
-  const bad: Array<ReadonlyArray<BadRow>> = []
-  const counts: Counts = { rows: 0, dropped: 0 }
-
-  const insertBatch = Effect.fnUntraced(function* (batch: Batch) {
-    const inserted = yield* insert(batch)
-    if (inserted < batch.length && dataset.repeats === "refused") return yield* new Repeats()
-    counts.rows += inserted
-    counts.dropped += batch.length - inserted
-    watched.count = counts.rows
-    yield* Ref.set(progress, counts.rows)
-  })
-
-  const take = Effect.fnUntraced(function* ([batch, wrong]: readonly [Batch, ReadonlyArray<ReadonlyArray<BadRow>>]) {
-    bad.push(...wrong)
-    // Once a row is bad nothing is inserted any more; reading goes on only to show what else is wrong.
-    if (bad.length > 0) return
-    yield* sql.withTransaction(insertBatch(batch)).pipe(
-      Effect.catchTag(
-        "Repeats",
-        () => Effect.map(repeatsIn(target, dataset, batch), (found) => bad.push(...found.map((one) => [one]))),
-      ),
-    )
-  })
-
-  const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-  yield* read(path, lists, wrongHeader).pipe(
-    Stream.grouped(batchSize),
-    Stream.map((rows) => Array.separate(rows.map(checkRow))),
-    // The next rows are read and checked while PostgreSQL takes these.
-    Stream.buffer({ capacity: 1 }),
-    Stream.takeWhile(() => bad.length < mostBadRows),
-    Stream.runForEach(take),
-  )
-  if (bad.length > 0) return yield* refused(path, dataset.table, bad)
-  return counts
-})
-
-/** Undoes a load that was only a check; not an error, but the one way out of a transaction without a commit. */
-class Rehearsal extends Data.TaggedError("Rehearsal")<{ readonly counts: Counts }> {}
-
-const replace = Effect.fnUntraced(function* (dataset: Dataset, { check, file }: Task, progress: Ref.Ref<number>) {
-  const { table } = dataset
-  yield* prepare(table)
-  const counts = yield* fill(`loading.${table}`, dataset, file, progress)
-  if (check === true) return counts
-  const watched = yield* Progress
-  Object.assign(watched, { label: `${watched.label}: indexes`, done: 0, total: undefined, count: 0 })
-  yield* finish(table)
-  yield* swap(table)
-  return counts
-})
 
 /** What is to be loaded, and how. */
 export interface Task {
   /** The name of a table or of its endpoint. */
   readonly dataset: string
   readonly file: string
-  /** Adds to the rows that are there instead of replacing them. */
+  /** Adds the file's rows to those of the table, and updates the rows whose key is known. */
   readonly append: boolean
-  /** Only checks, to the last row, and leaves everything as it was. */
+  /** Checks the file to its last row, and changes nothing. */
   readonly check?: boolean
+  /** Accepts a file without rows, which empties the table. */
+  readonly allowEmpty?: boolean
+  /** Runs as soon as the rows are committed, even if the load is interrupted at that moment. */
+  readonly onCommit?: Effect.Effect<void>
 }
+
+/** What became of the rows of a file. */
+interface Counts {
+  /** Rows with different keys. */
+  rows: number
+  /** Rows that another row of the file repeats to the letter. */
+  dropped: number
+  /** Rows with the key of a later row of the file, which won (D22). */
+  superseded: number
+}
+
+/** What became of a file's rows; `merged` after an append, `warning` if some can be loaded but not queried. */
+export interface Loaded extends Readonly<Counts> {
+  readonly table: string
+  readonly merged?: Merged
+  readonly warning: string | undefined
+}
+
+/** The first rows that can be loaded but not queried. */
+interface Unreachable {
+  readonly examples: Array<string>
+  count: number
+}
+
+const mostExamples = 3
+
+const warningOf = ({ count, examples }: Unreachable, { table }: Dataset) => {
+  if (count === 0) return undefined
+  const which = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
+  return `Warning: ${count} ${count === 1 ? "row" : "rows"} of ${table} with symbols of more than 6 characters ` +
+    `(${which}). /v1/ticker-changes takes symbols of up to 6, so nobody can ask it for these.`
+}
+
+/** A file without rows: loading it by mistake would empty a table. */
+export class NoRows extends Schema.TaggedError<NoRows>()("NoRows", { message: Schema.String }) {}
+
+const noRows = Effect.fnUntraced(function* ({ table }: Dataset, { append, file }: Task) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ readonly count: number }>`
+    select count(*)::int as count from ${sql("public")}.${sql(table)}
+  `
+  const count = found?.count ?? 0
+  const rows = `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`
+  const would = append ? "It would have added nothing." : `It would have removed all ${rows} of the table.`
+  return yield* new NoRows({
+    message: `${file} has no rows, so it was refused and ${table} is unchanged. ${would} ` +
+      "If the file is right, add --allow-empty.",
+  })
+})
+
+/** Streams the file into the target; the first bad rows end it. */
+const fill = Effect.fnUntraced(
+  function* (
+    target: string,
+    columns: ReadonlyArray<Column>,
+    dataset: Dataset,
+    task: Task,
+    progress: Ref.Ref<number>,
+  ) {
+    const watched = yield* Progress
+    const insert = yield* inserter(target, columns, dataset)
+    const { checkRow, wrongHeader } = checker(dataset)
+    const bad: Array<ReadonlyArray<BadRow>> = []
+    const counts: Counts = { rows: 0, dropped: 0, superseded: 0 }
+    const unreachable: Unreachable = { examples: [], count: 0 }
+
+    const note = (batch: Batch) => {
+      for (const { cells, line } of batch) {
+        const symbol = dataset.unreachable?.(cells)
+        if (symbol === undefined) continue
+        unreachable.count += 1
+        if (unreachable.examples.length < mostExamples) unreachable.examples.push(`${symbol} in line ${line}`)
+      }
+    }
+
+    const take = Effect.fnUntraced(function* ([batch, wrong]: readonly [Batch, ReadonlyArray<ReadonlyArray<BadRow>>]) {
+      bad.push(...wrong)
+      // Once a row is bad nothing is inserted any more; reading goes on only to show what else is wrong.
+      if (bad.length > 0 || batch.length === 0) return
+      note(batch)
+      const { added, dropped, superseded } = yield* insert(batch)
+      counts.rows += added
+      counts.dropped += dropped
+      counts.superseded += superseded
+      watched.count = counts.rows
+      yield* Ref.set(progress, counts.rows)
+    })
+
+    const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
+    yield* read(task.file, lists, wrongHeader).pipe(
+      Stream.grouped(batchSize),
+      Stream.map((rows) => Array.separate(rows.map(checkRow))),
+      // The next rows are read and checked while PostgreSQL takes these.
+      Stream.buffer({ capacity: 1 }),
+      Stream.takeWhile(() => bad.length < mostBadRows),
+      Stream.runForEach(take),
+    )
+    if (bad.length > 0) return yield* refused(task.file, dataset.table, bad)
+    if (counts.rows === 0 && task.allowEmpty !== true) return yield* noRows(dataset, task)
+    return { ...counts, warning: warningOf(unreachable, dataset) }
+  },
+)
+
+/** Undoes a load that was only a check: the way out of a transaction without a commit. */
+class Checked extends Data.TaggedError("Checked")<{ readonly loaded: Loaded }> {}
+
+/** Undoes a merge that changed nothing, so that it does not count as a change of the dataset (D17). */
+class Unchanged extends Data.TaggedError("Unchanged")<{ readonly merged: Merged }> {}
+
+const nextStep = (name: string) =>
+  Effect.map(Progress, (watched) => {
+    Object.assign(watched, { label: `${watched.label}: ${name}`, done: 0, total: undefined, count: 0 })
+  })
+
+const replace = Effect.fnUntraced(function* (dataset: Dataset, task: Task, progress: Ref.Ref<number>) {
+  const { table } = dataset
+  yield* prepare(table)
+  yield* ensureKey(dataset)
+  const counts = yield* fill(`loading.${table}`, yield* columnsOf(`loading.${table}`), dataset, task, progress)
+  if (task.check === true) return counts
+  yield* nextStep("indexes")
+  yield* finish(table)
+  yield* swap(table)
+  return counts
+})
+
+const append = Effect.fnUntraced(function* (dataset: Dataset, task: Task, progress: Ref.Ref<number>) {
+  const sql = yield* SqlClient.SqlClient
+  const { table } = dataset
+  const columns = yield* columnsOf(`public.${table}`)
+  yield* stage(table)
+  yield* ensureKey(dataset)
+  // Without the defaults, so that the merge can tell a cell that was left out.
+  const bare = columns.map((column) => ({ ...column, default_value: null }))
+  const counts = yield* fill(`loading.${table}`, bare, dataset, task, progress)
+  yield* nextStep("merging")
+  const merged = yield* merge(`loading.${table}`, `public.${table}`, columns, dataset).pipe(
+    Effect.filterOrFail(({ added, updated }) => added + updated > 0, (merged) => new Unchanged({ merged })),
+    sql.withTransaction,
+    Effect.catchTag("Unchanged", ({ merged }) => Effect.succeed(merged)),
+  )
+  yield* discard(table)
+  return { ...counts, merged }
+})
 
 /** Loads a file into a dataset. `progress` counts the rows that have arrived. */
 export const load = Effect.fnUntraced(function* (task: Task, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* datasetNamed(task.dataset)
-  Object.assign(yield* Progress, { label: dataset.table, done: 0, total: undefined, count: 0, unit: "rows" })
-  const counts = yield* alone(dataset.table).pipe(
-    Effect.andThen(
-      task.append ? fill(`public.${dataset.table}`, dataset, task.file, progress) : replace(dataset, task, progress),
-    ),
-    Effect.flatMap((counts) => task.check === true ? Effect.fail(new Rehearsal({ counts })) : Effect.succeed(counts)),
+  const { table } = dataset
+  Object.assign(yield* Progress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
+  return yield* Effect.gen(function* () {
+    yield* alone(table)
+    if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
+    const counts = yield* (task.append ? append : replace)(dataset, task, progress)
+    const loaded: Loaded = { table, ...counts }
+    return task.check === true ? yield* new Checked({ loaded }) : loaded
+  }).pipe(
     sql.withTransaction,
-    Effect.catchTag("Rehearsal", ({ counts }) => Effect.succeed(counts)),
+    Effect.catchTag("Checked", ({ loaded }) => Effect.succeed(loaded)),
   )
-  return { table: dataset.table, ...counts }
 })

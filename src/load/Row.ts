@@ -18,5 +18,5 @@ export interface Row {
   readonly problem?: Problem
 }
 
-/** What is wrong with the names of the columns. */
+/** What is wrong with the names of a CSV file's columns. */
 export type WrongHeader = (names: ReadonlyArray<string>) => ReadonlyArray<Problem>

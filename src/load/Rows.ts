@@ -1,9 +1,9 @@
 /** D31: a CSV or NDJSON file, `.gz` too, as a stream of rows of cells. Nothing of it is kept but the row at hand. */
 import * as NodeStream from "@effect/platform-node/NodeStream"
-import { Effect, FileSystem, Schema, Stream } from "effect"
+import { Effect, FileSystem, Path, type PlatformError, Schema, Stream } from "effect"
 import { createGunzip } from "node:zlib"
 import { Progress } from "../terminal/Progress.ts"
-import { csv } from "./Csv.ts"
+import { csv, otherSeparator } from "./Csv.ts"
 import { ndjson } from "./Ndjson.ts"
 import type { Row, WrongHeader } from "./Row.ts"
 
@@ -22,22 +22,49 @@ const utf8 = (path: string) => <R>(source: Stream.Stream<Uint8Array, UnreadableF
     return Stream.concat(Stream.tap(source, check), Stream.drain(Stream.fromEffect(Effect.suspend(() => check()))))
   })
 
-const bytes = Effect.fnUntraced(function* (path: string) {
+const reasons: Readonly<Record<string, string>> = { PermissionDenied: "permission denied" }
+
+const unreadable = (path: string, absolute: string) => ({ reason: { _tag } }: PlatformError.PlatformError) =>
+  new UnreadableFile({
+    message: _tag === "NotFound"
+      ? `There is no file ${path}${absolute === path ? "" : ` (${absolute})`}.`
+      : `${path} cannot be read: ${reasons[_tag] ?? _tag}.`,
+  })
+
+/** The size on the disk, so that it is known for a compressed file, too; a pipe has none. */
+const sizeOf = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
+  const absolute = (yield* Path.Path).resolve(path)
+  const info = yield* Effect.mapError(fs.stat(path), unreadable(path, absolute))
+  if (info.type !== "Directory") return Number(info.size)
+  return yield* new UnreadableFile({
+    message: `${path} is a folder, and load takes a file. To load every file of the folder: load --all ${path}`,
+  })
+})
+
+/** A CSV file with other separators would look like one with a single column. */
+const withCommas = (path: string) => <R>(source: Stream.Stream<Uint8Array, UnreadableFile, R>) =>
+  Stream.onFirst(source, (piece) => {
+    const [first = ""] = new TextDecoder().decode(piece).replace(/^\uFEFF/, "").trimStart().split("\n", 1)
+    const separator = otherSeparator(first)
+    return separator === undefined ? Effect.void : Effect.fail(
+      new UnreadableFile({
+        message: `${path} is separated by ${separator}; load takes CSV with commas and decimal points. ` +
+          "Export the file again with commas, or as NDJSON.",
+      }),
+    )
+  })
+
+const bytes = Effect.fnUntraced(function* (path: string, size: number) {
+  const fs = yield* FileSystem.FileSystem
+  const absolute = (yield* Path.Path).resolve(path)
   const progress = yield* Progress
-  // As it lies on the disk, so that the size of a compressed file is known too; a pipe has none.
-  const size = yield* Effect.orElseSucceed(Effect.map(fs.stat(path), (info) => Number(info.size)), () => 0)
   Object.assign(progress, { done: 0, total: size > 0 ? size : undefined })
-  const stream = Stream.mapError(fs.stream(path), ({ reason }) =>
-    new UnreadableFile({
-      message: reason._tag === "NotFound"
-        ? `There is no file ${path}.`
-        : `${path} cannot be read; is it a file, and not a folder?`,
-    })).pipe(Stream.tap((piece) =>
-      Effect.sync(() => {
-        progress.done += piece.length
-      })
-    ))
+  const stream = Stream.mapError(fs.stream(path), unreadable(path, absolute)).pipe(Stream.tap((piece) =>
+    Effect.sync(() => {
+      progress.done += piece.length
+    })
+  ))
   const plain = path.endsWith(".gz")
     ? NodeStream.pipeThroughDuplex(stream, {
       evaluate: () => createGunzip(),
@@ -52,14 +79,21 @@ export const read = (
   path: string,
   lists: ReadonlySet<string>,
   wrongHeader: WrongHeader = () => [],
-): Stream.Stream<Row, UnreadableFile, FileSystem.FileSystem> => {
-  const kind = path.replace(/\.gz$/, "")
-  if (kind.endsWith(".csv")) {
-    return Stream.mapError(
-      csv(bytes(path), lists, wrongHeader),
-      (error) => error._tag === "CsvError" ? new UnreadableFile({ message: `${path}: ${error.message}.` }) : error,
+): Stream.Stream<Row, UnreadableFile, FileSystem.FileSystem | Path.Path> => {
+  const rows = (size: number) => {
+    const kind = path.replace(/\.gz$/, "")
+    if (kind.endsWith(".csv")) {
+      return Stream.mapError(
+        csv(withCommas(path)(bytes(path, size)), lists, wrongHeader),
+        (error) => error._tag === "CsvError" ? new UnreadableFile({ message: `${path}: ${error.message}.` }) : error,
+      )
+    }
+    if (kind.endsWith(".ndjson") || kind.endsWith(".jsonl")) return ndjson(bytes(path, size))
+    return Stream.fail(
+      new UnreadableFile({
+        message: `${path}: load takes files that end in .csv, .ndjson or .jsonl, or in one of these and .gz.`,
+      }),
     )
   }
-  if (kind.endsWith(".ndjson") || kind.endsWith(".jsonl")) return ndjson(bytes(path))
-  return Stream.fail(new UnreadableFile({ message: `${path}: a file is .csv, .ndjson or .jsonl, and may end in .gz.` }))
+  return Stream.unwrap(Effect.map(sizeOf(path), rows))
 }

@@ -3,6 +3,7 @@ import { Console, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { isLocked } from "../db/Database.ts"
 import { loadLock, swapLock } from "../db/Locks.ts"
+import type { Dataset } from "./Datasets.ts"
 
 /** For how long the swap may stand in line for the table before it steps back and lets readers pass. */
 const swapPatience = "100ms"
@@ -53,9 +54,24 @@ const perform = Effect.fnUntraced(
   },
 )
 
+/** Adds a unique constraint over the dataset's key, unless the table in `loading` has one. */
+export const ensureKey = Effect.fnUntraced(function* ({ key, table }: Dataset) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql<{ readonly columns: ReadonlyArray<string> }>`
+    select array_agg(attname::text) as columns
+    from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey::int2[])
+    where indrelid = ${`loading.${table}`}::regclass and indisunique and indpred is null and indexprs is null
+    group by indexrelid
+  `
+  const wanted = new Set(key)
+  if (found.some(({ columns }) => wanted.symmetricDifference(new Set(columns)).size === 0)) return
+  const names = key.map((name) => `"${name}"`).join(", ")
+  yield* sql.unsafe(`alter table loading."${table}" add unique nulls not distinct (${names})`)
+})
+
 /**
- * An empty table of the same shape in the schema `loading`, with its keys, which tell repeated rows at once, and its
- * triggers, which count filling it as a change (D17).
+ * Creates an empty table of the same shape in the schema `loading`, with its rules and keys, which find repeated rows,
+ * and its triggers, which count filling it as a change (D17). A rule that is not validated yet holds for all its rows.
  */
 export const prepare = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -75,6 +91,28 @@ export const prepare = Effect.fnUntraced(function* (table: string) {
       case tgenabled when 'A' then 'enable always' when 'R' then 'enable replica' when 'D' then 'disable' end, tgname)
     from pg_trigger where tgrelid = ${`public.${table}`}::regclass and not tgisinternal and tgenabled <> 'O'
   `)
+})
+
+/**
+ * Creates an empty table in `loading` for rows that are merged into the dataset's table afterwards. It has no triggers,
+ * and a column with a default may be null in it.
+ */
+export const stage = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    create unlogged table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including constraints)
+  `
+  yield* perform(sql`
+    select format('alter table loading.%I alter %I drop not null', ${table}::text, attname) as statement
+    from pg_attribute
+    where attrelid = ${`public.${table}`}::regclass and atthasdef and attnotnull and attgenerated = ''
+  `)
+})
+
+/** Drops what `stage` created. */
+export const discard = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`drop table ${sql("loading")}.${sql(table)}`
 })
 
 /** What the filled table lacks: its indexes, far faster made now than row by row, its owner and who may do what. */

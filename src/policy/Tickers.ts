@@ -56,16 +56,22 @@ export const Tickers = Schema.String.annotate({
   }),
 ))
 
+const oneSymbol = (longest: number) =>
+  Schema.String.annotate({
+    description: `One symbol, current or former, 1 to ${longest} characters, in any case.`,
+    examples: ["META"],
+  }).pipe(Schema.decodeTo(
+    Schema.String.check(Schema.isPattern(new RegExp(`^[A-Z0-9.^-]{1,${longest}}$`), {
+      message: `Invalid ticker: expected one symbol of 1 to ${longest} characters. ${rule}.`,
+    })),
+    SchemaTransformation.transform({
+      decode: (text) => upperCase(text.trim()),
+      encode: (text) => text,
+    }),
+  ))
+
 /** One symbol (D6): a comma or a space inside makes it invalid. */
-export const Ticker = Schema.String.annotate({
-  description: "One symbol, current or former, 1 to 6 characters, in any case.",
-  examples: ["META"],
-}).pipe(Schema.decodeTo(
-  Schema.String.check(Schema.isPattern(/^[A-Z0-9.^-]{1,6}$/, {
-    message: `Invalid ticker: expected one symbol of 1 to 6 characters. ${rule}.`,
-  })),
-  SchemaTransformation.transform({
-    decode: (text) => upperCase(text.trim()),
-    encode: (text) => text,
-  }),
-))
+export const Ticker = oneSymbol(6)
+
+/** One symbol of any length that the tables hold. */
+export const LongTicker = oneSymbol(16)

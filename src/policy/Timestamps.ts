@@ -109,11 +109,24 @@ const movedInNewYork = () => {
   return (time: number) => ofDay(Math.floor(time / day)) ?? look(time)
 }
 
+/** D34: the first and the last moment that print with a year from 1 to 9999, in UTC. The tables have the same rules. */
+const [earliest, latest] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999-05:00")]
+
+const isPrintable = (text: string) => {
+  const time = Date.parse(text.replace(" ", "T"))
+  return time >= earliest && time <= latest
+}
+
+const years = Schema.makeFilter((text: string) => isPrintable(zone.test(text) ? text : `${text}-05:00`), {
+  message: "must print with a year from 1 to 9999",
+})
+
 /** As a file of rows writes it (D31): `2026-06-01 09:30:00`, without a zone. */
 const WrittenWallClock = Schema.String.check(
   Schema.makeFilter((text: string) => digits.test(text) && real(text), {
     message: "must be a wall-clock time without a zone, like 2026-06-01 09:30:00",
   }),
+  years,
 )
 
 /** As a file of rows writes it (D31): with `Z` or an offset. */
@@ -124,6 +137,7 @@ const WrittenInstant = Schema.String.check(
       message: "must be an instant with its zone, like 2026-06-01T13:30:00Z",
     },
   ),
+  years,
 )
 
 /** `dtV`, column `timestamp`: Eastern wall clock, printed verbatim with the suffix. */

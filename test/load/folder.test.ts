@@ -47,7 +47,8 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       yield* sql`insert into historical_tickers (ticker, former_ticker) values ('KEPT', 'OLD')`
       for (const append of [true, false]) {
         const good = yield* loaded({ dataset: "historical_tickers", file: `${folder}/good.csv`, append, check: true })
-        assert.deepStrictEqual(good, { table: "historical_tickers", rows: 1, dropped: 1 })
+        assert.deepStrictEqual([good.table, good.rows, good.dropped], ["historical_tickers", 1, 1])
+        assert.deepStrictEqual(good.merged, append ? { added: 1, updated: 0, unchanged: 0 } : undefined)
         const bad = yield* Effect.flip(
           loaded({ dataset: "historical_tickers", file: `${folder}/bad.csv`, append, check: true }),
         )
@@ -87,20 +88,36 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       assert.match(nowhere.message, /\/nowhere\/at\/all cannot be read/)
     }))
 
-  it.effect("D31 a repeat with empty key cells is found when rows are added, and nothing is lost in silence", () =>
+  it.effect("D22 a row whose key has empty cells is updated when it comes again", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const header = "ticker,filed_at,is_adr,last_updated"
-      const row = "ZZ7,2025-01-02,false,2025-01-02 09:30:00"
       const folder = yield* folderOf({
-        "first.csv": `${header}\n${row}\n`,
-        "more.csv": `${header}\nZZ8,2025-01-03,false,2025-01-03 09:30:00\n${row}\n`,
+        "first.csv": `${header}\nZZ7,2025-01-02,false,2025-01-02 09:30:00\n`,
+        "more.csv":
+          `${header}\nZZ8,2025-01-03,false,2025-01-03 09:30:00\nZZ7,2025-01-02,true,2025-01-02 09:30:00\n`,
       })
       yield* loaded({ dataset: "historical-float-pro", file: `${folder}/first.csv`, append: false })
-      const error = yield* Effect.flip(
-        loaded({ dataset: "historical-float-pro", file: `${folder}/more.csv`, append: true }),
+      const { merged } = yield* loaded({ dataset: "historical-float-pro", file: `${folder}/more.csv`, append: true })
+      assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
+      assert.deepStrictEqual(yield* sql`select ticker, is_adr from historical_float_pro order by 1`, [
+        { ticker: "ZZ7", is_adr: true },
+        { ticker: "ZZ8", is_adr: false },
+      ])
+    }))
+
+  it.effect("D31 a folder in place of a file, and a file that does not exist, are described as such", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderOf({ "news.csv": "" })
+      const task = { dataset: "news", append: false }
+      const directory = yield* Effect.flip(loaded({ ...task, file: folder }))
+      assert.strictEqual(
+        directory.message,
+        `${folder} is a folder, and load takes a file. To load every file of the folder: load --all ${folder}`,
       )
-      assert.match(error.message, /line 3: .* repeats a row that is already there/)
-      assert.deepStrictEqual(yield* sql`select ticker from historical_float_pro`, [{ ticker: "ZZ7" }])
+      const missing = yield* Effect.flip(loaded({ ...task, file: "exports/none.csv" }))
+      assert.strictEqual(missing.message, `There is no file exports/none.csv (${process.cwd()}/exports/none.csv).`)
+      const kind = yield* Effect.flip(loaded({ ...task, file: `${folder}/news.xlsx` }))
+      assert.strictEqual(kind.message, `There is no file ${folder}/news.xlsx.`)
     }))
 })

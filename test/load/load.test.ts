@@ -20,6 +20,8 @@ import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { client } from "../../src/db/Database.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import { describe as describeDataset } from "../../src/load/Describe.ts"
 import { load } from "../../src/load/Load.ts"
 import { compiled } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -174,6 +176,8 @@ const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags:
   child.once("close", (code) => ended.resolve(code))
   const end = Effect.promise(() => ended.promise)
   return {
+    said,
+    send: (signal: NodeJS.Signals) => Effect.sync(() => child.kill(signal)),
     kill: Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), end),
     result: Effect.map(end, (code) => ({ code, ...said })),
   }
@@ -412,8 +416,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           const columns = Object.keys({ ...good, ...cells })
           const before = dataset === "ticker_changes" ? { ...good, old_ticker: "GOOD" } : { ...good, ticker: "GOOD" }
           const known = Object.fromEntries(Object.keys(cells).map((name) => [name, good[name] ?? right[name] ?? ""]))
-          // A column that does not exist is wrong already in the header, and in every row.
-          const bad = reason.source === "not a column" ? [1, 2, 3] : [3]
+          // A column that does not exist is a mistake of the header.
+          const bad = reason.source === "not a column" ? [1] : [3]
           const texts = [
             yield* refusal(dataset, "bad.csv", csv([{ ...before, ...known }, { ...good, ...cells }], columns)),
             yield* refusal(dataset, "bad.csv", csv([{ ...before, ...known }, { ...good, ...cells }], columns), true),
@@ -439,7 +443,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const { market_open: _, ...without } = session
         assert.match(
           yield* refusal("intraday_runners", "a.csv", csv([without])),
-          /^ {2}line [12]: market_open .*missing/m,
+          /^ {2}line 1: market_open is missing$/m,
         )
         assert.match(
           yield* refusal("intraday_runners", "a.ndjson", `\n${ndjson([without])}`),
@@ -595,6 +599,24 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
+    it.effect("D31 a mistake in the header is told once for the file, with the nearest column", () =>
+      Effect.gen(function* () {
+        yield* seed
+        const rows = Array.from({ length: 30 }, () => ({ ...change, status: "wrong" }))
+        const names = ["Old_Ticker", "new_tiker", "effective_date", "closing", "status"]
+        const body = csv(rows).split("\n").slice(1).map((line) => line.replace(/,confirmed|,wrong/, ",x,wrong")).join("\n")
+        assert.deepStrictEqual(problems(yield* refusal("ticker_changes", "a.csv", `${names.join(",")}\n${body}`)), [
+          [1, "Old_Ticker is not a column of this table; did you mean old_ticker?"],
+          [1, "new_tiker is not a column of this table; did you mean new_ticker?"],
+          [1, "closing is not a column of this table"],
+        ])
+        const objects = Array.from({ length: 30 }, () => ({ ...change, compny_name: "A" }))
+        const inJson = yield* refusal("ticker_changes", "a.ndjson", ndjson(objects))
+        assert.deepStrictEqual(problems(inJson), [
+          [1, "compny_name is not a column of this table; did you mean company_name?"],
+        ])
+      }))
+
     it.effect("D31 a header that names a column twice, or one that there is not, is refused even without rows", () =>
       Effect.gen(function* () {
         yield* seed
@@ -671,14 +693,63 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(yield* state("ticker_changes"), before)
       }))
 
-    it.effect("D31 a header alone is a table of no rows", () =>
+    const empties: ReadonlyArray<readonly [name: string, content: string | Uint8Array]> = [
+      ["a.csv", header],
+      ["a.csv", `\uFEFF${header}\r\n\n`],
+      ["a.csv.gz", gzipSync(header)],
+      ["a.ndjson", ""],
+      ["a.jsonl", "\n \n"],
+      ["a.ndjson.gz", gzipSync("\n")],
+    ]
+
+    it.effect("D31 a file without rows is refused and says what it would have done, unless --allow-empty is given", () =>
       Effect.gen(function* () {
         yield* seed
-        assert.strictEqual((yield* add("ticker_changes", "a.csv", header)).rows, 0)
-        assert.strictEqual((yield* state("ticker_changes")).rows, 1)
-        assert.strictEqual((yield* replaceWith("ticker_changes", "a.csv", header)).rows, 0)
-        assert.strictEqual((yield* state("ticker_changes")).rows, 0)
+        for (const [name, content] of empties) {
+          const replacing = yield* refusal("ticker_changes", name, content)
+          assert.include(replacing, `${name} has no rows, so it was refused and ticker_changes is unchanged.`)
+          assert.include(replacing, "It would have removed all 1 row of the table.")
+          assert.include(replacing, "--allow-empty")
+          const adding = yield* refusal("ticker_changes", name, content, true)
+          assert.include(adding, "It would have added nothing.")
+        }
+        for (const [name, content] of empties) {
+          yield* seed
+          const task = { dataset: "ticker_changes", file: yield* written(name, content), allowEmpty: true }
+          const loading = (append: boolean) => Effect.flatMap(Ref.make(0), (rows) => load({ ...task, append }, rows))
+          assert.strictEqual((yield* loading(true)).rows, 0)
+          assert.strictEqual((yield* state("ticker_changes")).rows, 1)
+          assert.strictEqual((yield* loading(false)).rows, 0)
+          assert.strictEqual((yield* state("ticker_changes")).rows, 0)
+        }
       }))
+
+    it.effect("D31 a check refuses a file without rows as a load does", () =>
+      Effect.gen(function* () {
+        yield* seed
+        const file = yield* written("a.csv", header)
+        const task = { dataset: "ticker_changes", file, append: false, check: true }
+        const error = yield* Effect.flip(Effect.flatMap(Ref.make(0), (rows) => load(task, rows)))
+        assert.strictEqual(error._tag, "NoRows")
+      }))
+
+    const separated = Object.keys(change)
+    const separators = [
+      ["semicolons", "a.csv", `${separated.join(";")}\nA;B;2025-03-03;confirmed\n`],
+      ["semicolons", "a.csv", `\uFEFF"${separated.join('";"')}"\r\n"A";"B";"2025-03-03";"confirmed"\r\n`],
+      ["semicolons", "a.csv.gz", gzipSync(`sep=;\n${separated.join(";")}\n`)],
+      ["tabs", "a.csv", `${separated.join("\t")}\nA\tB\t2025-03-03\tconfirmed\n`],
+    ] as const
+    it.effect.each(separators.map(([name, file, content]) => ({ name, file, content })))(
+      "D31 a file separated by $name is recognised as one ($file)",
+      ({ content, file, name }) =>
+        Effect.gen(function* () {
+          yield* seed
+          const message = yield* refusal("ticker_changes", file, content)
+          assert.match(message, new RegExp(`${file} is separated by ${name}; load takes CSV with commas`))
+          assert.deepStrictEqual(problems(message), [])
+        }),
+    )
   })
 
   describe("rows that repeat others", () => {
@@ -693,89 +764,221 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(jsonSays.map(([line]) => line), [2])
       }))
 
-    it.effect("D22 a repeated event is dropped and counted, a missing CIK repeats a missing CIK", () =>
+    const cik = "0000320193"
+    const named = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+      Effect.map(
+        sql<{ readonly name: string }>`select concat_ws(' ', status, company_name) as name from ticker_changes order by 1`,
+        (rows) => rows.map(({ name }) => name),
+      ))
+
+    it.effect("D22 the later row of a key wins, an identical one is dropped; a missing CIK is a CIK of its own", () =>
       Effect.gen(function* () {
-        const cik = "0000320193"
         const rows: ReadonlyArray<Cells> = [
-          { ...change, cik, company_name: "the first stays" },
-          { ...change, cik, company_name: "dropped", status: "estimated" },
-          { ...change, cik: "", company_name: "another CIK" },
-          { ...change, cik: "", company_name: "dropped" },
+          { ...change, cik, company_name: "an estimate", status: "estimated" },
+          { ...change, cik, company_name: "the fact" },
+          { ...change, cik: "", company_name: "without a CIK" },
+          { ...change, cik: "", company_name: "without a CIK" },
           { ...change, cik, effective_date: "2025-03-04", company_name: "another day" },
           { ...change, cik, old_ticker: "BBB", new_ticker: "AAA", company_name: "the other way" },
         ]
-        const sql = yield* SqlClient.SqlClient
-        assert.deepStrictEqual(yield* replaceWith("ticker_changes", "a.csv", csv(rows)), {
-          table: "ticker_changes",
-          rows: 4,
-          dropped: 2,
-        })
-        const kept = yield* sql<{ readonly name: string }>`select company_name as name from ticker_changes order by 1`
-        assert.deepStrictEqual(kept.map(({ name }) => name), [
-          "another CIK",
-          "another day",
-          "the first stays",
-          "the other way",
+        const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        assert.deepStrictEqual({ loaded, dropped, superseded }, { loaded: 4, dropped: 1, superseded: 1 })
+        assert.deepStrictEqual(yield* named, [
+          "confirmed another day",
+          "confirmed the fact",
+          "confirmed the other way",
+          "confirmed without a CIK",
         ])
-        const more = [...rows, { ...change, cik: "0000000001" }]
-        assert.deepStrictEqual(yield* add("ticker_changes", "b.csv", csv(more)), {
-          table: "ticker_changes",
-          rows: 1,
-          dropped: 6,
-        })
-        assert.strictEqual((yield* state("ticker_changes")).rows, 5)
       }))
 
-    it.effect("D22 repeats are dropped across batches too", () =>
+    it.effect("D22 --append updates the rows whose key is known, and says how many it added, updated and left", () =>
+      Effect.gen(function* () {
+        const first = [
+          { ...change, cik, company_name: "a" },
+          { ...change, cik: "", company_name: "b" },
+          { ...change, cik, old_ticker: "CCC", company_name: "c" },
+        ]
+        yield* replaceWith("ticker_changes", "a.csv", csv(first))
+        const again = yield* add("ticker_changes", "a.csv", csv([...first, ...first]))
+        assert.deepStrictEqual(again.merged, { added: 0, updated: 0, unchanged: 3 })
+        assert.strictEqual(again.dropped, 3)
+        const more = [
+          { ...change, cik, company_name: "a", status: "reverted" },
+          { ...change, cik: "", company_name: "b", status: "estimated" },
+          { ...change, cik: "", company_name: "b", status: "blocked" },
+          { ...change, cik, old_ticker: "CCC", company_name: "c" },
+          { ...change, cik: "0000000001", company_name: "d" },
+        ]
+        const { merged, rows, superseded } = yield* add("ticker_changes", "b.csv", csv(more))
+        assert.deepStrictEqual(merged, { added: 1, updated: 2, unchanged: 1 })
+        assert.deepStrictEqual([rows, superseded], [4, 1])
+        assert.deepStrictEqual(yield* named, ["blocked b", "confirmed c", "confirmed d", "reverted a"])
+        // A column that is left out is null, as in any other row.
+        yield* add("ticker_changes", "c.csv", csv([{ ...change, cik, status: "confirmed" }]))
+        assert.deepStrictEqual(yield* named, ["blocked b", "confirmed", "confirmed c", "confirmed d"])
+        assert.deepStrictEqual(yield* leftOver, [])
+      }))
+
+    it.effect("D22 an event that is reverted by --append is served as reverted by the next request (§4.1, D17)", () =>
+      Effect.gen(function* () {
+        yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, cik }]))
+        const current = Effect.map(ask("/v1/ticker-changes?ticker=AAA"), ({ body }) =>
+          Service.at(body, "results", 0, "current_ticker"))
+        yield* Effect.all([current, current, current])
+        assert.strictEqual(yield* current, "BBB")
+        yield* add("ticker_changes", "b.csv", csv([{ ...change, cik, status: "reverted" }]))
+        yield* until("the reverted event", Effect.map(current, (ticker) => ticker === null))
+      }))
+
+    it.effect("D22 recorded_at stays when a known event comes again without one, and is new when the event changed", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const recorded = Effect.map(
+          sql<{ readonly at: string }>`select recorded_at::text as at from ticker_changes`,
+          ([row]) => row?.at,
+        )
+        const then = { recorded_at: "2020-01-01T00:00:00Z" }
+        yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, ...then }]))
+        assert.deepStrictEqual((yield* add("ticker_changes", "b.csv", csv([change]))).merged?.unchanged, 1)
+        assert.strictEqual(yield* recorded, "2020-01-01 00:00:00+00")
+        yield* add("ticker_changes", "b.csv", csv([{ ...change, recorded_at: "2021-01-01T00:00:00Z" }]))
+        assert.strictEqual(yield* recorded, "2021-01-01 00:00:00+00")
+        yield* add("ticker_changes", "b.csv", csv([{ ...change, status: "blocked" }]))
+        assert.match(String(yield* recorded), /^20(?!20|21)/)
+      }))
+
+    it.effect("D22 repeats and corrections are found across batches, too", () =>
       Effect.gen(function* () {
         const rows = changes(5_200, "A")
-        const { dropped, rows: loaded } = yield* replaceWith(
-          "ticker_changes",
-          "a.csv",
-          csv([...rows, ...rows.slice(0, 100)]),
-        )
-        assert.deepStrictEqual([loaded, dropped], [5_200, 100])
+        const later = rows.slice(0, 100).map((row, at) => at < 60 ? row : { ...row, status: "reverted" })
+        const file = csv([...rows, ...later])
+        const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", file)
+        assert.deepStrictEqual([loaded, dropped, superseded], [5_200, 60, 40])
+        const sql = yield* SqlClient.SqlClient
+        assert.lengthOf(yield* sql`select 1 from ticker_changes where status = 'reverted'`, 40)
       }))
 
-    it.effect("D22 a former name told twice is one, without a date too", () =>
+    it.effect("D22 a former name told twice is one, without a date, too", () =>
       Effect.gen(function* () {
         const name = { ticker: "AAA", former_ticker: "BBB", date: "" }
         const rows = [name, name, { ...name, date: "2020-02-02" }, { ...name, date: "2020-02-02" }]
         const { dropped, rows: loaded } = yield* replaceWith("historical_tickers", "a.csv", csv(rows))
         assert.deepStrictEqual([loaded, dropped], [2, 2])
+        const again = yield* add("historical_tickers", "a.csv", csv([...rows, { ...name, former_ticker: "CCC" }]))
+        assert.deepStrictEqual(again.merged, { added: 1, updated: 0, unchanged: 2 })
       }))
 
-    it.effect("D31 a session that is there twice refuses the file, with the lines of the repeats", () =>
-      Effect.gen(function* () {
-        yield* seed
-        const rows = sessions(40, "1")
-        const [first, second] = [rows[0] ?? session, rows[1] ?? session]
-        const found = problems(yield* refusal("intraday_runners", "a.csv", csv([...rows, first, second, first])))
-        assert.deepStrictEqual(found.map(([line]) => line), [42, 43, 44])
-        assert.match(found[0]?.[1] ?? "", /ticker.*date.*repeats/)
-        const appended = problems(
-          yield* refusal("intraday_runners", "a.csv", csv([...rows, { ...session, ticker: "SEED" }]), true),
-        )
-        assert.deepStrictEqual(appended.map(([line]) => line), [42])
-      }))
+    /** A row of any dataset: the one that `datasets` shows as an example. */
+    const exampleOf = (dataset: (typeof datasets)[number]): Cells => {
+      const [, shown = ""] = describeDataset(dataset).split(`${dataset.table}.csv:\n`)
+      const [names = "", cells = ""] = shown.split("\n").map((line) => line.trim())
+      const list = Array.from(cells.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g), ([, quotedCell, cell]) =>
+        quotedCell === undefined ? cell ?? "" : quotedCell.replaceAll('""', '"'))
+      return Object.fromEntries(names.split(",").map((name, at) => [name, list[at] ?? ""]))
+    }
+    /** A column outside the key that has another value. */
+    const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
-    it.effect("D31 a session that repeats one of an earlier batch is found as well", () =>
+    it.effect.each(datasets)("D22 in $table the later row of a key wins, within a file and with --append", (dataset) =>
       Effect.gen(function* () {
-        yield* seed
-        const rows = sessions(5_050, "1")
-        const text = csv([...rows, ...rows.slice(3, 5)])
-        for (const append of [false, true]) {
-          const found = problems(yield* refusal("intraday_runners", "a.csv", text, append))
-          assert.deepStrictEqual(found.map(([line]) => line), [5_052, 5_053])
+        const sql = yield* SqlClient.SqlClient
+        const row = exampleOf(dataset)
+        const column = (["last_updated", "status", "close"] as const).find((name) => name in row)
+        const zone = ["gap_stats", "research_reports"].includes(dataset.table) ? "Z" : ""
+        const other = column === undefined ? row : {
+          ...row,
+          [column]: differences[column] + (column === "last_updated" ? zone : ""),
         }
+        const stored = Effect.map(
+          sql<{ readonly row: string }>`select t::text as row from ${sql(dataset.table)} as t`,
+          (rows) => rows.map(({ row }) => row),
+        )
+        const put = (append: boolean, ...rows: ReadonlyArray<Cells>) =>
+          Effect.flatMap(written("rows.csv", csv(rows)), (file) => loadFile(dataset.table, file, append))
+        yield* put(false, row)
+        const first = yield* stored
+        const inFile = yield* put(false, row, other)
+        const second = yield* stored
+        assert.strictEqual(inFile.rows, 1)
+        assert.strictEqual(inFile.superseded, column === undefined ? 0 : 1)
+        assert.deepStrictEqual((yield* put(true, other)).merged, { added: 0, updated: 0, unchanged: 1 })
+        const { merged } = yield* put(true, row)
+        assert.deepStrictEqual(merged, {
+          added: 0,
+          updated: column === undefined ? 0 : 1,
+          unchanged: column === undefined ? 1 : 0,
+        })
+        if (column !== undefined) assert.notDeepEqual(second, first)
+        if (dataset.table !== "ticker_changes") assert.deepStrictEqual(yield* stored, first)
+        assert.lengthOf(yield* stored, 1)
       }))
 
-    it.effect("D31 more than 20 repeats show 20", () =>
+    it.effect.each(datasets)("D22 the key of $table is one of its unique constraints", ({ key, table }) =>
       Effect.gen(function* () {
-        yield* seed
-        const rows = sessions(50, "1")
-        const found = problems(yield* refusal("intraday_runners", "a.csv", csv([...rows, ...rows])))
-        assert.deepStrictEqual(found.map(([line]) => line), Array.from({ length: 20 }, (_, at) => 52 + at))
+        const sql = yield* SqlClient.SqlClient
+        const found = yield* sql<{ readonly columns: string }>`
+          select string_agg(attname, ',' order by attname) as columns
+          from pg_constraint join pg_attribute on attrelid = conrelid and attnum = any (conkey)
+          where conrelid = ${`public.${table}`}::regclass and contype in ('p', 'u') group by pg_constraint.oid
+        `
+        assert.include(found.map(({ columns }) => columns), key.toSorted().join(","))
+      }))
+
+    it.effect("D22 a table that has lost its key and holds a row twice: --append updates both, a load mends it", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const row = { ticker: "TWICE", date: "2025-01-02", close: "1" }
+        const file = yield* written("a.csv", csv([{ ...row, close: "2" }, { ...row, ticker: "ONCE" }]))
+        yield* sql`alter table daily_prices drop constraint daily_prices_pkey`
+        yield* sql`insert into daily_prices values ('TWICE', '2025-01-02', 1), ('TWICE', '2025-01-02', 1.5)`
+        const { merged } = yield* loadFile("daily_prices", file, true)
+        assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
+        const closes = sql`select ticker, close from daily_prices where ticker in ('ONCE', 'TWICE') order by 1`
+        const [once, twice] = [{ ticker: "ONCE", close: "1" }, { ticker: "TWICE", close: "2" }]
+        assert.deepStrictEqual(yield* closes, [once, twice, twice])
+        assert.strictEqual((yield* loadFile("daily_prices", file)).rows, 2)
+        assert.deepStrictEqual(yield* closes, [once, twice])
+        yield* sql`alter table daily_prices alter ticker set not null, alter date set not null`
+        yield* sql`alter table daily_prices add primary key (ticker, date)`
+      }))
+
+    it.effect("D17 an --append that changes nothing is no change of its dataset; one that changes a row is one", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const noted = Effect.map(
+          sql<{ readonly changes: number }>`
+            select coalesce(sum(changes), 0)::int as changes from dataset_versions where dataset = 'ticker_changes'
+          `,
+          ([row]) => row?.changes ?? 0,
+        )
+        const rows = changes(5, "A")
+        yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        const before = yield* noted
+        yield* add("ticker_changes", "a.csv", csv(rows))
+        assert.strictEqual(yield* noted, before)
+        yield* add("ticker_changes", "a.csv", csv([{ ...rows[0], status: "blocked" }]))
+        assert.strictEqual(yield* noted, before + 1)
+        yield* add("ticker_changes", "a.csv", csv(changes(1, "B")))
+        assert.strictEqual(yield* noted, before + 2)
+      }))
+
+    it.effect("D6 symbols that /v1/ticker-changes cannot be asked for are loaded, with a warning", () =>
+      Effect.gen(function* () {
+        const rows = [
+          change,
+          { ...change, old_ticker: "SEVENTH" },
+          { ...change, new_ticker: "ABCDEFGHIJKLMNOP" },
+          { ...change, old_ticker: "SIXSIX" },
+          { ...change, old_ticker: "EIGHTH.A" },
+          { ...change, old_ticker: "NINTHNINT" },
+        ]
+        const { rows: loaded, warning } = yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        assert.strictEqual(loaded, 6)
+        assert.match(
+          warning ?? "",
+          /^Warning: 4 rows .* \(SEVENTH in line 3, ABCDEFGHIJKLMNOP in line 4, EIGHTH\.A in line 6, …\)/,
+        )
+        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", csv([change]))).warning)
       }))
   })
 
@@ -909,7 +1112,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const busy = Effect.map(
           sql<{ readonly pid: number }>`
             select pid from pg_stat_activity where application_name = 'tickerline-command'
-              and datname = current_database() and query like '%insert into loading.intraday_runners%'
+              and datname = current_database() and query like '/* load loading.intraday_runners */%'
           `,
           ([backend]) => backend?.pid,
         )
@@ -919,6 +1122,73 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(yield* state("intraday_runners"), before)
         assert.deepStrictEqual(yield* leftOver, [])
         assert.strictEqual((yield* replaceWith("intraday_runners", "b.csv", csv(sessions(3, "3")))).rows, 3)
+      }))
+  })
+
+  describe("a load that is interrupted by a signal", () => {
+    /** Keeps loads of the dataset waiting until it ends. */
+    const held = (dataset: Dataset) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [begun, enough] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const holding = yield* Effect.forkChild(sql.withTransaction(
+          sql`select pg_advisory_xact_lock(hashtext(${`load ${dataset}`}))`.pipe(
+            Effect.andThen(Deferred.succeed(begun, undefined)),
+            Effect.andThen(Deferred.await(enough)),
+          ),
+        ))
+        yield* Deferred.await(begun)
+        return Effect.andThen(Deferred.succeed(enough, undefined), Fiber.join(holding))
+      })
+
+    const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const
+    it.effect.each(signals.map(([signal, status]) => ({ signal, status })))(
+      "README: after $signal a load says what was replaced and what was not, and exits with $status",
+      ({ signal, status }) =>
+        Effect.gen(function* () {
+          yield* seed
+          const release = yield* held("intraday_runners")
+          const place = yield* folder
+          const fs = yield* FileSystem.FileSystem
+          yield* fs.writeFileString(`${place}/ticker_changes.csv`, csv(changes(7, "N")))
+          yield* fs.writeFileString(`${place}/intraday_runners.csv`, csv(sessions(3, "2")))
+          yield* fs.writeFileString(`${place}/historical_tickers.csv`, csv([{ ticker: "AAA", former_ticker: "BBB" }]))
+          const before = yield* state("intraday_runners")
+          const loading = yield* command(["load", "--all", place])
+          yield* until("the second load", Effect.sync(() => loading.said.err.includes("Another load of intraday")))
+          yield* loading.send(signal)
+          const { code, err, out } = yield* loading.result
+          yield* release
+          assert.strictEqual(code, status, err)
+          assert.match(out, /^ticker_changes: 7 rows loaded/)
+          assert.include(err, "Interrupted. Replaced: ticker_changes, historical_tickers. Unchanged: intraday_runners.")
+          assert.strictEqual((yield* state("ticker_changes")).rows, 7)
+          assert.deepStrictEqual(yield* state("intraday_runners"), before)
+          assert.deepStrictEqual(yield* leftOver, [])
+        }),
+    )
+
+    it.effect("README: Ctrl-C in the middle of one file leaves the table as it was, and says so", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* seed
+        const before = yield* state("intraday_runners")
+        const file = yield* written("new.csv", csv(sessions(100_000, "2")))
+        const loading = yield* command(["load", "intraday-runners", file])
+        const busy = Effect.map(
+          sql`
+            select 1 from pg_stat_activity where application_name = 'tickerline-command'
+              and datname = current_database() and query like '/* load loading.intraday_runners */%'
+          `,
+          (rows) => rows.length > 0,
+        )
+        yield* until("the first batch", busy)
+        yield* loading.send("SIGINT")
+        const { code, err, out } = yield* loading.result
+        assert.deepStrictEqual({ code, out }, { code: 130, out: "" })
+        assert.include(err, "Interrupted. Unchanged: intraday_runners.")
+        assert.deepStrictEqual(yield* state("intraday_runners"), before)
+        assert.deepStrictEqual(yield* leftOver, [])
       }))
   })
 

@@ -41,7 +41,7 @@ const refusals = Effect.gen(function* () {
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and attnum > 0
       and not attisdropped and attnotnull and not atthasdef and attidentity = ''
     union all
-    select relname, attname, pg_get_constraintdef(pg_constraint.oid)
+    select relname, attname, replace(pg_get_constraintdef(pg_constraint.oid), ' NOT VALID', '')
     from pg_constraint join pg_class on pg_class.oid = conrelid
       join pg_attribute on attrelid = conrelid and attnum = any (conkey)
     where relnamespace = 'public'::regnamespace and not relispartition and contype in ('c', 'f', 'x')

@@ -137,7 +137,8 @@ export const loaded = Effect.fnUntraced(function* (dataset: string, csv: string,
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: `tickerline-${dataset}-` })}/rows.csv`
   yield* fs.writeFileString(file, csv)
-  return yield* load({ dataset, file, append: how === "append" }, yield* Ref.make(0))
+  const { dropped, rows, table } = yield* load({ dataset, file, append: how === "append" }, yield* Ref.make(0))
+  return { table, rows, dropped }
 })
 
 /** Stored times of New York's clock, as they are printed: an hour earlier in daylight time. */

@@ -471,7 +471,6 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         [line({ floor: "0.1255" }), /line 2: floor_price must be a decimal number .*and 3 after it/],
         [line({ maturity: "2030-01-01" }), /line 2: maturity_date must be empty in a warrant/],
         [line({ ...note, amount: "0" }), /line 2: warrants_amount must be empty in a convertible_note/],
-        [line() + line(), /line 3: id repeats a row/],
       ] as const
       for (const [content, reason] of bad) {
         const { message } = yield* Effect.flip(loaded(header + content))

@@ -214,7 +214,6 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         ["reported_date", "FBAD,US,true,1,0,2025-02-30,2025-07-02 09:30:00"],
         ["last_updated", "FBAD,US,true,1,0,2025-02-20,2025-07-02T09:30:00Z"],
         ["ticker", "fbad,US,true,1,0,2025-02-20,2025-07-02 09:30:00"],
-        ["ticker", good.trim()],
       ] as const
       for (const [column, line] of wrong) {
         const { message } = yield* Effect.flip(loaded(`${header}${line}\n`))

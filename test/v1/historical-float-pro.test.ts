@@ -384,7 +384,6 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["daily-prices", "ticker,date,close\nHLOAD,2025-06-28,1.23456\n", "close"],
         ["daily-prices", "ticker,date,close\nHLOAD,2025-06-28,\n", "close"],
         ["daily-prices", "ticker,date,close\nHLOAD,2025-06-31,1\n", "date"],
-        ["daily-prices", prices, "ticker, date"],
         ["historical-float-pro", `${header}\n${good.replace("false", "no")}\n`, "is_adr"],
         ["historical-float-pro", `${header}\n${good.replace(",900", ", 900")}\n`, "float"],
         ["historical-float-pro", `${header},form_type\n${good},10-Q \n`, "form_type"],

@@ -180,7 +180,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }
     }))
 
-  it.effect.each(["", "%20", "SEVENCH", "A,B", "A%20B", "@", "A%00", "%C4%B1"])(
+  it.effect.each(["", "%20", "ABCDEFGHIJKLMNOPQ", "A,B", "A%20B", "@", "A%00", "%C4%B1"])(
     "D6 D14 no single symbol is 422, with the headers of a deprecated endpoint: %j",
     (sent) =>
       Effect.gen(function* () {

@@ -295,8 +295,6 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         const { message } = yield* Effect.flip(loaded(`${header}\n${bad.join(",")}\n`))
         assert.match(message, new RegExp(`line 2: ${header.split(",")[Number(column)]} `))
       }
-      const { message } = yield* Effect.flip(loaded(`${header}\n${cells.join(",")}\n`))
-      assert.include(message, "line 2: ticker repeats a row that is already there")
     }))
 })
 

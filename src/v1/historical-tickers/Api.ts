@@ -6,7 +6,7 @@ import { described } from "../../policy/Access.ts"
 import { date, orNull, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../policy/Errors.ts"
 import { deprecated } from "../../policy/Lifecycle.ts"
-import { Ticker } from "../../policy/Tickers.ts"
+import { LongTicker } from "../../policy/Tickers.ts"
 
 /** A row of the table: a former name known without an event. */
 export class HistoricalTicker extends Model.Class<HistoricalTicker>("HistoricalTickerRow")({
@@ -29,7 +29,7 @@ export const HistoricalTickersAnswer = Schema.Struct({
 
 export class HistoricalTickers extends HttpApiGroup.make("historicalTickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
-    query: Schema.Struct({ ticker: Ticker }),
+    query: Schema.Struct({ ticker: LongTicker }),
     success: HistoricalTickersAnswer,
     error: [NotFound, DataRefreshing, DatabasePoolTimeout],
   })
