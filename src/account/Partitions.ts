@@ -2,8 +2,9 @@
  * The months of `usage` and `usage_moments`, each a partition: made before their first request, and dropped whole when
  * they were kept for long enough. Which month it is says PostgreSQL, whatever the clock of a process is set to.
  */
-import { Config, DateTime, Duration, Effect, Option } from "effect"
+import { Config, DateTime, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/Decode.ts"
 import type { Job } from "../jobs/Job.ts"
 
 export const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
@@ -11,14 +12,17 @@ export const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(D
 /** This month, and so many to come. */
 const months = [0, 1, 2]
 
+const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
+const decodeClock = decodeRows(Schema.Struct({ now: Schema.Finite }))
+
 /** Drops the partitions of raw rows that lie wholly before the moment, one month after the other; the sums stay. */
 export const dropBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
   const sql = yield* SqlClient.SqlClient
   const dropped: Array<string> = []
   while (true) {
-    const names = yield* sql<{ readonly name: string }>`
+    const names = yield* decodeNames(sql`
       select name from drop_usage_partitions(${DateTime.formatIso(moment)}::text::timestamptz) as name
-    `
+    `)
     if (names.length === 0) return dropped
     dropped.push(...names.map(({ name }) => name))
   }
@@ -38,7 +42,7 @@ export const makeAhead = Effect.gen(function* () {
 const upkeep = Effect.fnUntraced(function* (kept: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   yield* makeAhead
-  const [clock] = yield* sql<{ readonly now: number }>`select extract(epoch from now())::float8 * 1000 as now`
+  const [clock] = yield* decodeClock(sql`select extract(epoch from now())::float8 * 1000 as now`)
   if (clock === undefined) return
   const dropped = yield* dropBefore(DateTime.subtractDuration(DateTime.makeUnsafe(clock.now), kept))
   if (dropped.length > 0) yield* Effect.logInfo(`Dropped usage that was kept long enough: ${dropped.join(", ")}`)

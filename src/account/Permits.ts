@@ -3,7 +3,8 @@
  * takes permits of it, and gives back those that it does not need.
  */
 import { PgClient, PgTypes } from "@effect/sql-pg"
-import { Effect, Result } from "effect"
+import { Effect, Result, Schema } from "effect"
+import { decodeRows } from "../db/Decode.ts"
 
 /** What a process asks of an account's window. */
 export interface Wish {
@@ -21,16 +22,19 @@ export interface Wish {
 }
 
 /** What the account's window is then. */
-export interface Share {
-  readonly account_id: string
+const Share = Schema.Struct({
+  account_id: Schema.String,
   /** The window, by its beginning. */
-  readonly window: string
-  readonly given: number
+  window: Schema.String,
+  given: Schema.Finite,
   /** What processes were given of it so far; more than the limit where another process has a higher one. */
-  readonly used: number
+  used: Schema.Finite,
   /** Milliseconds to its end; it ends later where more is given, and is never shorter than a second. */
-  readonly ends_in: number
-}
+  ends_in: Schema.Finite,
+})
+export type Share = typeof Share.Type
+
+const decode = decodeRows(Share)
 
 const { OID } = PgTypes
 
@@ -48,7 +52,7 @@ export const permits = Effect.gen(function* () {
 
   return (wishes: ReadonlyArray<Wish>) => {
     const floats = (of: (wish: Wish) => number) => array(wishes.map(of), OID.float8)
-    return sql<Share>`
+    return decode(sql`
       with wishes as materialized (
         select account_id::bigint, per_minute::bigint, needed::bigint, ahead::bigint, back::bigint, window_began
         from unnest(
@@ -83,6 +87,6 @@ export const permits = Effect.gen(function* () {
       )
       returning account_id::text, began_at::text as window, given::float8, used::float8,
         extract(epoch from ends_at - now())::float8 * 1000 as ends_in
-    `
+    `)
   }
 })

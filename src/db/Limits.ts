@@ -3,9 +3,10 @@
  * another program of the same role has changed, would let a statement wait for ever; so they are looked at all the
  * time, and set right.
  */
-import { Duration, Effect, Layer, Metric } from "effect"
+import { Duration, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { atZero } from "../observability/Measures.ts"
+import { decodeRows } from "./Decode.ts"
 import { limits } from "./Session.ts"
 
 const every = Duration.seconds(5)
@@ -17,13 +18,15 @@ const mended = Metric.counter("tickerline_pooler_limits_mended_total", {
 
 const wanted = Object.entries(limits)
 
+const decode = decodeRows(Schema.Struct({ name: Schema.String, setting: Schema.String }))
+
 /** In one transaction, so that what is mended is what was looked at. */
 export const mend = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql.withTransaction(Effect.gen(function* () {
-    const rows = yield* sql<{ readonly name: string; readonly setting: string }>`
+    const rows = yield* decode(sql`
       select name, current_setting(name) as setting from unnest(${wanted.map(([name]) => name)}::text[]) as name
-    `
+    `)
     const wrong = rows.filter(({ name, setting }) => !wanted.some(([one, value]) => one === name && value === setting))
     const all = wanted.filter(([name]) => wrong.some((row) => row.name === name))
     yield* Effect.forEach(all, ([name, value]) => sql.unsafe(`set ${name} = '${value}'`), { discard: true })

@@ -4,10 +4,11 @@
  * lock makes everybody wait who comes after: so it looks in short, steps back, and looks again.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Data, Duration, Effect, Layer, Schedule } from "effect"
+import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
 import { Progress } from "../terminal/Progress.ts"
+import { decodeRows } from "./Decode.ts"
 import * as Roles from "./Roles.ts"
 import { all, type Script } from "./Scripts.ts"
 
@@ -36,11 +37,13 @@ const isCurrent = Effect.gen(function* () {
   return (yield* loader).every(([id]) => ids.has(id))
 })
 
+const decodeRole = decodeRows(Schema.Struct({ name: Schema.String, may: Schema.NullOr(Schema.Boolean) }))
+
 const mayMigrate = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [role] = yield* sql<{ readonly name: string; readonly may: boolean }>`
+  const [role] = yield* decodeRole(sql`
     select current_user as name, has_schema_privilege(current_schema(), 'create') as may
-  `
+  `)
   if (role?.may === true) return
   return yield* new MayNotMigrate({
     message: `The database is older than this program, and ${role?.name ?? "its role"} may not change its tables. ` +

@@ -3,8 +3,9 @@
  * mails were sent. It owns nothing, so it can neither alter tables nor read what was paid. Whoever migrates grants it,
  * and grants it anew after each migration; that it was granted is known by PostgreSQL itself.
  */
-import { Data, Effect, Option } from "effect"
+import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { decodeRows } from "./Decode.ts"
 import { DirectUrl, given, giving, quoted } from "./Session.ts"
 
 export class NoSuchRole extends Data.TaggedError("NoSuchRole")<{ readonly message: string }> {}
@@ -33,19 +34,25 @@ const grants = (role: string) => [
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
 ]
 
+const decodeRevokes = decodeRows(Schema.Struct({ revoke: Schema.String }))
+const decodeStatements = decodeRows(Schema.Struct({ statement: Schema.String }))
+const decodeLimited = decodeRows(Schema.Struct({ database: Schema.String, given: Schema.Boolean }))
+const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schema.Boolean }))
+const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
+
 /**
  * What PostgreSQL lets everybody do: make temporary tables, which stand before the tables that they are named like, and
  * before version 15 other tables too.
  */
 const openTo = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
-  const found = yield* sql<{ readonly revoke: string }>`
+  const found = yield* decodeRevokes(sql`
     select format('revoke temporary on database %I from public', current_database()) as revoke
     where has_database_privilege(${role}, current_database(), 'temporary')
     union all
     select 'revoke create on schema public from public'
     where has_schema_privilege(${role}, 'public', 'create')
-  `
+  `)
   return found.map(({ revoke }) => revoke)
 })
 
@@ -61,10 +68,10 @@ const close = Effect.fnUntraced(function* (role: string) {
 /** Who may grant need not be one who may alter roles; the role may itself. It matters through a pooler only. */
 const limit = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql.unsafe<{ readonly database: string; readonly given: boolean }>(
+  const [found] = yield* decodeLimited(sql.unsafe(
     `select datname as database, ${given("$1")} as given from pg_database where datname = current_database()`,
     [role],
-  )
+  ))
   if (found === undefined || found.given) return
   const statements = giving(role, found.database)
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
@@ -89,10 +96,10 @@ export const grantServing = Effect.fnUntraced(function* (role: string) {
       message: `PostgreSQL has no role ${role}. Make it first: create role ${quoted(role)} login password '…'`,
     })
   }
-  const [granter] = yield* sql<{ readonly name: string; readonly may: boolean }>`
+  const [granter] = yield* decodeGranter(sql`
     select current_user as name, pg_has_role(relowner, 'usage') as may
     from pg_class where oid = 'public.usage'::regclass
-  `
+  `)
   // PostgreSQL itself only warns of a grant that grants nothing.
   if (granter?.may !== true) {
     return yield* new MayNotGrant({
@@ -100,7 +107,7 @@ export const grantServing = Effect.fnUntraced(function* (role: string) {
     })
   }
   yield* sql.withTransaction(Effect.gen(function* () {
-    const reads = yield* sql.unsafe<{ readonly statement: string }>(readable, [role])
+    const reads = yield* decodeStatements(sql.unsafe(readable, [role]))
     const statements = [...grants(quoted(role)), ...reads.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
     yield* close(role)
@@ -111,9 +118,9 @@ export const grantServing = Effect.fnUntraced(function* (role: string) {
 /** Grants what new migrations brought to the roles that serve already. */
 export const renew = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const roles = yield* sql<{ readonly role: string }>`
+  const roles = yield* decodeRoles(sql`
     select rolname as role from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
     where pg_proc.oid = to_regprocedure('public.create_usage_partition(timestamptz)') and grantee <> proowner
-  `
+  `)
   yield* Effect.forEach(roles, ({ role }) => grantServing(role), { discard: true })
 })

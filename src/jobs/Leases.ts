@@ -3,8 +3,9 @@
  * own, so it needs no session and works through a pooler that lends connections by the transaction; and since the row
  * is replicated with all others, a standby that is promoted knows who holds what.
  */
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/Decode.ts"
 
 /** For how long a lease is taken: so long after it was renewed last another process takes it. */
 export const length = Duration.seconds(5)
@@ -16,6 +17,8 @@ export const renewed = Duration.seconds(1)
  */
 export const believed = Duration.toMillis(Duration.seconds(4))
 
+const decode = decodeRows(Schema.Struct({ name: Schema.String }))
+
 export const leases = (sql: SqlClient.SqlClient, holder: string) => {
   const mine = sql`holder = ${holder}::text::uuid`
 
@@ -26,12 +29,12 @@ export const leases = (sql: SqlClient.SqlClient, holder: string) => {
   /** Those of the names that are this process's now: renewed, released by others, or run out. Locks no other row. */
   const take = (names: ReadonlyArray<string>) =>
     Effect.map(
-      sql<{ readonly name: string }>`
+      decode(sql`
         update leases set holder = ${holder}::text::uuid,
           until = now() + make_interval(secs => ${Duration.toSeconds(length)}::float8)
         where name = any(${names}::text[]) and (${mine} or holder is null or until <= now())
         returning name
-      `,
+      `),
       (rows) => rows.map(({ name }) => name),
     )
 
