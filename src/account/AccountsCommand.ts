@@ -1,5 +1,5 @@
 /** `accounts` on the command line. */
-import { Console, Effect, Option, Schema, SchemaTransformation } from "effect"
+import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
 import { tiers } from "../policy/Access.ts"
@@ -7,28 +7,7 @@ import { print } from "../terminal/Table.ts"
 import * as Accounts from "./Accounts.ts"
 import { Email } from "./Email.ts"
 import { Name } from "./KeysCommand.ts"
-
-const millionths = 6
-
-/** Exact, whatever the amount. */
-const microdollars = (usd: string) => {
-  const [, sign = "", whole = "0", part = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(usd) ?? []
-  return BigInt(`${sign}${whole}${part.padEnd(millionths, "0")}`)
-}
-
-const inUsd = (amount: bigint) => {
-  const digits = String(amount < 0n ? -amount : amount).padStart(millionths + 1, "0")
-  return `${amount < 0n ? "-" : ""}${digits.slice(0, -millionths)}.${digits.slice(-millionths)}`
-}
-
-const Usd = Schema.String.check(
-  Schema.makeFilter((text: string) => /^-?\d{1,9}(\.\d{1,6})?$/.test(text) && microdollars(text) !== 0n, {
-    message: "must be an amount in USD other than zero, with at most six decimals, such as 25 or 0.5",
-  }),
-).pipe(Schema.decodeTo(
-  Schema.BigInt,
-  SchemaTransformation.transform({ decode: microdollars, encode: inUsd }),
-))
+import { inUsd, Usd } from "./Usd.ts"
 
 const name = Argument.String("name").pipe(
   Argument.withSchema(Name),

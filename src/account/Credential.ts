@@ -8,8 +8,8 @@ export const conflicting = Symbol.for("tickerline/account/Credential/conflicting
 const bearer = /^bearer(?: +(.*))?$/i
 
 /**
- * The API key, the empty string if there is none, or `conflicting`. Node keeps only the first of several `Authorization`
- * headers, so this reads the raw ones. Another scheme than Bearer is not a key, but it conflicts with one.
+ * The API key, the empty string if there is none, or `conflicting`. Node keeps only the first of several
+ * `Authorization` headers, so this reads the raw ones. Another scheme than Bearer is not a key, but conflicts with one.
  */
 export const credentialIn = (rawHeaders: ReadonlyArray<string>): string | typeof conflicting => {
   let key = ""

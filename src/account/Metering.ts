@@ -8,7 +8,8 @@ import { Config, Context, Data, Duration, Effect, Fiber, Latch, Layer, Metric, S
 import { atZero, gauge } from "../observability/Measures.ts"
 import { DatabasePoolTimeout } from "../policy/Errors.ts"
 import * as Refusals from "./Refusals.ts"
-import { type Batch, batchOf, recorder, refusalRecorder, type Used } from "./Usage.ts"
+import { refusalRecorder } from "./RefusedUsage.ts"
+import { type Batch, batchOf, recorder, type Used } from "./Usage.ts"
 
 export const Buffer = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),

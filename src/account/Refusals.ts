@@ -3,7 +3,8 @@
  * not kept one by one: each account and endpoint has one row for a minute, which counts them.
  */
 import { SecureRandom } from "effect/crypto"
-import type { Refused, Used } from "./Usage.ts"
+import type { Refused } from "./RefusedUsage.ts"
+import type { Used } from "./Usage.ts"
 
 const minuteLength = 60_000
 

@@ -37,11 +37,9 @@ const isCurrent = Effect.gen(function* () {
   return (yield* loader).every(([id]) => ids.has(id))
 })
 
-const decodeRole = decodeRows(Schema.Struct({ name: Schema.String, may: Schema.NullOr(Schema.Boolean) }))
-
 const mayMigrate = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [role] = yield* decodeRole(sql`
+  const [role] = yield* decodeRows(Schema.Struct({ name: Schema.String, may: Schema.NullOr(Schema.Boolean) }))(sql`
     select current_user as name, has_schema_privilege(current_schema(), 'create') as may
   `)
   if (role?.may === true) return

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import * as Refusals from "../../src/account/Refusals.ts"
-import type { Refused } from "../../src/account/Usage.ts"
+import type { Refused } from "../../src/account/RefusedUsage.ts"
 import { used } from "../support/Ledger.ts"
 
 const integer = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))

@@ -59,10 +59,10 @@ export class Usages extends HttpApiGroup.make("usage").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Usage",
-    "Every request of your account, newest first, about a second after it was answered. Requests refused with 429 are " +
-      "counted together: a row stands for those of one endpoint and minute, tells the first of them and the bytes of " +
-      "all, and has their number in `request_count`. `requested_at_from` and " +
-      "`requested_at_to` are days on the clock of -05:00, on which `requested_at` prints.",
+    "Every request of your account, newest first, about a second after it was answered. Requests refused with 429 " +
+      "are counted together: a row stands for those of one endpoint and minute, describes the first of them, adds up " +
+      "their bytes, and has their number in `request_count`. `requested_at_from` and `requested_at_to` are days on " +
+      "the clock of -05:00, on which `requested_at` prints.",
   )),
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
     query: DailyQuery,
