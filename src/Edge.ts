@@ -14,7 +14,7 @@ import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "./polic
 import * as Exchange from "./policy/Exchange.ts"
 import { requestId } from "./policy/Ids.ts"
 import * as Lifecycle from "./policy/Lifecycle.ts"
-import { isDecodable, pathOf } from "./Target.ts"
+import { isDecodable, isLegacy, legacy, pathOf } from "./Target.ts"
 import { withTrailers } from "./Trailers.ts"
 
 type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
@@ -78,10 +78,6 @@ const nothingAt = (path: string) =>
     }),
     404,
   )
-
-/** §9.1: the pattern of addresses that moved to `/v1/*`. */
-const legacy = "/enterprise/v1/"
-const isLegacy = (target: string) => target.startsWith(legacy)
 
 const wrongMethod = (method: string, target: string, path: string, pages: ReadonlySet<string>): Answer => {
   const known = isLegacy(target)

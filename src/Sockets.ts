@@ -6,7 +6,7 @@ import { Duration } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import { dismiss, mostBody, mostHead, mostHeaders, statusOf } from "./Refusal.ts"
-import { originForm } from "./Target.ts"
+import { normalizeTarget } from "./Target.ts"
 
 /** For how long is waited for a client. */
 export interface Patience {
@@ -53,20 +53,6 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
     if (name?.length === 4 && name.toLowerCase() === "host") hosts += 1
   }
   return hosts > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
-}
-
-/**
- * Rewrites an absolute-form target to origin form, so that all that follows sees one form; its host replaces `Host`
- * (RFC 9112, 3.2.2). False if the target is malformed.
- */
-const normalizeTarget = (request: IncomingMessage) => {
-  const { headers, method = "GET", url = "" } = request
-  const form = originForm(method, url)
-  if (form === undefined) return false
-  request.url = form.target
-  // A request without Host is refused later, whatever its target names.
-  if (form.host !== undefined && headers.host !== undefined) headers.host = form.host
-  return true
 }
 
 /** Nobody reads a body, but the next request begins where it ends. */

@@ -1,6 +1,7 @@
 /** Request targets: their form, whether they can be decoded, the path that they name, and its name in traces. */
 import { Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import type { IncomingMessage } from "node:http"
 import * as Endpoints from "./catalogue/Endpoints.ts"
 
 const absolute = /^https?:\/\/([^/?#]*)(.*)$/i
@@ -12,12 +13,26 @@ const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.
  * The path and query of a target, byte for byte, and the host that its absolute form names (RFC 9112, 3.2).
  * Undefined if the target has none of the forms that the method allows.
  */
-export const originForm = (method: string, target: string) => {
+const originForm = (method: string, target: string) => {
   if (target.startsWith("/")) return { target, host: undefined }
   if (target === "*") return method === "OPTIONS" ? { target, host: undefined } : undefined
   const [, host = "", rest = ""] = absolute.exec(target) ?? []
   if (!isAuthority(host)) return undefined
   return { target: rest.startsWith("/") ? rest : `/${rest}`, host }
+}
+
+/**
+ * Rewrites an absolute-form target to origin form, so that all that follows sees one form; its host replaces `Host`
+ * (RFC 9112, 3.2.2). False if the target is malformed.
+ */
+export const normalizeTarget = (request: IncomingMessage) => {
+  const { headers, method = "GET", url = "" } = request
+  const form = originForm(method, url)
+  if (form === undefined) return false
+  request.url = form.target
+  // A request without Host is refused later, whatever its target names.
+  if (form.host !== undefined && headers.host !== undefined) headers.host = form.host
+  return true
 }
 
 export const isDecodable = (target: string) => {
@@ -35,6 +50,10 @@ export const pathOf = (target: string) => {
   const path = target.split("?", 1)[0] ?? target
   return isDecodable(path) ? decodeURI(path) : path
 }
+
+/** §9.1: the pattern of addresses that moved to `/v1/*`. */
+export const legacy = "/enterprise/v1/"
+export const isLegacy = (target: string) => target.startsWith(legacy)
 
 /** What a trace of the request is called: of all paths that lead nowhere the same. */
 export const nameOf = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
