@@ -112,14 +112,15 @@ const movedInNewYork = () => {
 /** D34: the first and the last moment that print with a year from 1 to 9999, in UTC. The tables have the same rules. */
 const [earliest, latest] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999-05:00")]
 
+/** Of what is no time at all, another check says so. */
 const isPrintable = (text: string) => {
-  const time = Date.parse(text.replace(" ", "T"))
+  const clock = text.replace(zone, "")
+  if (!digits.test(clock) || !real(clock)) return true
+  const time = Date.parse(`${clock.replace(" ", "T")}${zone.exec(text)?.[0] ?? "-05:00"}`)
   return time >= earliest && time <= latest
 }
 
-const years = Schema.makeFilter((text: string) => isPrintable(zone.test(text) ? text : `${text}-05:00`), {
-  message: "must print with a year from 1 to 9999",
-})
+const years = Schema.makeFilter(isPrintable, { message: "must print with a year from 1 to 9999" })
 
 /** As a file of rows writes it (D31): `2026-06-01 09:30:00`, without a zone. */
 const WrittenWallClock = Schema.String.check(
