@@ -1,9 +1,12 @@
 /** The command line. Results go to standard output, everything else to standard error; it exits with 0, 1 or 2. */
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Effect, Exit } from "effect"
-import * as Commands from "./Commands.ts"
-import { exitCode } from "./Explain.ts"
+import "./preflight.js"
+
+// Imported once it is known that the dependencies are there.
+const NodeRuntime = await import("@effect/platform-node/NodeRuntime")
+const NodeServices = await import("@effect/platform-node/NodeServices")
+const { Cause, Effect, Exit } = await import("effect")
+const Commands = await import("./Commands.ts")
+const { exitCode } = await import("./Explain.ts")
 
 /** A service that is told to stop has done its work; any other command has not. */
 let serving = false

@@ -2,11 +2,17 @@
  * The months of `usage` and `usage_moments`, each a partition: made before their first request, and dropped whole when
  * they were kept for long enough. Which month it is says PostgreSQL, whatever the clock of a process is set to.
  */
-import { Config, DateTime, Duration, Effect, Option } from "effect"
+import { Config, DateTime, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../jobs/Job.ts"
 
-export const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
+const LongEnough = Schema.DurationFromString.check(
+  Schema.makeFilter((kept: Duration.Duration) => Duration.isGreaterThanOrEqualTo(kept, Duration.days(31)), {
+    message: "must be at least 31 days",
+  }),
+)
+
+export const Kept = Config.schema(LongEnough, "USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
 
 /** This month, and so many to come. */
 const months = [0, 1, 2]

@@ -25,11 +25,22 @@ const distance = (left: string, right: string) => {
 
 const byDistance = Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)
 
-/** The closest of the names that begin with what was sent, or differ from it by few letters, whatever their case. */
-export const nearest = (sent: string, names: ReadonlyArray<string>): Option.Option<string> => {
+/** A third of the letters may differ, and the rest may be missing. */
+const isNear = (text: string, name: string, far: number) =>
+  far <= name.length / 3 || (text.length >= 3 && name.startsWith(text))
+
+/**
+ * The closest of the names that begin with what was sent, or differ from it by few letters, whatever their case. With
+ * `tolerance`, no more than so many letters of a name differ.
+ */
+export const nearest = (
+  sent: string,
+  names: ReadonlyArray<string>,
+  tolerance?: (name: string) => number,
+): Option.Option<string> => {
   const text = sent.slice(0, 64).toLowerCase()
   const near = names.map((name) => ({ name, far: distance(text, name.toLowerCase()) })).filter(({ far, name }) =>
-    far <= name.length / 3 || (text.length >= 3 && name.toLowerCase().startsWith(text))
+    tolerance === undefined ? isNear(text, name.toLowerCase(), far) : far <= tolerance(name)
   )
   return Option.map(Array.head(Array.sort(near, byDistance)), ({ name }) => name)
 }

@@ -159,7 +159,7 @@ const reached = (folder: string, file: string, found: ReadonlySet<string> = new 
     readFileSync(join(folder, file), "utf8").matchAll(/^(?:import|export)\b[^"';]*?\bfrom "([^"]+)";?$/gm),
     ([, name = ""]) => name,
   )
-  return names.reduce(
+  return names.reduce<ReadonlySet<string>>(
     (known, name) =>
       reached(folder, name.startsWith(".") ? `${join(file, "..", name).replace(/\.[jt]s$/, "")}.d.ts` : name, known),
     new Set([...found, file]),
