@@ -55,25 +55,29 @@ const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(doc
 
 const keyed = endpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
 
+/** Warns of misspelt settings first. The doctor reports them itself. */
+const warned = <const Name extends string, Input, ContextInput, E, R>(
+  command: Command.Command<Name, Input, ContextInput, E, R>,
+) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspelt(process.env)))
+
 const tickerline = (begun: Effect.Effect<void>) =>
   Command.make("tickerline").pipe(
     Command.withDescription("Market-data API over PostgreSQL"),
     Command.withSubcommands([
-      serve(begun),
-      Database.migrate,
-      Database.grant,
-      Load.load,
-      Load.list,
-      Samples.command,
-      Accounts.command,
-      Keys.command(keyed),
+      serve(begun).pipe(warned),
+      Database.migrate.pipe(warned),
+      Database.grant.pipe(warned),
+      Load.load.pipe(warned),
+      Load.list.pipe(warned),
+      Samples.command.pipe(warned),
+      Accounts.command.pipe(warned),
+      Keys.command(keyed).pipe(warned),
       Doctor.command(packageJson.version),
-      Query.command(Serve.base, endpoints.map(({ row }) => row.path)),
-      Mail.announce,
-      Mail.announcements,
-      openapi,
+      Query.command(Serve.base, endpoints.map(({ row }) => row.path)).pipe(warned),
+      Mail.announce.pipe(warned),
+      Mail.announcements.pipe(warned),
+      openapi.pipe(warned),
     ]),
-    Command.provideEffectDiscard(Effect.suspend(() => warnOfMisspelt(process.env))),
   )
 
 /** The paths that `query` takes, and the datasets, as people write them. */

@@ -45,8 +45,8 @@ export const whyNotListening = Effect.fnUntraced(function* ({ cause }: HttpServe
       "the process the capability CAP_NET_BIND_SERVICE."
   }
   if (reusesPort && cannotShare.has(code)) {
-    return `REUSE_PORT is set, but this system cannot share a port among processes (${code}); Linux can. Unset it, and ` +
-      "give each process a PORT of its own behind a balancer."
+    return `REUSE_PORT is set, but this system cannot share a port among processes (${code}); Linux can. Unset it, ` +
+      "and give each process a PORT of its own behind a balancer."
   }
   const why = code === "" ? text(cause, "message") ?? String(cause) : code
   return `${host} is "${failedHost}", which is not an address of this machine (${why}). Set it to one, for example ` +

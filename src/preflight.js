@@ -11,13 +11,14 @@ import { fileURLToPath } from "node:url"
 /**
  * What keeps the service from starting, as a sentence; undefined if nothing does.
  *
- * @param {{ platform: string, node: string, runsTypeScript: boolean, root: string, missing: ReadonlyArray<string> }} found
+ * @typedef {{ platform: string, node: string, runsTypeScript: boolean, root: string, missing: string[] }} Found
+ * @param {Found} found
  * @returns {string | undefined}
  */
 export const obstacle = ({ missing, node, platform, root, runsTypeScript }) => {
   if (platform === "win32") {
-    return "Tickerline does not run on Windows itself. Use the Windows Subsystem for Linux: run `wsl --install`, then " +
-      "`npm ci` and `npm start` in its shell (https://learn.microsoft.com/windows/wsl/install)."
+    return "Tickerline does not run on Windows itself. Use the Windows Subsystem for Linux: run `wsl --install`, " +
+      "then `npm ci` and `npm start` in its shell (https://learn.microsoft.com/windows/wsl/install)."
   }
   const [first] = missing
   if (first !== undefined) {
@@ -25,8 +26,8 @@ export const obstacle = ({ missing, node, platform, root, runsTypeScript }) => {
       `Run \`npm ci\` in ${root}, then try again.`
   }
   if (!runsTypeScript) {
-    return `Node ${node} is too old: it does not run TypeScript. Start through \`npm start\` or \`npm run tickerline\`, ` +
-      "which use the Node that `npm ci` installs, or use Node 22.18 or newer."
+    return `Node ${node} is too old: it does not run TypeScript. Start through \`npm start\` or ` +
+      "`npm run tickerline`, which use the Node that `npm ci` installs, or use Node 22.18 or newer."
   }
   return undefined
 }

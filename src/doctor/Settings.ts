@@ -1,4 +1,4 @@
-/** Reads every setting as the service does, and tells which cannot be used, which are misspelt, and which contradict. */
+/** Reads every setting as the service does, and tells which are wrong, misspelt or in contradiction. */
 import { Config, Effect, Option, Result } from "effect"
 import * as Metering from "../account/Metering.ts"
 import { Kept } from "../account/Partitions.ts"

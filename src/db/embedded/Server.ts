@@ -47,8 +47,8 @@ export const folderOf = Effect.fnUntraced(function* (pid: number, platform: Node
 })
 
 /**
- * A pid may belong to something else by now, as after a reboot. The command line tells; a dead child that nobody awaited
- * has none.
+ * A pid may belong to another program by now, as after a reboot. The command line tells; a dead child that nobody
+ * awaited has none.
  */
 const serves = Effect.fnUntraced(function* (pid: number, data: string) {
   const folder = yield* folderOf(pid, process.platform)
