@@ -1,7 +1,8 @@
 /** The command line: its commands, and a run of one, which reads and writes through `Stdio` and `Console` alone. */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
-import { Console, Effect, Layer } from "effect"
+import { type Config, Console, Data, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
+import process from "node:process"
 import packageJson from "../package.json" with { type: "json" }
 import * as Accounts from "./account/AccountsCommand.ts"
 import * as Keys from "./account/KeysCommand.ts"
@@ -11,6 +12,7 @@ import * as Completions from "./Completions.ts"
 import * as Connection from "./db/Connection.ts"
 import * as Database from "./db/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
+import { warnOfMisspelt, wrongSettings } from "./doctor/Settings.ts"
 import { explain, presenter } from "./Explain.ts"
 import * as Load from "./load/Command.ts"
 import { datasets } from "./load/Datasets.ts"
@@ -20,6 +22,15 @@ import * as Logs from "./Logs.ts"
 import * as Query from "./query/Command.ts"
 import * as Samples from "./samples/Command.ts"
 import * as Serve from "./Serve.ts"
+import { report } from "./Settings.ts"
+
+class InvalidSettings extends Data.TaggedError("InvalidSettings")<{ readonly message: string }> {}
+
+/** The service reads all settings, so it reports all that are wrong before it starts anything. */
+const validate = Effect.flatMap(
+  wrongSettings,
+  (wrong) => wrong.length === 0 ? Effect.void : Effect.fail(new InvalidSettings({ message: report(wrong) })),
+)
 
 const serve = (begun: Effect.Effect<void>) =>
   Command.make("serve", {}, () => Serve.serve).pipe(
@@ -31,6 +42,7 @@ const serve = (begun: Effect.Effect<void>) =>
         Traces.exporter,
       ),
     ),
+    Command.provideEffectDiscard(validate),
   )
 
 const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(document, null, 2))).pipe(
@@ -43,23 +55,28 @@ const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(doc
 
 const keyed = endpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
 
+/** Warns of misspelt settings first. The doctor reports them itself. */
+const warned = <const Name extends string, Input, ContextInput, E, R>(
+  command: Command.Command<Name, Input, ContextInput, E, R>,
+) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspelt(process.env)))
+
 const tickerline = (begun: Effect.Effect<void>) =>
   Command.make("tickerline").pipe(
     Command.withDescription("Market-data API over PostgreSQL"),
     Command.withSubcommands([
-      serve(begun),
-      Database.migrate,
-      Database.grant,
-      Load.load,
-      Load.list,
-      Samples.command,
-      Accounts.command,
-      Keys.command(keyed),
+      serve(begun).pipe(warned),
+      Database.migrate.pipe(warned),
+      Database.grant.pipe(warned),
+      Load.load.pipe(warned),
+      Load.list.pipe(warned),
+      Samples.command.pipe(warned),
+      Accounts.command.pipe(warned),
+      Keys.command(keyed).pipe(warned),
       Doctor.command(packageJson.version),
-      Query.command(Serve.base, endpoints.map(({ row }) => row.path)),
-      Mail.announce,
-      Mail.announcements,
-      openapi,
+      Query.command(Serve.base, endpoints.map(({ row }) => row.path)).pipe(warned),
+      Mail.announce.pipe(warned),
+      Mail.announcements.pipe(warned),
+      openapi.pipe(warned),
     ]),
   )
 
@@ -69,10 +86,18 @@ const completions = Completions.layer({
   path: endpoints.map(({ row }) => row.path),
 })
 
+/** A command fails at the first setting that it cannot read; whoever corrects that wants to know of the others too. */
+const withOthers = (error: Config.ConfigError) =>
+  Effect.flatMap(
+    wrongSettings,
+    (wrong) => Effect.fail(wrong.length > 1 ? new InvalidSettings({ message: report(wrong) }) : error),
+  )
+
 /** What the arguments of `Stdio` say; a failure was explained on standard error. `begun` runs when `serve` sets out. */
 export const run = (begun: Effect.Effect<void> = Effect.void) =>
   tickerline(begun).pipe(
     Command.run({ version: packageJson.version }),
     Effect.provide(Layer.mergeAll(NodeCrypto.layer, Logs.layer, presenter, completions)),
+    Effect.catchTag("ConfigError", withOthers),
     Effect.tapCause(explain),
   )

@@ -1,14 +1,25 @@
 /** D10: web pages of configured origins may call the API; of no others, and none unless configured. */
-import { Config, Effect } from "effect"
+import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 
 /** The methods that every endpoint answers. */
 export const allowed = "GET, HEAD"
 
-export const Origins = Config.String("CORS_ORIGINS").pipe(
-  Config.withDefault(""),
-  Config.map((text) => text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "")),
+const entriesOf = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
+
+/** An origin as browsers send it: a scheme, a host and a port that is not the scheme's own; no path. */
+const isOrigin = (entry: string) =>
+  URL.canParse(entry) &&
+  (/^https?:/.test(entry) ? new URL(entry).origin === entry : /^[a-z][a-z\d+.-]*:\/\/[^/?#@]+$/.test(entry))
+
+const Listed = Schema.String.check(
+  Schema.makeFilter((text: string) => {
+    const wrong = entriesOf(text).find((entry) => !isOrigin(entry))
+    return wrong === undefined || `${wrong} is not an origin such as https://app.example.com, without a path`
+  }),
 )
+
+export const Origins = Config.schema(Listed, "CORS_ORIGINS").pipe(Config.withDefault(""), Config.map(entriesOf))
 
 /** Browsers of configured origins may read everything that the exchange says. */
 const exposedHeaders = [

@@ -1,19 +1,13 @@
 /** What a command says of its failure: a line for what a person can mend, the cause in full for what is our mistake. */
-import { Cause, Config, Console, Effect, Layer, Option, Predicate, Schema, SchemaIssue, Stdio } from "effect"
+import { Cause, Config, Console, Effect, Layer, Option, Predicate, Stdio } from "effect"
 import { CliError, CliOutput } from "effect/cli"
 import { HttpServerError } from "effect/http"
 import { SqlError } from "effect/sql"
+import { whyNotListening } from "./Listening.ts"
 import { nearest } from "./policy/Nearest.ts"
+import { problemsOf, report } from "./Settings.ts"
 import { errors } from "./terminal/Screen.ts"
 import { safeLines } from "./terminal/Text.ts"
-
-const describe = SchemaIssue.makeFormatterStandardSchemaV1()
-
-/** `PORT: Expected a string representing a finite number` */
-export const ofSetting = ({ cause, message }: Config.ConfigError) =>
-  Schema.isSchemaError(cause)
-    ? describe(cause.issue).issues.map((issue) => `${(issue.path ?? []).join("_")}: ${issue.message}`).join("; ")
-    : message
 
 /** Errors of sockets may have a code and nothing else. */
 const why = (error: unknown) => {
@@ -28,16 +22,16 @@ const ofDatabase = ({ reason }: SqlError.SqlError) =>
       why(reason.cause)
     : `PostgreSQL: ${why(reason.cause)}`
 
-const ofSocket = ({ cause }: HttpServerError.ServeError) =>
-  Predicate.hasProperty(cause, "code") && cause.code === "EADDRINUSE"
-    ? `PORT: ${why(cause)}: the port is in use by another program; expected a free one`
-    : `HOST: ${why(cause)}; expected an address of this machine`
-
 export const inOneLine = (error: unknown) => {
-  if (error instanceof Config.ConfigError) return `configuration: ${ofSetting(error)}`
   if (SqlError.isSqlError(error)) return ofDatabase(error)
-  if (error instanceof HttpServerError.ServeError) return ofSocket(error)
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
+}
+
+/** As `inOneLine`, for errors whose message needs the settings. */
+const inWords = (error: unknown): Effect.Effect<string | undefined> => {
+  if (error instanceof Config.ConfigError) return Effect.map(problemsOf(error), report)
+  if (error instanceof HttpServerError.ServeError) return whyNotListening(error)
+  return Effect.succeed(inOneLine(error))
 }
 
 /** A transaction whose server went away cannot be rolled back either, which Effect takes for a defect. */
@@ -50,7 +44,7 @@ export const explain = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>)
   const error = Cause.squash(cause)
   // The command line says itself what is wrong with its arguments.
   if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return
-  const line = Cause.hasDies(cause) && !isLost(error) ? undefined : inOneLine(error)
+  const line = Cause.hasDies(cause) && !isLost(error) ? undefined : yield* inWords(error)
   const { paint } = yield* errors
   yield* Console.error(
     line === undefined ? Cause.pretty(cause) : `${paint("red", "tickerline:")} ${safeLines(line)}`,

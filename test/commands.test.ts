@@ -196,16 +196,20 @@ const commands = [
 ]
 
 const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
-  ["PORT", "http", /number|integer/],
-  ["PORT", "0", /1 and 65535/],
-  ["PORT", "70000", /1 and 65535/],
-  ["PORT", "80.5", /integer|number/],
+  ["PORT", "http", /"http", but must be a port from 1 to 65535, for example PORT=8080/],
+  ["PORT", "0", /1 to 65535/],
+  ["PORT", "70000", /1 to 65535/],
+  ["PORT", "80.5", /1 to 65535/],
   ["HOST", "192.0.2.1", /192\.0\.2\.1/],
   ["BASE_URL", "nonsense", /URL/],
   ["BASE_URL", "localhost:8080", /http/],
   ["DATABASE_URL", "nonsense", /URL|postgres:\/\//],
   ["DATABASE_URL", "mysql://a:b@127.0.0.1/x", /postgres/],
   ["DATABASE_POOL_SIZE", "many", /number|integer/],
+  ["CORS_ORIGINS", "foo", /foo is not an origin such as https:/],
+  ["USAGE_RETENTION", "3days", /"3days", but must be a length of time of at least 31 days/],
+  ["USAGE_RETENTION", "7 days", /at least 31 days/],
+  ["SMTP_URL", "smtp://mail.example", /MAIL_FROM is not set, but SMTP_URL is/],
   ["DATABASE_POOL_SIZE", "0", /at least|greater|positive|between/],
   ["DATABASE_POOL_SIZE", "-3", /at least|greater|positive|between/],
   ["DATABASE_POOL_SIZE", "1.5", /integer/],
@@ -1035,7 +1039,10 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
 
       // A second service finds its port in use, says so, and does no harm to the first.
       const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
-      failed(second, new RegExp(String(port)), /in use|taken|EADDRINUSE/)
+      failed(
+        second,
+        new RegExp(`PORT is ${port}, but another program already uses that port.*example PORT=${port + 1}`),
+      )
       assert.strictEqual((yield* get(`${base}/health/ready`)).status, 200)
 
       const { code } = yield* end(running, "SIGTERM")

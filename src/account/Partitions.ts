@@ -7,7 +7,13 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/Decode.ts"
 import type { Job } from "../jobs/Job.ts"
 
-export const Kept = Config.Duration("USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
+const LongEnough = Schema.DurationFromString.check(
+  Schema.makeFilter((kept: Duration.Duration) => Duration.isGreaterThanOrEqualTo(kept, Duration.days(31)), {
+    message: "must be at least 31 days",
+  }),
+)
+
+export const Kept = Config.schema(LongEnough, "USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
 
 /** This month, and so many to come. */
 const months = [0, 1, 2]

@@ -12,11 +12,11 @@ import * as Redis from "./Redis.ts"
 
 const PerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
-export const limits = Config.all({
-  basic: Config.schema(PerMinute, "RATE_LIMIT_BASIC").pipe(Config.withDefault(200)),
-  pro: Config.schema(PerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000)),
-  ultimate: Config.schema(PerMinute, "RATE_LIMIT_ULTIMATE").pipe(Config.withDefault(5_000)),
-})
+export const Basic = Config.schema(PerMinute, "RATE_LIMIT_BASIC").pipe(Config.withDefault(200))
+export const Pro = Config.schema(PerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000))
+export const Ultimate = Config.schema(PerMinute, "RATE_LIMIT_ULTIMATE").pipe(Config.withDefault(5_000))
+
+export const limits = Config.all({ basic: Basic, pro: Pro, ultimate: Ultimate })
 
 const alone = Metric.counter("tickerline_rate_limit_alone_total", {
   description: "Requests counted by this process alone, because neither Redis nor PostgreSQL did.",

@@ -27,10 +27,10 @@ const entriesOf = (text: string) =>
     return [path.trim(), Number(price)] as const
   })
 
-export const prices = Config.all({
-  general: Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(Config.withDefault(10_000_000)),
-  own: Config.schema(Listed, "ENDPOINT_PRICES").pipe(Config.map(entriesOf), Config.withDefault([])),
-})
+export const General = Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(Config.withDefault(10_000_000))
+export const Own = Config.schema(Listed, "ENDPOINT_PRICES").pipe(Config.map(entriesOf), Config.withDefault([]))
+
+export const prices = Config.all({ general: General, own: Own })
 
 export const layer = Layer.effect(
   Prices,

@@ -6,6 +6,8 @@ import type { DateTime, Schema } from "effect"
 import type { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import type { Api } from "../Api.ts"
 
+export type { Paged } from "./Resource.ts"
+
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? Groups : never
 
 /** What is no JSON, such as a feed, is for other readers than programs of this client. */
@@ -71,13 +73,6 @@ export type AnswerOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = Open<
 
 /** The errors that it declares, those of its middleware included. */
 export type ErrorOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = HttpApiEndpoint.Errors<Endpoint>
-
-/** What comes in pages (D8). */
-export interface Paged {
-  readonly results: ReadonlyArray<unknown>
-  readonly page: number
-  readonly has_more: boolean
-}
 
 /** A parameter as a program has it. */
 export type Parameter = string | number | boolean | ReadonlyArray<string> | undefined

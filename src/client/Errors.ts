@@ -1,15 +1,9 @@
-/** What calls of the plain-Promise face are rejected with. */
+/** The error that calls of the Promise client are rejected with. */
 import { Predicate } from "effect"
-import type { Endpoints, ErrorOf, Open, Plain } from "./Contract.ts"
+import type { Code, DetailsOf } from "./Endpoints.ts"
 import type { Told } from "./Told.ts"
 
-type Bodies = ErrorOf<Endpoints>["error"]
-
-/** The codes of the contract (§7.2, D13), and three for what is no answer of the service. */
-export type Code = Bodies["code"] | "no_answer" | "unreadable_answer" | "invalid_options"
-
-/** What `details` holds where the code has some. */
-export type DetailsOf<Of> = Plain<Open<Extract<Bodies, { readonly code: Of; readonly details: unknown }>["details"]>>
+export type { Code, DetailsOf } from "./Endpoints.ts"
 
 /**
  * Tells what went wrong by its `code`; `TickerlineError.is(error, code)` knows the details that come with it.
@@ -68,7 +62,11 @@ const clientCodes: Readonly<Record<string, Code>> = {
   InvalidOptions: "invalid_options",
 }
 
-/** From what an answer was read as, or why there is none. */
+/**
+ * From what an answer was read as, or why there is none.
+ *
+ * @internal
+ */
 export const errorOf = (failure: unknown, told: Told | null): unknown => {
   const tag = text(field(failure, "_tag"))
   if (tag === null) return failure

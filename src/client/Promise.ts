@@ -1,5 +1,6 @@
 /**
- * `tickerline/promise`: the API for programs without Effect.
+ * `tickerline`, also as `tickerline/promise`: the API for programs without Effect. Its types name nothing of Effect, so
+ * the published package works without it (see `client/build.ts`).
  *
  * ```ts
  * const tickerline = createClient({ baseUrl: "https://api.example.com", apiKey })
@@ -12,13 +13,16 @@ import { FetchHttpClient, HttpClient } from "effect/http"
 import { UtcInstant } from "../policy/Timestamps.ts"
 import { type Plan, plans } from "./Answers.ts"
 import { asker, following, isPaged, type Outcome, warning } from "./Ask.ts"
-import { nameOf } from "./Contract.ts"
-import type { AnswerOf, AnyQuery, Endpoints, NameOf, Paged, Plain, QueryOf } from "./Contract.ts"
+import { type AnyQuery, nameOf } from "./Contract.ts"
+import type { TickerlineClient } from "./Endpoints.ts"
 import { errorOf } from "./Errors.ts"
 import type { NoAnswer } from "./Failures.ts"
+import type { CallOptions, Paged } from "./Resource.ts"
 import type { Deprecated, Told } from "./Told.ts"
 
+export type { TickerlineClient } from "./Endpoints.ts"
 export { type Code, type DetailsOf, TickerlineError } from "./Errors.ts"
+export type { CallOptions, List, Resource } from "./Resource.ts"
 export type { Deprecated, Told } from "./Told.ts"
 
 export interface Options {
@@ -40,39 +44,6 @@ export interface Options {
   readonly onAnswer?: ((path: string, told: Told) => void) | undefined
   /** Is told once of each endpoint that is deprecated. By default it is a warning on the console. */
   readonly onDeprecated?: ((path: string, deprecated: Deprecated) => void) | undefined
-}
-
-export interface CallOptions {
-  /** Ends the call, whatever it waits for; it is rejected with the signal's reason. */
-  readonly signal?: AbortSignal | undefined
-}
-
-type Arguments<Query> = {} extends Query ? [query?: Query, options?: CallOptions]
-  : [query: Query, options?: CallOptions]
-
-/**
- * An endpoint. Answers are as the service sends them, snake_case and with `-05:00` datetimes as text; decimals are text
- * with all of their digits (`"12.34"`), whole numbers are numbers. Calls are rejected with a `TickerlineError`.
- */
-export interface Resource<Query, Answer> {
-  readonly get: (...query: Arguments<Query>) => Promise<Answer>
-  /** The same, with what the headers tell: cost, limits, dropped tickers, request id. */
-  readonly getWithHeaders: (...query: Arguments<Query>) => Promise<{ readonly answer: Answer; readonly told: Told }>
-}
-
-/** An endpoint whose answer comes in pages. A page is asked for when the loop comes to it. */
-export interface List<Query, Answer extends Paged> extends Resource<Query, Answer> {
-  /** From the query's `page` on, the first by default, to the last. */
-  readonly pages: (...query: Arguments<Query>) => AsyncIterable<Answer>
-  /** The rows of these pages. `limit` is how many come with a request: 100 ask least often. */
-  readonly rows: (...query: Arguments<Query>) => AsyncIterable<Answer["results"][number]>
-}
-
-type Of<Query, Answer> = Answer extends Paged ? List<Query, Answer> : Resource<Query, Answer>
-
-/** Each endpoint of the API under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
-export type TickerlineClient = {
-  readonly [Endpoint in Endpoints as NameOf<Endpoint["path"]>]: Of<QueryOf<Endpoint>, Plain<AnswerOf<Endpoint>>>
 }
 
 const print = Schema.encodeSync(UtcInstant.schemas.json)

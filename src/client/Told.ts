@@ -81,13 +81,18 @@ const rateLimitIn = (headers: Headers.Headers): Told["rate_limit"] => {
     : { limit, remaining, reset_seconds }
 }
 
-/** `Retry-After`, as seconds or as a date, in milliseconds from now. */
+/**
+ * `Retry-After`, as seconds or as a date, in milliseconds from now.
+ *
+ * @internal
+ */
 export const retryAfter = (headers: Headers.Headers, now: number): number | null => {
   const read = headers["retry-after"] === undefined ? undefined : Headers.parseRetryAfter(headers["retry-after"])
   if (read === undefined || Result.isFailure(read)) return null
   return Duration.toMillis(Headers.retryAfterDelay(read.success, now))
 }
 
+/** @internal */
 export const told = (
   { attempts, headers, now, request_id, status }: {
     readonly status: number

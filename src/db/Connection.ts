@@ -1,14 +1,12 @@
 /** Which PostgreSQL: the one of `DATABASE_URL`, or the embedded one; and by which way. */
-import { Config, Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { PgClient } from "@effect/sql-pg"
 import { client } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import * as Limits from "./Limits.ts"
 import * as Migrations from "./Migrations.ts"
 import * as Pooler from "./Pooler.ts"
-import { Direct, DirectUrl } from "./Session.ts"
-
-export const DatabaseUrl = Config.option(Config.Redacted("DATABASE_URL"))
+import { DatabaseUrl, Direct, DirectUrl } from "./Session.ts"
 
 /** The folder of the embedded server, `None` where the database is somebody else's. */
 export class Home extends Context.Service<Home, { readonly folder: Option.Option<string> }>()("tickerline/db/Home") {}

@@ -1,6 +1,6 @@
 /** How the service's sessions with PostgreSQL are opened: straight, or through a pooler in transaction mode. */
 import { type PgClient } from "@effect/sql-pg"
-import { Config, Context, Effect, type Redacted } from "effect"
+import { Config, Context, Effect, Redacted, Schema } from "effect"
 import { types } from "./Decimals.ts"
 import * as Line from "./Line.ts"
 
@@ -13,8 +13,18 @@ export const zone = { timezone: "UTC" } as const
 /** Whether the pooler keeps named statements apart, as PgBouncer does from 1.21 on with `max_prepared_statements`. */
 export const PoolerPrepares = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
 
-/** Set where `DATABASE_URL` leads through a pooler in transaction mode: PostgreSQL itself. */
-export const DirectUrl = Config.option(Config.Redacted("DATABASE_DIRECT_URL"))
+const isPostgresUrl = (text: string) => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)
+
+/** Redacted before it is checked, so that no message shows a password. */
+const PostgresUrl = Schema.Redacted(Schema.String).check(
+  Schema.makeFilter((url) => isPostgresUrl(Redacted.value(url)), { message: "must be a URL of PostgreSQL" }),
+)
+
+/** The database; without it the embedded server. */
+export const DatabaseUrl = Config.option(Config.schema(PostgresUrl, "DATABASE_URL"))
+
+/** PostgreSQL itself, if `DATABASE_URL` leads through a pooler in transaction mode. */
+export const DirectUrl = Config.option(Config.schema(PostgresUrl, "DATABASE_DIRECT_URL"))
 
 /** A name as SQL has it. */
 export const quoted = (name: string) => `"${name.replaceAll(`"`, `""`)}"`

@@ -4,9 +4,8 @@ import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { connect, RedisUrl } from "../account/Redis.ts"
-import { DatabaseUrl } from "../db/Connection.ts"
 import { ReadUrls } from "../db/Replicas.ts"
-import { DirectUrl } from "../db/Session.ts"
+import { DatabaseUrl, DirectUrl } from "../db/Session.ts"
 import { output, type Screen } from "../terminal/Screen.ts"
 import { safe } from "../terminal/Text.ts"
 import * as Database from "./Database.ts"
@@ -40,7 +39,7 @@ const machine = together("machine", [
 ])
 
 const service = together("service", [
-  check("settings", Effect.suspend(() => checkSettings(Object.keys(process.env)))),
+  check("settings", Effect.suspend(() => checkSettings(process.env))),
   check("port", checkPort),
   check("clients", checkFronting),
 ])

@@ -41,6 +41,9 @@ const checkFolder = Effect.fnUntraced(function* (home: string) {
   if (Option.isNone(info)) {
     return [ok("home", `${home} is not there; the first start makes it`)]
   }
+  if (info.value.type !== "Directory") {
+    return [failed("home", `${home} is a file`, "Set TICKERLINE_HOME to a folder, or unset it.")]
+  }
   const owner = Option.getOrUndefined(info.value.uid)
   const own = process.getuid?.()
   if (owner !== undefined && own !== undefined && own !== 0 && owner !== own) {

@@ -1,105 +1,115 @@
-/** Every setting there is, each read as the service reads it; and those that look like one, and are none. */
+/** Reads every setting as the service does, and tells which are wrong, misspelt or in contradiction. */
 import { Config, Effect, Option, Result } from "effect"
 import * as Metering from "../account/Metering.ts"
 import { Kept } from "../account/Partitions.ts"
-import { limits } from "../account/RateLimit.ts"
+import * as RateLimit from "../account/RateLimit.ts"
 import { RedisUrl } from "../account/Redis.ts"
 import * as WrongKeys from "../account/WrongKeys.ts"
 import { Base } from "../Base.ts"
 import { CacheBytes } from "../cache/Answers.ts"
-import { prices } from "../catalogue/Prices.ts"
+import * as Prices from "../catalogue/Prices.ts"
 import { Origins } from "../Cors.ts"
-import { DatabaseUrl } from "../db/Connection.ts"
 import { PoolSize, PoolWait } from "../db/Database.ts"
-import { MaxLag, ReadUrls } from "../db/Replicas.ts"
 import { home } from "../db/Embedded.ts"
-import { DirectUrl, PoolerPrepares } from "../db/Session.ts"
-import { ofSetting } from "../Explain.ts"
+import { MaxLag, ReadUrls } from "../db/Replicas.ts"
+import { DatabaseUrl, DirectUrl, PoolerPrepares } from "../db/Session.ts"
 import { WholeLists } from "../lists/Cursors.ts"
 import * as Logs from "../Logs.ts"
 import * as Mail from "../mail/Settings.ts"
 import * as Prometheus from "../observability/Prometheus.ts"
 import * as Traces from "../observability/Traces.ts"
-import { nearest } from "../policy/Nearest.ts"
 import { TrustedProxies } from "../Proxies.ts"
 import { Key } from "../query/Key.ts"
 import { Host, Port, ReusePort, ShutdownDelay } from "../Serve.ts"
+import { misspelt, names, type Problem, problemsOf, suggestion } from "../Settings.ts"
 import { failed, ok, warning } from "./Finding.ts"
 
-interface Setting {
-  readonly names: ReadonlyArray<string>
-  readonly read: Effect.Effect<unknown, Config.ConfigError>
+/** Each as the service reads it. Those that may stay unset are read as optional, although others may require them. */
+export const readers: Readonly<Record<string, Effect.Effect<unknown, Config.ConfigError>>> = {
+  HOST: Host,
+  PORT: Port,
+  BASE_URL: Base,
+  DATABASE_URL: DatabaseUrl,
+  DATABASE_READ_URLS: ReadUrls,
+  MAX_REPLICA_LAG: MaxLag,
+  DATABASE_DIRECT_URL: DirectUrl,
+  DATABASE_POOLER_PREPARES: PoolerPrepares,
+  DATABASE_POOL_SIZE: PoolSize,
+  DATABASE_POOL_TIMEOUT: PoolWait,
+  WHOLE_LISTS: WholeLists,
+  CACHE_MEGABYTES: CacheBytes,
+  REUSE_PORT: ReusePort,
+  SHUTDOWN_DELAY: ShutdownDelay,
+  PRICE_PER_GB_MICRODOLLARS: Prices.General,
+  ENDPOINT_PRICES: Prices.Own,
+  RATE_LIMIT_BASIC: RateLimit.Basic,
+  RATE_LIMIT_PRO: RateLimit.Pro,
+  RATE_LIMIT_ULTIMATE: RateLimit.Ultimate,
+  REDIS_URL: Config.option(RedisUrl),
+  WRONG_KEYS_LIMIT: WrongKeys.Most,
+  TRUSTED_PROXIES: TrustedProxies,
+  USAGE_BUFFER: Metering.Buffer,
+  USAGE_RETENTION: Kept,
+  TICKERLINE_HOME: home,
+  TICKERLINE_KEY: Key,
+  CORS_ORIGINS: Origins,
+  SMTP_URL: Config.option(Mail.SmtpUrl),
+  MAIL_FROM: Config.option(Mail.From),
+  MAIL_UNSUBSCRIBE: Mail.Unsubscribe,
+  MAIL_PER_MINUTE: Mail.PerMinute,
+  MAIL_RETRY_AFTER: Mail.RetryAfter,
+  LOG_FORMAT: Logs.Format,
+  LOG_LEVEL: Logs.Level,
+  METRICS_PORT: Prometheus.Port,
+  METRICS_HOST: Prometheus.Host,
+  OTEL_EXPORTER_OTLP_ENDPOINT: Traces.Endpoint,
 }
 
-const setting = (read: Effect.Effect<unknown, Config.ConfigError>, ...names: ReadonlyArray<string>): Setting => ({
-  names,
-  read,
+/** Mails need a sender. */
+const senderMissing = Effect.map(
+  Effect.all([Config.option(Mail.SmtpUrl), Config.option(Mail.From)]),
+  ([server, from]): ReadonlyArray<Problem> =>
+    Option.isNone(server) || Option.isSome(from) ? [] : [{
+      name: "MAIL_FROM",
+      problem: "MAIL_FROM is not set, but SMTP_URL is, and mails need a sender.",
+      fix: `Set it, for example MAIL_FROM="Tickerline <notices@example.com>", or unset SMTP_URL.`,
+    }],
+)
+
+const portTwice = Effect.map(
+  Effect.all([Port, Prometheus.Port]),
+  ([port, metrics]): ReadonlyArray<Problem> =>
+    !Option.contains(metrics, port) ? [] : [{
+      name: "METRICS_PORT",
+      problem: `METRICS_PORT is ${port}, which is the PORT of the API too.`,
+      fix: "Set it to another port, for example METRICS_PORT=9464, or unset it to serve no metrics.",
+    }],
+)
+
+/** Every setting that the service could not start with. */
+export const wrongSettings = Effect.gen(function* () {
+  const results = yield* Effect.forEach(Object.values(readers), Effect.result)
+  const wrong = yield* Effect.forEach(results.filter(Result.isFailure), ({ failure }) => problemsOf(failure))
+  // A contradiction of settings that cannot be read is told once they can.
+  const together = yield* Effect.forEach([senderMissing, portTwice], (check) => Effect.orElseSucceed(check, () => []))
+  return [...wrong, ...together].flat()
 })
 
-export const settings: ReadonlyArray<Setting> = [
-  setting(Host, "HOST"),
-  setting(Port, "PORT"),
-  setting(Base, "BASE_URL"),
-  setting(DatabaseUrl, "DATABASE_URL"),
-  setting(ReadUrls, "DATABASE_READ_URLS"),
-  setting(MaxLag, "MAX_REPLICA_LAG"),
-  setting(DirectUrl, "DATABASE_DIRECT_URL"),
-  setting(PoolerPrepares, "DATABASE_POOLER_PREPARES"),
-  setting(PoolSize, "DATABASE_POOL_SIZE"),
-  setting(PoolWait, "DATABASE_POOL_TIMEOUT"),
-  setting(WholeLists, "WHOLE_LISTS"),
-  setting(CacheBytes, "CACHE_MEGABYTES"),
-  setting(ReusePort, "REUSE_PORT"),
-  setting(ShutdownDelay, "SHUTDOWN_DELAY"),
-  setting(prices, "PRICE_PER_GB_MICRODOLLARS", "ENDPOINT_PRICES"),
-  setting(limits, "RATE_LIMIT_BASIC", "RATE_LIMIT_PRO", "RATE_LIMIT_ULTIMATE"),
-  setting(Config.option(RedisUrl), "REDIS_URL"),
-  setting(WrongKeys.Most, "WRONG_KEYS_LIMIT"),
-  setting(TrustedProxies, "TRUSTED_PROXIES"),
-  setting(Metering.Buffer, "USAGE_BUFFER"),
-  setting(Kept, "USAGE_RETENTION"),
-  setting(home, "TICKERLINE_HOME"),
-  setting(Key, "TICKERLINE_KEY"),
-  setting(Origins, "CORS_ORIGINS"),
-  setting(Mail.settings, "SMTP_URL", "MAIL_FROM", "MAIL_UNSUBSCRIBE", "MAIL_PER_MINUTE", "MAIL_RETRY_AFTER"),
-  setting(Logs.Format, "LOG_FORMAT"),
-  setting(Logs.Level, "LOG_LEVEL"),
-  setting(Prometheus.Port, "METRICS_PORT"),
-  setting(Prometheus.Host, "METRICS_HOST"),
-  setting(Traces.Endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT"),
-]
-
-const names = settings.flatMap((one) => one.names)
-
-/** Short names mean something to other programs too. */
-const isTelling = (name: string) => /^[A-Z][A-Z_]{7,}$/.test(name)
-
-/** In the environment, but read by nobody: most likely a slip, whose default is then taken silently. */
-export const strangers = (environment: ReadonlyArray<string>) =>
-  environment
-    .filter((name) => !names.includes(name) && isTelling(name))
-    .map((name) => ({ name, meant: nearest(name, names) }))
-    .filter(({ meant, name }) => Option.isSome(meant) || name.startsWith("TICKERLINE_"))
-
-export const checkSettings = Effect.fnUntraced(function* (environment: ReadonlyArray<string>) {
-  const read = yield* Effect.forEach(settings, (one) => Effect.result(one.read))
-  const wrong = settings.flatMap((_, at) => {
-    const result = read[at]
-    return result === undefined || Result.isSuccess(result)
-      ? []
-      : [failed("settings", ofSetting(result.failure), "Set it right, or unset it for its default.")]
-  })
-  const unknown = strangers(environment).map(({ meant, name }) =>
-    warning(
-      name,
-      "no setting has this name, so it does nothing",
-      Option.match(meant, {
-        onNone: () => `Unset it. The README lists the settings.`,
-        onSome: (known) => `Did you mean ${known}?`,
-      }),
-    )
+/** Warns of variables that are most likely meant as settings; otherwise their defaults would be taken silently. */
+export const warnOfMisspelt = (environment: Readonly<Record<string, string | undefined>>) =>
+  Effect.forEach(
+    misspelt(environment),
+    (unknown) =>
+      Effect.logWarning(`${unknown.name} is set, but is not a setting and has no effect. ${suggestion(unknown)}`),
+    { discard: true },
   )
-  const set = names.filter((name) => environment.includes(name))
+
+export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
+  const wrong = (yield* wrongSettings).map(({ fix, problem }) => failed("settings", problem, fix))
+  const unknown = misspelt(environment).map((one) =>
+    warning(one.name, "no setting has this name, so it has no effect", suggestion(one))
+  )
+  const set = names.filter((name) => environment[name] !== undefined)
   const found = set.length === 0 ? "all at their defaults" : `set: ${set.join(", ")}`
   return [...(wrong.length === 0 ? [ok("settings", found)] : wrong), ...unknown]
 })

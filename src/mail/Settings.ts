@@ -12,7 +12,7 @@ const mailbox = (text: string): Mailbox | undefined => {
   return isEmail(address) ? { name, address } : undefined
 }
 
-const From = Config.schema(
+export const From = Config.schema(
   Schema.String.check(Schema.makeFilter((text: string) => mailbox(text) !== undefined, {
     message: "must be an address of mail, such as Tickerline <notices@example.com>",
   })),
@@ -33,17 +33,20 @@ const canBeServer = (text: string) => {
   }
 }
 
-const SmtpUrl = Config.schema(
+export const SmtpUrl = Config.schema(
   Schema.String.check(Schema.makeFilter(canBeServer, {
     message: "must be an address of a mail server, smtp://user:password@host:587, or smtps:// for TLS from the start",
   })),
   "SMTP_URL",
 ).pipe(Config.map((text) => Redacted.make(text)))
 
-const PerMinute = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })), "MAIL_PER_MINUTE")
+export const PerMinute = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
+  "MAIL_PER_MINUTE",
+)
   .pipe(Config.withDefault(60))
 
-const RetryAfter = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
+export const RetryAfter = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
 
 /** None where no server is named. */
 export const settings = Effect.gen(function* () {

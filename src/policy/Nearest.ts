@@ -25,20 +25,27 @@ const distance = (left: string, right: string) => {
 
 const byDistance = Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)
 
-/** The closest of the names that begin with what was sent, or differ from it by few letters, whatever their case. */
-export const nearest = (sent: string, names: ReadonlyArray<string>): Option.Option<string> => {
+/** How many letters of a name may differ. */
+const third = (name: string) => name.length / 3
+
+/**
+ * The closest of the names that begin with the text, or differ from it in few letters, whatever their case. With a
+ * `tolerance` of its own, the beginning of a name is not enough.
+ */
+export const nearest = (
+  sent: string,
+  names: ReadonlyArray<string>,
+  tolerance?: (name: string) => number,
+): Option.Option<string> => {
   const text = sent.slice(0, 64).toLowerCase()
+  const { length } = [...text]
   const near = names.flatMap((name) => {
-    const most = name.length / 3
-    const isBeginning = text.length >= 3 && name.toLowerCase().startsWith(text)
+    const most = (tolerance ?? third)(name)
+    const isBeginning = tolerance === undefined && text.length >= 3 && name.toLowerCase().startsWith(text)
     // The distance is at least the difference in length.
-    if (!isBeginning && Math.abs([...text].length - name.length) > most) return []
+    if (!isBeginning && Math.abs(length - name.length) > most) return []
     const far = distance(text, name.toLowerCase())
     return isBeginning || far <= most ? [{ name, far }] : []
   })
   return Option.map(Array.head(Array.sort(near, byDistance)), ({ name }) => name)
 }
-
-/** ` Did you mean news?`, or nothing. */
-export const hint = (sent: string, names: ReadonlyArray<string>) =>
-  Option.match(nearest(sent, names), { onNone: () => "", onSome: (name) => ` Did you mean ${name}?` })

@@ -2,7 +2,18 @@
 import { assert, expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { execFileSync } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -44,9 +55,29 @@ const Packed = Schema.Array(
   }),
 )
 
+/** Compiles only if the types of the published Promise client are those of the contract. */
+const sameTypes = (published: string) => `
+import type * as Published from "${published}/dist/client/Endpoints.d.ts"
+import type * as Contract from "${root}/src/client/Endpoints.ts"
+
+type ContractDetails = { readonly [Code in Contract.Code]: [Contract.DetailsOf<Code>] }
+type PublishedDetails = { readonly [Code in Contract.Code]: [Published.DetailsOf<Code>] }
+
+export const same: ReadonlyArray<unknown> = [
+  (code: Contract.Code): Published.Code => code,
+  (code: Published.Code): Contract.Code => code,
+  (details: ContractDetails): PublishedDetails => details,
+  (details: PublishedDetails): ContractDetails => details,
+  (client: Contract.TickerlineClient): Published.TickerlineClient => client,
+  (client: Published.TickerlineClient): Contract.TickerlineClient => client,
+]
+`
+
 class Project extends Context.Service<Project, {
   /** A folder with the package and its peer, and the consumer. */
   readonly folder: string
+  /** A folder with the package alone, as npm installs it, and a consumer of the Promise client. */
+  readonly plain: string
   /** Of the package, compressed. */
   readonly bytes: number
   readonly files: ReadonlyArray<string>
@@ -58,14 +89,14 @@ class Project extends Context.Service<Project, {
         Effect.sync(() => mkdtempSync(join(tmpdir(), "tickerline-client-"))),
         (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),
       )
-      const [source, folder] = [join(home, "source"), join(home, "project")]
+      const [source, folder, plain] = [join(home, "source"), join(home, "project"), join(home, "plain")]
       const installed = join(folder, "node_modules/tickerline")
       mkdirSync(source)
       mkdirSync(installed, { recursive: true })
       for (const file of ["package.json", "README.md", "LICENSE"]) {
         cpSync(join(root, "client", file), join(source, file))
       }
-      yield* works(root, tool("tsc"), ["--project", "client/tsconfig.json", "--outDir", join(source, "dist")])
+      yield* works(root, process.execPath, ["client/build.ts", join(source, "dist")])
       const packed = yield* works(source, "npm", ["pack", "--json", "--offline", "--pack-destination", home])
       const [first] = yield* Schema.decodeUnknownEffect(Packed)(JSON.parse(packed))
       if (first === undefined) return assert.fail(packed)
@@ -74,7 +105,12 @@ class Project extends Context.Service<Project, {
       writeFileSync(join(folder, "package.json"), `{ "name": "fresh", "type": "module", "private": true }`)
       writeFileSync(join(folder, "deno.json"), `{ "nodeModulesDir": "manual" }`)
       cpSync(join(root, "test/client/consumer.ts"), join(folder, "consumer.ts"))
-      return { folder, bytes: first.size, files: first.files.map(({ path }) => path).toSorted() }
+      mkdirSync(plain)
+      writeFileSync(join(plain, "package.json"), `{ "name": "plain", "type": "module", "private": true }`)
+      writeFileSync(join(plain, "deno.json"), `{ "nodeModulesDir": "manual" }`)
+      cpSync(join(root, "test/client/plain.ts"), join(plain, "plain.ts"))
+      yield* works(plain, "npm", ["install", "--offline", "--no-audit", "--no-fund", join(home, first.filename)])
+      return { folder, plain, bytes: first.size, files: first.files.map(({ path }) => path).toSorted() }
     }),
   )
 }
@@ -100,6 +136,35 @@ const examples = Effect.gen(function* () {
   // Node runs them without a look at their types.
   yield* works(folder, tool("deno"), ["check", "--quiet", ...files])
 })
+
+/** What the program without Effect prints, whatever runs it. */
+const printsPlainly = Effect.fnUntraced(function* (command: string, args: ReadonlyArray<string>) {
+  const { plain } = yield* Project
+  const { ultimate } = yield* Service.TestKeys
+  const env = { BASE_URL: `http://127.0.0.1:${yield* Service.port}`, API_KEY: ultimate }
+  const said: unknown = JSON.parse(yield* works(plain, command, args, env))
+  assert.strictEqual(Service.at(said, "current"), "NXH")
+  assert.deepStrictEqual(Service.at(said, "refused"), [
+    "Roundhill Ball Metaverse ETF",
+    "Meta Platforms Inc. Class A Common Stock",
+  ])
+  assert.match(String(Service.at(said, "days", 0)), /^\d{4}-\d\d-\d\d [\d.]+ \d{4}-\d\d-\d\dT[\d:]{8}-05:00$/)
+  assert.isTrue(Service.at(said, "isSame"))
+})
+
+/** The files that one of the package imports, itself included. */
+const reached = (folder: string, file: string, found: ReadonlySet<string> = new Set()): ReadonlySet<string> => {
+  if (found.has(file)) return found
+  const names = Array.from(
+    readFileSync(join(folder, file), "utf8").matchAll(/^(?:import|export)\b[^"';]*?\bfrom "([^"]+)";?$/gm),
+    ([, name = ""]) => name,
+  )
+  return names.reduce<ReadonlySet<string>>(
+    (known, name) =>
+      reached(folder, name.startsWith(".") ? `${join(file, "..", name).replace(/\.[jt]s$/, "")}.d.ts` : name, known),
+    new Set([...found, file]),
+  )
+}
 
 /** Whatever runs it, it prints the same. */
 const prints = Effect.fnUntraced(function* (command: string, args: ReadonlyArray<string>) {
@@ -145,7 +210,38 @@ layer(service, { excludeTestServices: true })("docs/client.md, package", (it) =>
       )
       assert.isAbove(imported.length, 100)
       assert.deepStrictEqual(imported.filter((name) => !/^(\.{1,2}\/.*\.js|effect(\/[a-z-]+)?)$/.test(name)), [])
-      assert.isBelow(bytes, 150_000)
+      assert.isBelow(bytes, 300_000)
+    }))
+
+  it.effect("docs/client.md the Promise client and its types take less than 1 MB, and import nothing", () =>
+    Effect.gen(function* () {
+      const { plain } = yield* Project
+      assert.deepStrictEqual(readdirSync(join(plain, "node_modules")).filter((name) => !name.startsWith(".")), [
+        "tickerline",
+      ])
+      const dist = join(plain, "node_modules/tickerline/dist/client")
+      const types = Array.from(reached(dist, "Promise.d.ts"))
+      assert.includeMembers(types, ["Endpoints.d.ts", "Errors.d.ts", "Resource.d.ts", "Told.d.ts"])
+      // A package that is imported would be read as a file, and is none.
+      for (const file of types) assert.isTrue(existsSync(join(dist, file)), file)
+      const bytes = ["Promise.js", ...types].reduce((sum, file) => sum + statSync(join(dist, file)).size, 0)
+      assert.isBelow(bytes, 1_000_000)
+      const code = readFileSync(join(dist, "Promise.js"), "utf8")
+      assert.notMatch(code, /^import\b|^export\b.*\bfrom\b|\bimport\(|\brequire\(/m)
+      assert.match(code, /^\/\*! @license\nContains parts of the npm package effect:\n\nMIT License\n/)
+    }))
+
+  it.effect("docs/client.md the published types of the Promise client are those of the contract", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* Project
+      const program = sameTypes("./node_modules/tickerline")
+      const args = [...strict, "--module", "nodenext", "--skipLibCheck", "--allowImportingTsExtensions", "--noEmit"]
+      writeFileSync(join(folder, "same.ts"), program)
+      yield* works(folder, tool("tsc"), [...args, "--types", "", "same.ts"])
+      // It would notice a difference.
+      writeFileSync(join(folder, "other.ts"), program.replace(/code: Published\.Code/, `code: Published.Code | "more"`))
+      const { code } = yield* run(tool("tsc"), [...args, "--types", "", "other.ts"], folder, {})
+      assert.notStrictEqual(code, 0)
     }))
 
   it.effect("docs/client.md the package's version is the one it tells, its peer the one it is tested with", () =>
@@ -157,6 +253,7 @@ layer(service, { excludeTestServices: true })("docs/client.md, package", (it) =>
       assert.deepStrictEqual(Service.at(client, "dependencies"), undefined)
       const peer = String(Service.at(service, "dependencies", "effect")).replace(/\.\d+$/, ".0")
       assert.deepStrictEqual(Service.at(client, "peerDependencies"), { effect: `~${peer}` })
+      assert.deepStrictEqual(Service.at(client, "peerDependenciesMeta"), { effect: { optional: true } })
       const text = (file: string) => readFileSync(join(root, file), "utf8")
       assert.strictEqual(text("client/LICENSE"), text("LICENSE"))
     }))
@@ -174,8 +271,26 @@ layer(service, { excludeTestServices: true })("docs/client.md, package", (it) =>
         ]
         const args = [...strict, ...modules, "--skipLibCheck", String(resolution === "bundler"), "--types", ""]
         yield* works(folder, tool("tsc"), [...args, "--noEmit", "consumer.ts"])
+        // Without Effect there is no library to be lenient with.
+        const { plain } = yield* Project
+        yield* works(plain, tool("tsc"), [
+          ...strict,
+          ...modules,
+          "--lib",
+          "esnext,dom",
+          "--types",
+          "",
+          "--noEmit",
+          "plain.ts",
+        ])
       }),
   )
+
+  it.effect("docs/client.md import from tickerline runs without effect, on Node and on Deno", () =>
+    Effect.gen(function* () {
+      yield* printsPlainly(process.execPath, ["plain.ts"])
+      yield* printsPlainly(tool("deno"), ["run", "--quiet", "--check", "--allow-net", "--allow-env", "plain.ts"])
+    }))
 
   it.effect("docs/client.md runs on this Node, types stripped", () => prints(process.execPath, ["consumer.ts"]))
 
@@ -195,6 +310,9 @@ layer(service, { excludeTestServices: true })("docs/client.md, package", (it) =>
         const modules = ["--module", "nodenext", "--skipLibCheck", "--types", "", "--outDir", "out"]
         yield* works(folder, tool("tsc"), [...strict, ...modules, "consumer.ts"])
         yield* prints(older, ["out/consumer.js"])
+        const { plain } = yield* Project
+        yield* works(plain, tool("tsc"), [...strict, ...modules, "plain.ts"])
+        yield* printsPlainly(older, ["out/plain.js"])
       }),
   )
 

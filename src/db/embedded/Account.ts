@@ -21,14 +21,22 @@ export const ownerOf = (path: string) =>
   )
 
 export const belongsTo = Effect.fnUntraced(function* (path: string, uid: number) {
-  const name = (yield* users()).find((user) => user.uid === uid)?.name ?? "unknown"
+  // On macOS people are not in /etc/passwd.
+  const name = (yield* users()).find((user) => user.uid === uid)?.name
   return yield* new EmbeddedPostgresError({
-    message: `${path} belongs to user ${name} (uid ${uid}) and cannot be used by uid ${process.getuid?.()}. ` +
+    message:
+      `${path} belongs to ${
+        name === undefined ? `uid ${uid}` : `user ${name} (uid ${uid})`
+      } and cannot be used by uid ${process.getuid?.()}. ` +
       `Start as that user, set TICKERLINE_HOME to a folder of your own, ${ownServer}.`,
   })
 })
 
-/** As root: the user the data already has, else postgres, else nobody; initdb wants one that /etc/passwd knows. */
+/** System users without rights. On macOS `nobody` has a uid below 0, which Node takes for none. */
+export const ableUsers = (platform: NodeJS.Platform): ReadonlyArray<string> =>
+  platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
+
+/** As root: the user the data already has, else one of `ableUsers`; initdb wants one that /etc/passwd knows. */
 export const chooseAccount = Effect.fnUntraced(function* (data: string) {
   const owner = yield* ownerOf(data)
   if (process.getuid?.() !== 0) {
@@ -36,12 +44,14 @@ export const chooseAccount = Effect.fnUntraced(function* (data: string) {
     return yield* belongsTo(data, owner.value)
   }
   const known = yield* users()
-  const able = ["postgres", "nobody"].flatMap((name) => known.find((user) => user.name === name) ?? [])
+  const names = ableUsers(process.platform)
+  const able = names.flatMap((name) => known.find((user) => user.name === name) ?? [])
   const account = Option.isSome(owner) ? able.find(({ uid }) => uid === owner.value) : able[0]
   if (account) return account
   if (Option.isSome(owner)) return yield* belongsTo(data, owner.value)
   return yield* new EmbeddedPostgresError({
-    message: `PostgreSQL does not run as root, and there is no user postgres or nobody. Add one, ${ownServer}.`,
+    message: `PostgreSQL does not run as root, and there is no user ${names.join(" or ")}. Start without sudo, add ` +
+      `that user, ${ownServer}.`,
   })
 })
 

@@ -2,6 +2,7 @@
 import { Effect, FileSystem, Schema } from "effect"
 import { randomBytes, randomInt } from "node:crypto"
 import { createServer } from "node:net"
+import process from "node:process"
 import { exclusively, explained, findPlace, openHome, type Place } from "./Home.ts"
 import { complaint, EmbeddedPostgresError, ownServer, run } from "./Process.ts"
 import { findPackage, install, temporary } from "./Programs.ts"
@@ -27,7 +28,8 @@ const settings = {
   log_checkpoints: "off",
 }
 
-const options = [
+/** Arguments of initdb. */
+export const optionsFor = (platform: NodeJS.Platform) => [
   ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
   `--username=${user}`,
   "--auth=scram-sha-256",
@@ -35,8 +37,8 @@ const options = [
   "--locale=C",
   "--locale-provider=builtin",
   "--builtin-locale=C.UTF-8",
-  // Of the whole file system, and so of the programs beside the data too.
-  "--sync-method=syncfs",
+  // Syncs the whole file system, and so the programs beside the data too. Linux alone has it.
+  ...(platform === "linux" ? ["--sync-method=syncfs"] : []),
 ]
 
 const isFree = (port: number) =>
@@ -91,7 +93,7 @@ const initdb = Effect.fnUntraced(function* (place: Place, programs: string, fold
   }
   const { code, output } = yield* run({
     command: `${programs}/bin/initdb`,
-    args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...options],
+    args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...optionsFor(process.platform)],
     account: place.account,
   })
   if (code === 0) return

@@ -14,7 +14,10 @@ export interface Place {
 }
 
 /** For root with a home that the server's user cannot enter, such as one below /root. */
-const outside = "/var/lib/tickerline"
+export const outsideOn = (platform: NodeJS.Platform) =>
+  platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
+
+const outside = outsideOn(process.platform)
 
 const advice: Record<string, string> = {
   ENOENT: "it is not there and cannot be made; set TICKERLINE_HOME to a folder that can be written",
@@ -115,6 +118,13 @@ const findBase = Effect.fnUntraced(function* (home: string, account: Account | u
 export const openHome = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(path)
+  const known = yield* Effect.option(fs.stat(home))
+  if (Option.isSome(known) && known.value.type !== "Directory") {
+    return yield* new EmbeddedPostgresError({
+      message: `TICKERLINE_HOME is "${home}", which is a file, but must be a folder. Set it to a folder, for example ` +
+        `TICKERLINE_HOME=/var/lib/tickerline, or unset it for .tickerline beside package.json.`,
+    })
+  }
   yield* fs.makeDirectory(home, { recursive: true })
   const owner = yield* ownerOf(home)
   const refused = yield* Effect.flip(fs.access(home, { writable: true })).pipe(Effect.option)

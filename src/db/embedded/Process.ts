@@ -45,9 +45,13 @@ const start = (options: Command): ChildProcess =>
     ...(options.account && { uid: options.account.uid, gid: options.account.gid }),
   })
 
+/** The systems that the programs of the npm packages are built for. */
+export const needed = (platform: NodeJS.Platform) => platform === "darwin" ? "macOS 13 or newer" : "a Linux with glibc"
+
 const cannotRun = (command: string, cause: Error) =>
   new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL cannot be run (${cause.message}): ${command} needs a Linux with glibc and a ` +
+    message:
+      `The embedded PostgreSQL cannot be run (${cause.message}): ${command} needs ${needed(process.platform)} and a ` +
       `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${ownServer}.`,
   })
 

