@@ -1,13 +1,10 @@
-/** The command line. Results go to standard output, everything else to standard error; it exits with 0, 1 or 2. */
+/** The command line. Results go to standard output, everything else to standard error. `preflight.js` runs first. */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Effect, Exit } from "effect"
 import process from "node:process"
-import "./preflight.js"
-
-// Imported once it is known that the dependencies are there.
-const NodeRuntime = await import("@effect/platform-node/NodeRuntime")
-const NodeServices = await import("@effect/platform-node/NodeServices")
-const { Cause, Effect, Exit } = await import("effect")
-const Commands = await import("./Commands.ts")
-const { exitCode } = await import("./Explain.ts")
+import * as Commands from "./Commands.ts"
+import { exitCode } from "./Explain.ts"
 
 /** A service that is told to stop has done its work; any other command has not. */
 let serving = false
@@ -20,7 +17,7 @@ let interruptedWith: number | undefined
 process.once("SIGINT", () => interruptedWith ??= 130)
 process.once("SIGTERM", () => interruptedWith ??= 143)
 
-const exitStatus = (cause: Parameters<typeof exitCode>[0]) => {
+const exitStatus = (cause: Cause.Cause<unknown>) => {
   if (!Cause.hasInterruptsOnly(cause)) return exitCode(cause)
   return serving ? 0 : interruptedWith ?? exitCode(cause)
 }
