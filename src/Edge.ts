@@ -69,7 +69,7 @@ const notFound = answer(NotFound)
 const methodNotAllowed = answer(MethodNotAllowed)
 const removed = answer(EndpointRemoved)
 
-const nothingAt = (path: string) =>
+export const nothingAt = (path: string) =>
   notFound(
     new NotFound({
       error: { message: `There is no endpoint at ${path.slice(0, 200)}. GET /endpoints lists them all.` },

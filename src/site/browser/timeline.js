@@ -103,20 +103,57 @@ const badge = ({ clashes, number, x, y }) =>
   ])
 
 /**
- * The dates over the joints of one line, as far as they do not run into each other.
- * @param {ReadonlyArray<{ readonly x: number, readonly date: string, readonly clashes: boolean }>} joints
- * @param {number} y
- * @param {number} right
+ * A rectangle that a label must not cover.
+ * @typedef {{ readonly x: number, readonly y: number, readonly width: number, readonly height: number }} Box
  */
-const dates = (joints, y, right) => {
-  let free = -Infinity
-  return joints.map(({ clashes, date, x }) => {
-    // Beside the line that comes down to the joint.
-    const start = x + 80 < right ? x + 8 : Math.max(2, x - 80)
-    if (start < free) return ""
-    free = start + 74
-    return words("text", { x: start, y: y - 15, class: clashes ? "date clash" : "date" }, date)
+
+/** @param {Box} one @param {Box} other */
+const overlap = (one, other) =>
+  one.x < other.x + other.width && other.x < one.x + one.width &&
+  one.y < other.y + other.height && other.y < one.y + one.height
+
+const dateSize = { width: 76, height: 13 }
+
+/**
+ * Dates beside their joints, where nothing else is; a date without room is left to the list below the picture.
+ * @param {ReadonlyArray<{ readonly x: number, readonly y: number, readonly date: string, readonly clashes: boolean }>} joints
+ * @param {ReadonlyArray<Box>} obstacles
+ * @param {Box} frame
+ */
+const dates = (joints, obstacles, frame) => {
+  const taken = [...obstacles]
+  return joints.map(({ clashes, date, x, y }) => {
+    const places = [y - 15, y - 28, y + 23].flatMap((line) => [x + 8, x - 8 - dateSize.width].map((start) => ({ start, line })))
+    for (const { line, start } of places) {
+      const box = { x: start, y: line - 11, ...dateSize }
+      const isInside = box.x >= frame.x && box.x + box.width <= frame.x + frame.width && box.y >= frame.y &&
+        box.y + box.height <= frame.y + frame.height
+      if (!isInside || taken.some((other) => overlap(box, other))) continue
+      taken.push(box)
+      return words("text", { x: start + 2, y: line, class: clashes ? "date clash" : "date" }, date)
+    }
+    return ""
   })
+}
+
+/** @param {ReadonlyArray<Change>} changes */
+const issuersOf = (changes) => [...new Set(changes.flatMap(({ cik }) => cik ?? []))]
+
+/**
+ * The issuers in a picture with the class of their colour; none if no change names its issuer.
+ * @param {Answer} answer
+ */
+export const legend = ({ changes }) => {
+  const drawn = changes.slice(0, mostDrawn)
+  const issuers = issuersOf(drawn)
+  if (issuers.length === 0) return []
+  const known = issuers.map((cik) => ({
+    colour: colourOf(cik, issuers),
+    issuer: drawn.find((change) => change.cik === cik),
+  }))
+  return drawn.some(({ cik }) => cik === undefined)
+    ? [...known, { colour: colourOf(undefined, issuers), issuer: undefined }]
+    : known
 }
 
 /**
@@ -127,7 +164,7 @@ const dates = (joints, y, right) => {
 export const draw = (answer, { id, kind, today, width }) => {
   const changes = answer.changes.slice(0, mostDrawn)
   const symbols = [...new Set(changes.flatMap(({ from, to }) => [from, to]))]
-  const issuers = [...new Set(changes.flatMap(({ cik }) => cik ?? []))]
+  const issuers = issuersOf(changes)
   const moments = changes.map(({ date }) => Date.parse(date))
   const now = Date.parse(today)
   const [first, last] = [Math.min(...moments), Math.max(...moments, ...(Number.isFinite(now) ? [now] : []))]
@@ -154,9 +191,6 @@ export const draw = (answer, { id, kind, today, width }) => {
   })
   const lines = symbols.flatMap((symbol) => {
     const y = middle(symbol)
-    const joints = changes.flatMap(({ date, reasons, to }, at) =>
-      to === symbol ? [{ x: places[at] ?? left, date, clashes: reasons.length > 0 }] : []
-    )
     return [
       words("text", { class: symbol === answer.ticker ? "symbol asked" : "symbol", x: edge, y: y + 4 }, short(symbol)),
       ...spansOf(changes, symbol).map(({ from, issuer, to }) => {
@@ -171,9 +205,34 @@ export const draw = (answer, { id, kind, today, width }) => {
           })
           : element("rect", { class: `bar ${colour}`, x, y: y - bar / 2, width: length, height: bar })
       }),
-      ...dates(joints, y, right),
     ]
   })
+  const obstacles = [
+    ...symbols.flatMap((symbol) =>
+      spansOf(changes, symbol).map(({ from, to }) => {
+        const [x, end] = [place(from, left), place(to, right)]
+        return { x, y: middle(symbol) - bar / 2, width: end - x, height: bar }
+      })
+    ),
+    ...changes.flatMap(({ from, to }, at) => {
+      const x = places[at] ?? left
+      const [above, below] = [Math.min(middle(from), middle(to)), Math.max(middle(from), middle(to))]
+      return [
+        { x: x - 2, y: above, width: 4, height: below - above },
+        { x: x - 12, y: middle(to) - 12, width: 24, height: 24 },
+      ]
+    }),
+  ]
+  const labels = dates(
+    changes.map(({ date, reasons, to }, at) => ({
+      x: places[at] ?? left,
+      y: middle(to),
+      date,
+      clashes: reasons.length > 0,
+    })),
+    obstacles,
+    { x: left, y: top - 4, width: width - 2 - left, height: height - top + 4 },
+  )
   const joints = changes.map(({ from, reasons, to }, at) => {
     const [x, clashes] = [places[at] ?? left, reasons.length > 0]
     const [above, below] = [middle(from), middle(to)]
@@ -192,5 +251,5 @@ export const draw = (answer, { id, kind, today, width }) => {
     height,
     title,
     description: `${summary(answer)}${more} Each change is told in the list below.`,
-  }, [...grid, ...lines, ...joints.map(([line = ""]) => line), ...joints.map(([, joint = ""]) => joint)])
+  }, [...grid, ...lines, ...joints.map(([line = ""]) => line), ...joints.map(([, joint = ""]) => joint), ...labels])
 }
