@@ -49,7 +49,7 @@ export const guides = Effect.gen(function* () {
         path: at(name),
         section: sectionOf[name] ?? "Guides",
         scripts: scripts[name] ?? [],
-        ...(name === "index" ? { label: "Overview" } : {}),
+        ...(name === "index" ? { label: "Introduction" } : {}),
       })),
   )
 }).pipe(Effect.orDie)

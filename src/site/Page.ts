@@ -17,8 +17,8 @@ export interface Page {
   readonly body: string
   /** Files in `browser/` that the page loads, as modules. */
   readonly scripts: ReadonlyArray<string>
-  /** Text for the search index, if the page's own text says too much. */
-  readonly keywords?: string
+  /** The page's only entry in the search index, if its own text says too much. */
+  readonly search?: { readonly title: string; readonly text: string }
 }
 
 /** The address of the page of that name; the first page has none. */

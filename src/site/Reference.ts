@@ -56,9 +56,12 @@ const said = (schema: unknown, keyword: string): unknown =>
 const choices = (schema: unknown) =>
   kinds(schema).flatMap((kind) => at(kind, "const") === undefined ? listAt(kind, "enum") : [at(kind, "const")]).map(String)
 
+/** The schema of a list's items; a tuple is described by its first. */
+const itemsOf = (list: unknown) => listAt(list, "prefixItems")[0] ?? at(list, "items")
+
 const typeOf = (schema: unknown): string => {
   const names = kinds(schema).map((kind) => {
-    if (at(kind, "type") === "array") return `array of ${typeOf(at(kind, "items"))}`
+    if (at(kind, "type") === "array") return `array of ${typeOf(itemsOf(kind))}`
     return textAt(kind, "format") || textAt(kind, "type") || "any"
   })
   const nullable = alternatives(schema).some(isNull) ? ["null"] : []
@@ -84,7 +87,7 @@ const typed = (schema: unknown) => `<span class="type">${escape(typeOf(schema))}
 const fieldsOf = (schema: unknown, prefix = "", within: ReadonlyArray<unknown> = []): ReadonlyArray<Path> =>
   kinds(schema).flatMap((kind) => {
     if (within.includes(kind)) return []
-    if (at(kind, "type") === "array") return fieldsOf(at(kind, "items"), `${prefix}[]`, [...within, kind])
+    if (at(kind, "type") === "array") return fieldsOf(itemsOf(kind), `${prefix}[]`, [...within, kind])
     return entriesAt(kind, "properties").flatMap(([name, field]) => {
       const path = prefix === "" ? name : `${prefix}.${name}`
       return [
@@ -190,7 +193,7 @@ const page = (endpoint: Endpoint, origin: string): Page => {
   const request = first?.request ?? row.path
   const asked = new URL(request, example).searchParams
   const parameters = parametersOf(operation, asked)
-  const header = row.tier === null ? "" : `-H "Authorization: Bearer $TICKERLINE_KEY" `
+  const header = row.tier === null ? "" : `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `
   const title = row.label.replace("DEPRECATED ", "")
   const success = at(operation, "responses", "200")
   const block = (text: string) => fence("json", text)
@@ -201,13 +204,13 @@ const page = (endpoint: Endpoint, origin: string): Page => {
     description: row.description,
     section: "Endpoints",
     scripts: ["reference.js"],
-    keywords: [
-      row.path,
+    search: { title: `${title}, ${row.path}`, text: [
+      row.description,
       ...listAt(operation, "parameters").map((one) => textAt(one, "name")),
       ...fieldsOf(at(success, "content", "application/json", "schema")).map(([cell = ""]) =>
         (/<code>(.*?)<\/code>/.exec(cell)?.[1] ?? "").split(".").at(-1) ?? ""
       ),
-    ].join(" "),
+    ].join(" ") },
     body: `<h1>${escape(title)}</h1>
 <p>${prose(row.description)}</p>
 ${notice(endpoint)}

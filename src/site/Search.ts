@@ -28,8 +28,8 @@ const entry = (path: string, page: string, heading: string, html: string): Entry
   text: plain(html).slice(0, mostText),
 })
 
-const entriesOf = ({ body, description, keywords, path, section, title }: Page): ReadonlyArray<Entry> => {
-  if (keywords !== undefined) return [{ path, page: title, heading: "", text: `${description} ${keywords}` }]
+const entriesOf = ({ body, description, path, search, section, title }: Page): ReadonlyArray<Entry> => {
+  if (search !== undefined) return [{ path, page: search.title, heading: "", text: search.text }]
   // Its tables name the endpoints, each of which is an entry of its own.
   if (path === referencePath) return [{ path, page: title, heading: "", text: description }]
   const [start = "", ...parts] = body.split(/(?=<h[23] id=")/)

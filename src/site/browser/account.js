@@ -68,7 +68,7 @@ const request = (row) => [
   String(numberAt(row, "status_code") ?? ""),
   grouped(numberAt(row, "bytes") ?? 0),
   dollars(numberAt(row, "cost_microdollars") ?? 0),
-  `${grouped(numberAt(row, "duration_ms") ?? 0)} ms${at(row, "cached") === true ? ", from memory" : ""}`,
+  `${grouped(numberAt(row, "duration_ms") ?? 0)}\u00a0ms${at(row, "cached") === true ? ", from memory" : ""}`,
   make("code", {}, textAt(row, "request_id") ?? ""),
 ]
 

@@ -43,5 +43,6 @@ watch(document)
 const aside = document.querySelector(".aside")
 const current = aside?.querySelector("[aria-current]")
 if (aside instanceof HTMLElement && current instanceof HTMLElement) {
-  aside.scrollTop = Math.max(0, current.offsetTop - aside.offsetTop - aside.clientHeight / 2)
+  const place = current.offsetTop - aside.offsetTop
+  if (place > aside.clientHeight - 2 * current.offsetHeight) aside.scrollTop = place - aside.clientHeight / 2
 }

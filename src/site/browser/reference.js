@@ -30,7 +30,7 @@ const target = () => {
 /** Within double quotes of a shell nothing of an encoded address is special but `$` and a backquote. */
 const tell = () => {
   if (command === null) return
-  const header = needsKey ? `-H "Authorization: Bearer $TICKERLINE_KEY" ` : ""
+  const header = needsKey ? `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  ` : ""
   command.textContent = `curl ${header}"${location.origin}${target().replaceAll("$", "%24").replaceAll("`", "%60")}"`
 }
 
@@ -72,6 +72,7 @@ const send = async () => {
   turn += 1
   const own = turn
   answer.setAttribute("aria-busy", "true")
+  state.classList.remove("hidden")
   state.textContent = "Sending…"
   const began = performance.now()
   const told = await ask(target(), undefined, "*/*")
@@ -82,6 +83,8 @@ const send = async () => {
     answer.replaceChildren()
     return
   }
+  // Spoken only: the status is written above the answer.
+  state.classList.add("hidden")
   state.textContent = `The service answered ${told.status}.`
   show(told, Math.round(performance.now() - began))
 }
