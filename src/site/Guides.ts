@@ -8,7 +8,19 @@ import { at, type Page } from "./Page.ts"
 const folder = new URL("../../docs/", import.meta.url)
 
 /** In the order of the navigation; what is not named here comes behind, by name. */
-const order = ["index", "first-steps", "client", "python", "lineage", "timestamps", "errors", "paging", "formats", "caching", "cost"]
+const order = [
+  "index",
+  "first-steps",
+  "client",
+  "python",
+  "lineage",
+  "timestamps",
+  "errors",
+  "paging",
+  "formats",
+  "caching",
+  "cost",
+]
 
 /** Those that are no guide to one subject. */
 const sectionOf: Readonly<Record<string, Page["section"]>> = {

@@ -1,5 +1,5 @@
 /**
- * Serves the documentation: pages and their assets, made once when the service starts, kept as bytes and compressed once.
+ * Serves the documentation: pages and assets, made once when the service starts, kept as bytes and compressed once.
  * Pages run scripts of this origin alone, and talk to it alone.
  */
 import { Context, Effect, FileSystem, Layer, Option, Path } from "effect"
@@ -8,7 +8,6 @@ import { etagOf, known } from "../cache/Revalidation.ts"
 import { constant } from "../Compression.ts"
 import { BaseUrl, nothingAt } from "../Edge.ts"
 import { nearest } from "../policy/Nearest.ts"
-import { pathOf } from "../Target.ts"
 import { escape } from "./Html.ts"
 import { frame } from "./Layout.ts"
 import { asset, at, type Page } from "./Page.ts"
@@ -80,11 +79,14 @@ const answer = ({ headers, text, type }: File) => {
 
 /** The pages that an address may have meant, best first. */
 const meant = (path: string, all: ReadonlyArray<Page>) => {
-  const wanted = (path.split("/").filter((part) => part !== "").at(-1) ?? "").replace(/\.(md|html?)$/, "").toLowerCase()
+  const wanted = (path.replace(/\/+$/, "").split("/").at(-1) ?? "").replace(/\.(md|html?)$/, "").toLowerCase()
   const named = all.map((page) => ({ page, name: page.path.split("/").at(-1) ?? "" }))
   const closest = Option.getOrUndefined(nearest(wanted, named.map(({ name }) => name)))
   const among = named.filter(({ name }) => wanted.length > 2 && (name.includes(wanted) || wanted.includes(name)))
-  return Array.from(new Set([...named.filter(({ name }) => name === closest), ...among]), ({ page }) => page).slice(0, 5)
+  return Array.from(new Set([...named.filter(({ name }) => name === closest), ...among]), ({ page }) => page).slice(
+    0,
+    5,
+  )
 }
 
 const lost = (path: string, all: ReadonlyArray<Page>): Page => {
@@ -106,7 +108,7 @@ ${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
 const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) => /\btext\/html\b/i.test(headers["accept"] ?? "")
 
 const notFound = (all: ReadonlyArray<Page>) => (request: HttpServerRequest.HttpServerRequest) => {
-  const path = pathOf(request.url)
+  const [path = ""] = request.url.split("?", 1)
   if (!wantsPage(request)) return nothingAt(path)
   return Effect.succeed(
     HttpServerResponse.text(frame(lost(path, all), all), {

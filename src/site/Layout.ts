@@ -19,7 +19,9 @@ const link = (path: string, title: string, current: string) =>
 /** The endpoints are many, so their list is open on their own pages only. */
 const group = (section: string, links: string, isOpen: boolean) =>
   section === "Endpoints"
-    ? `<details class="endpoints"${isOpen ? " open" : ""}><summary class="section">${section}</summary>${links}</details>`
+    ? `<details class="endpoints"${
+      isOpen ? " open" : ""
+    }><summary class="section">${section}</summary>${links}</details>`
     : `<p class="section">${section}</p>${links}`
 
 const list = (entries: ReadonlyArray<Entry>, current: string) =>
@@ -107,7 +109,8 @@ ${["page.js", "search.js", ...scripts].map((name) => `<script type="module" src=
 <nav class="top" aria-label="Main">${main.map(([to, name]) => link(to, name, path)).join("")}</nav>
 <button type="button" class="search-open" aria-keyshortcuts="/" hidden>Search <kbd aria-hidden="true">/</kbd></button>
 ${themeSwitch}
-<details class="menu"><summary>Menu</summary>${themeSwitch}<nav aria-label="Documentation, menu">${navigation}</nav></details>
+<details class="menu"><summary>Menu</summary>${themeSwitch}
+<nav aria-label="Documentation, menu">${navigation}</nav></details>
 </header>
 <div class="columns${aside === "" ? "" : " with-contents"}">
 <nav class="aside" aria-label="Documentation">${navigation}</nav>

@@ -89,4 +89,3 @@ export const render = (file: string, source: string, blocks: Blocks): Guide => {
   if (found.title === "") throw new Error(`docs/${file}: its first line must be its title, # Title`)
   return { ...found, body }
 }
-

@@ -30,5 +30,4 @@ export const asset = (name: string) => at(`assets/${name}`)
 export const referencePath = at("reference")
 
 /** The reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
-export const referenceOf = (path: string) =>
-  at(`reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`)
+export const referenceOf = (path: string) => at(`reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`)

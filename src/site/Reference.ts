@@ -1,5 +1,5 @@
 /** The API reference: an overview, and for each endpoint a page made from the OpenAPI document. */
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
 import { type Endpoint, endpoints } from "../catalogue/Endpoints.ts"
 import { document } from "../catalogue/OpenApi.ts"
 import { BaseUrl } from "../Edge.ts"
@@ -8,99 +8,10 @@ import { escape } from "./Html.ts"
 import { example } from "./Guides.ts"
 import { fence } from "./Markdown.ts"
 import { at as pageAt, type Page, referenceOf, referencePath } from "./Page.ts"
+import { parametersOf } from "./Parameters.ts"
+import { at, choices, entriesAt, fieldsOf, kinds, listAt, resolved, said, textAt, unique } from "./Schemas.ts"
 import { table } from "./Table.ts"
 import { keyForm } from "./Tools.ts"
-
-type Path = ReadonlyArray<string>
-
-const at = (value: unknown, ...path: Path): unknown =>
-  path.reduce<unknown>((found, key) => Predicate.isObject(found) ? Reflect.get(found, key) : undefined, value)
-
-const listAt = (value: unknown, ...path: Path): ReadonlyArray<unknown> => {
-  const found = at(value, ...path)
-  return Array.isArray(found) ? found : []
-}
-
-const textAt = (value: unknown, ...path: Path) => {
-  const found = at(value, ...path)
-  return typeof found === "string" ? found : ""
-}
-
-const entriesAt = (value: unknown, ...path: Path): ReadonlyArray<readonly [string, unknown]> => {
-  const found = at(value, ...path)
-  return Predicate.isObject(found) ? Object.entries(found) : []
-}
-
-/** A schema with its references followed. */
-const resolved = (schema: unknown): unknown => {
-  const [, name] = /^#\/components\/schemas\/(.+)$/.exec(textAt(schema, "$ref")) ?? []
-  return name === undefined ? schema : resolved(at(document, "components", "schemas", name))
-}
-
-/** The schemas that a value may follow; `null` is one of them. */
-const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
-  const own = resolved(schema)
-  const among = [...listAt(own, "anyOf"), ...listAt(own, "oneOf")]
-  return among.length === 0 ? [own] : among.flatMap(alternatives)
-}
-
-const isNull = (schema: unknown) => at(schema, "type") === "null"
-
-const kinds = (schema: unknown) => alternatives(schema).filter((kind) => !isNull(kind))
-
-/** What the schema, or the first of its alternatives that does, says under a keyword. */
-const said = (schema: unknown, keyword: string): unknown =>
-  [schema, resolved(schema), ...kinds(schema)].flatMap((one) => [one, ...listAt(one, "allOf")])
-    .map((one) => at(one, keyword)).find((value) => value !== undefined)
-
-const choices = (schema: unknown) =>
-  kinds(schema).flatMap((kind) => at(kind, "const") === undefined ? listAt(kind, "enum") : [at(kind, "const")]).map(String)
-
-/** The schema of a list's items; a tuple is described by its first. */
-const itemsOf = (list: unknown) => listAt(list, "prefixItems")[0] ?? at(list, "items")
-
-const typeOf = (schema: unknown): string => {
-  const names = kinds(schema).map((kind) => {
-    if (at(kind, "type") === "array") return `array of ${typeOf(itemsOf(kind))}`
-    return textAt(kind, "format") || textAt(kind, "type") || "any"
-  })
-  const nullable = alternatives(schema).some(isNull) ? ["null"] : []
-  return Array.from(new Set([...names, ...nullable])).join(" or ")
-}
-
-const bounds = (schema: unknown) => {
-  const [least, most, otherwise] = ["minimum", "maximum", "default"].map((keyword) => said(schema, keyword))
-  const range = typeof least === "number" && typeof most === "number" && most < 2 ** 31 - 1
-    ? `${least} to ${most}.`
-    : ""
-  return [range, otherwise === undefined ? "" : `Default: \`${String(otherwise)}\`.`].filter(Boolean).join(" ")
-}
-
-const oneOf = (values: Path) =>
-  values.length === 0 ? "" : `One of ${values.map((value) => `\`${value}\``).join(", ")}.`
-
-const sentences = (...parts: Path) => prose(parts.filter(Boolean).join(" "))
-
-const typed = (schema: unknown) => `<span class="type">${escape(typeOf(schema))}</span>`
-
-/** The fields of a response, a line for each, with the fields within them behind. */
-const fieldsOf = (schema: unknown, prefix = "", within: ReadonlyArray<unknown> = []): ReadonlyArray<Path> =>
-  kinds(schema).flatMap((kind) => {
-    if (within.includes(kind)) return []
-    if (at(kind, "type") === "array") return fieldsOf(itemsOf(kind), `${prefix}[]`, [...within, kind])
-    return entriesAt(kind, "properties").flatMap(([name, field]) => {
-      const path = prefix === "" ? name : `${prefix}.${name}`
-      return [
-        [
-          `${code(path)} ${typed(field)}`,
-          sentences(String(said(field, "description") ?? ""), oneOf(choices(field))),
-        ],
-        ...fieldsOf(field, path, [...within, kind]),
-      ]
-    })
-  })
-
-const unique = (rows: ReadonlyArray<Path>) => Array.from(new Map(rows.map((row) => [row[0] ?? "", row])).values())
 
 /** The examples of an operation, 200 first. */
 const examplesOf = (operation: unknown) =>
@@ -112,37 +23,6 @@ const examplesOf = (operation: unknown) =>
       text: JSON.stringify(at(one, "value"), null, 2),
     }))
   ).toSorted((left, right) => left.status - right.status)
-
-/** The field in which a visitor writes a parameter's value. */
-const input = (name: string, schema: unknown, value: string) => {
-  const attributes = `id="p-${escape(name)}" name="${escape(name)}" form="try"`
-  const isBoolean = kinds(schema).some((kind) => at(kind, "type") === "boolean")
-  const values = isBoolean ? ["true", "false"] : choices(schema)
-  const isChoice = values.length > 0 && kinds(schema).every((kind) => isBoolean || choices(kind).length > 0)
-  if (!isChoice) {
-    const map = at(resolved(schema), "type") === "object" ? ` data-parameters="all"` : ""
-    return `<input type="text" ${attributes}${map} value="${escape(value)}" autocomplete="off" spellcheck="false">`
-  }
-  const options = ["", ...values].map((one) =>
-    `<option value="${escape(one)}"${one === value ? " selected" : ""}>${one === "" ? "not sent" : escape(one)}</option>`
-  )
-  return `<select ${attributes}>${options.join("")}</select>`
-}
-
-const parametersOf = (operation: unknown, asked: URLSearchParams) => {
-  const named = listAt(operation, "parameters").map((parameter) => textAt(parameter, "name"))
-  const rest = new URLSearchParams(Array.from(asked).filter(([name]) => !named.includes(name))).toString()
-  return listAt(operation, "parameters").map((parameter) => {
-    const [name, schema] = [textAt(parameter, "name"), at(parameter, "schema")]
-    const value = at(resolved(schema), "type") === "object" ? rest : asked.get(name) ?? ""
-    const required = at(parameter, "required") === true ? ` <span class="badge warn">required</span>` : ""
-    return [
-      `<label for="p-${escape(name)}">${code(name)}</label> ${typed(schema)}${required}`,
-      input(name, schema, value),
-      sentences(textAt(parameter, "description"), oneOf(choices(schema)), bounds(schema)),
-    ]
-  })
-}
 
 const section = (id: string, title: string, body: string) =>
   body === "" ? "" : `<h2 id="${id}">${title}</h2>\n${body}\n`
@@ -158,7 +38,13 @@ const codesOf = (response: unknown) =>
 
 const errorsOf = (operation: unknown) => {
   const rows = entriesAt(operation, "responses").filter(([status]) => Number(status) >= 400)
-    .map(([status, response]) => [status, codesOf(response).map(code).join(" "), prose(textAt(response, "description")).replaceAll(" | ", "<br>")])
+    .map((
+      [status, response],
+    ) => [
+      status,
+      codesOf(response).map(code).join(" "),
+      prose(textAt(response, "description")).replaceAll(" | ", "<br>"),
+    ])
   return rows.length === 0
     ? ""
     : `${table(["Status", "Code", "Meaning"], rows, { label: "Errors" })}<p><a href="${
@@ -204,18 +90,23 @@ const page = (endpoint: Endpoint, origin: string): Page => {
     description: row.description,
     section: "Endpoints",
     scripts: ["reference.js"],
-    search: { title: `${title}, ${row.path}`, text: [
-      row.description,
-      ...listAt(operation, "parameters").map((one) => textAt(one, "name")),
-      ...fieldsOf(at(success, "content", "application/json", "schema")).map(([cell = ""]) =>
-        (/<code>(.*?)<\/code>/.exec(cell)?.[1] ?? "").split(".").at(-1) ?? ""
-      ),
-    ].join(" ") },
+    search: {
+      title: `${title}, ${row.path}`,
+      text: [
+        row.description,
+        ...listAt(operation, "parameters").map((one) => textAt(one, "name")),
+        ...fieldsOf(at(success, "content", "application/json", "schema")).map(([cell = ""]) =>
+          (/<code>(.*?)<\/code>/.exec(cell)?.[1] ?? "").split(".").at(-1) ?? ""
+        ),
+      ].join(" "),
+    },
     body: `<h1>${escape(title)}</h1>
 <p>${prose(row.description)}</p>
 ${notice(endpoint)}
 <p class="endpoint"><span class="badge good">GET</span> ${code(row.path)}</p>
-<p class="quiet">${row.tier === null ? "Open without a key" : `Needs a key of the tier <b>${row.tier}</b> or higher`}, ${
+<p class="quiet">${
+      row.tier === null ? "Open without a key" : `Needs a key of the tier <b>${row.tier}</b> or higher`
+    }, ${
       charged ? `and <a href="${pageAt("cost")}">costs</a> what the bytes of its answer cost` : "free of charge"
     }.</p>
 <h2 id="try-it">Try it</h2>
@@ -237,28 +128,28 @@ ${
         "Parameters",
         parameters.length === 0
           ? ""
-          : `<div class="parameters">${table(["Parameter", "Value", "Meaning"], parameters, { label: "Parameters" })}</div>`,
+          : `<div class="parameters">${
+            table(["Parameter", "Value", "Meaning"], parameters, { label: "Parameters" })
+          }</div>`,
       )
     }${
       section(
         "answer-fields",
         "Fields of the answer",
-        fieldsOf(at(success, "content", "application/json", "schema")).length === 0
-          ? ""
-          : table(
-            ["Field", "Meaning"],
-            unique(fieldsOf(at(success, "content", "application/json", "schema"))),
-            { label: "Fields of the answer" },
-          ),
+        fieldsOf(at(success, "content", "application/json", "schema")).length === 0 ? "" : table(
+          ["Field", "Meaning"],
+          unique(fieldsOf(at(success, "content", "application/json", "schema"))),
+          { label: "Fields of the answer" },
+        ),
       )
     }${section("response-headers", "Response headers", headersOf(success))}${
       section(
         "examples",
         "More examples",
         others.map(({ name, request, status, text }) =>
-          `<details class="example"><summary><span class="badge ${
-            status < 400 ? "good" : "bad"
-          }">${status}</span> ${escape(name)}: ${code(request)}</summary>${block(text)}</details>`
+          `<details class="example"><summary><span class="badge ${status < 400 ? "good" : "bad"}">${status}</span> ${
+            escape(name)
+          }: ${code(request)}</summary>${block(text)}</details>`
         ).join(""),
       )
     }${section("errors", "Errors", errorsOf(operation))}`,
@@ -273,7 +164,7 @@ const overview: Page = {
   scripts: [],
   body: `<h1>API reference</h1>
 <p>Every endpoint with its parameters, fields, examples and errors. Each page sends requests with your key.</p>
-<p>Programs read the same as an <a href="/v1/openapi.json">OpenAPI 3.1 document</a>, from which clients can be generated.
+<p>Programs read the same as an <a href="/v1/openapi.json">OpenAPI 3.1 document</a>, which can generate clients.
 Every request is a <code>GET</code>; the key goes into the header <code>Authorization: Bearer …</code> or
 <code>X-API-Key</code>.</p>
 <h2 id="data">Data</h2>

@@ -1,4 +1,4 @@
-/** The search index: one entry per page and per heading, made when the service starts and read by `browser/search.js`. */
+/** The search index, read by `browser/search.js`: one entry per page and per heading, made when the service starts. */
 import { type Page, referencePath } from "./Page.ts"
 
 export interface Entry {

@@ -56,7 +56,8 @@ ${keyForm}
 <p class="quiet" id="symbol-note">One to six letters, digits, dots, hyphens or carets. A chain costs what its bytes
  cost; a refusal is free.</p>
 </form>
-<nav id="samples" class="samples" aria-label="Symbols of the sample data" hidden><p>Symbols of the sample data:</p><ul>${
+<nav id="samples" class="samples" aria-label="Symbols of the sample data" hidden>
+<p>Symbols of the sample data:</p><ul>${
     samples.map(([symbol, what]) => `<li><a href="#${symbol}">${symbol}</a> <span>${what}</span></li>`).join("")
   }</ul></nav>
 ${state}

@@ -44,6 +44,10 @@ const withKey = Effect.fnUntraced(function* (path: string, options?: Parameters<
   return { demoKey, origin, page, wrong }
 })
 
+/** Before a page is drawn for the first time, Chromium drops what is typed. */
+const drawn = (page: Page) =>
+  act(() => page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`))
+
 const waitFor = (page: Page, text: string | RegExp) => act(() => page.getByText(text).first().waitFor())
 
 const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
@@ -326,7 +330,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
       Effect.gen(function* () {
         const { demoKey, origin, page, wrong } = yield* withKey("/v1/docs/explorer")
         yield* open(page, "/v1/docs/reference/ticker-changes")
-        assert.strictEqual(yield* act(() => page.locator("main .badge", { hasText: /^\d+$/ }).first().innerText()), "200")
+        assert.strictEqual(
+          yield* act(() => page.locator("main .badge", { hasText: /^\d+$/ }).first().innerText()),
+          "200",
+        )
         assert.strictEqual(yield* act(() => page.getByLabel("ticker", { exact: true }).inputValue()), "OSTK")
         const send = act(async () => {
           const [answer] = await Promise.all([
@@ -351,7 +358,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    named("README, documentation: setting or forgetting a key in the explorer sends nothing, with a symbol and without"),
+    named(
+      "README, documentation: setting or forgetting a key in the explorer sends nothing, with a symbol and without",
+    ),
     () =>
       Effect.gen(function* () {
         const { demoKey } = yield* Browser
@@ -402,7 +411,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
                   })
                   const outside = [...document.querySelectorAll("main table, main td, main th")]
                     .filter((cell) => cell.checkVisibility() && cell.closest(".scroll") === null)
-                  resolve({ count: boxes.length, cut: [...cut, ...outside].map(({ outerHTML }) => outerHTML.slice(0, 120)) })
+                  resolve({ count: boxes.length, cut: [...cut, ...outside].map((one) => one.outerHTML.slice(0, 99)) })
                 })))`)
             )
             assert.deepStrictEqual(found.cut, [], `${path} at ${width}`)
@@ -422,6 +431,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
       Effect.gen(function* () {
         const { page, wrong } = yield* visit()
         yield* open(page, "/v1/docs")
+        yield* drawn(page)
         yield* act(() => page.keyboard.press("/"))
         const dialog = page.getByRole("dialog", { name: "Search" })
         yield* act(() => dialog.waitFor())
@@ -435,6 +445,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* act(() => page.keyboard.press("Enter"))
         yield* act(() => page.waitForURL("**/v1/docs/errors#retry-or-not"))
         for (const [query, path] of [["operators", "/v1/docs/operators"], ["/v1/news", "/v1/docs/reference/news"]]) {
+          yield* drawn(page)
           yield* act(() => page.keyboard.press("Control+k"))
           yield* act(() => page.getByRole("searchbox").fill(query ?? ""))
           yield* act(() => dialog.locator(`a[href="${path}"]`).waitFor())
@@ -466,7 +477,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.notStrictEqual(dark, light)
         assert.deepStrictEqual(yield* objections(page), [])
         // Only the script in the head runs: the theme does not wait for the modules.
-        yield* act(() => page.route("**/page.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" })))
+        yield* act(() =>
+          page.route("**/page.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }))
+        )
         yield* open(page, "/v1/docs/errors")
         assert.strictEqual(yield* ground, dark)
         yield* act(() => page.unroute("**/page.js"))
@@ -572,20 +585,24 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         for (const symbol of ["OSTK", "META", "GOOG", "MEGX", "FNGU", "BMR1", "KNT0", "DZ5", "BD0", "FI"]) {
           yield* ask(page, symbol)
           yield* act(() => page.locator(`figure [id^=lineage-][id$=-title]`).first().waitFor({ state: "attached" }))
-          yield* act(() => page.locator(`figure .symbol.asked`, { hasText: symbol }).first().waitFor({ state: "attached" }))
+          yield* act(() =>
+            page.locator(`figure .symbol.asked`, { hasText: symbol }).first().waitFor({ state: "attached" })
+          )
           for (const width of [1280, 390]) {
             yield* act(() => page.setViewportSize({ width, height: 800 }))
             const covered = yield* act(() =>
               page.evaluate<ReadonlyArray<string>>(`(() => {
-                const svg = [...document.querySelectorAll("figure svg.chain[role=img]")].find((one) => one.checkVisibility())
+                const drawn = [...document.querySelectorAll("figure svg.chain[role=img]")]
+                const svg = drawn.find((one) => one.checkVisibility())
                 const box = (element) => ({ element, ...element.getBoundingClientRect().toJSON() })
                 const texts = [...svg.querySelectorAll(":scope > text")].map(box)
                 const shapes = [...svg.querySelectorAll(".bar, .joint")].map(box)
-                const meets = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom
+                const meets = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right &&
+                  a.top + 1 < b.bottom && b.top + 1 < a.bottom
                 const told = ({ element }) => element.getAttribute("class") + " " + element.textContent
                 return [
-                  ...texts.flatMap((a, at) => texts.slice(at + 1).filter((b) => meets(a, b)).map((b) => told(a) + " | " + told(b))),
-                  ...texts.flatMap((a) => shapes.filter((b) => meets(a, b)).map((b) => told(a) + " | " + told(b))),
+                  ...texts.flatMap((a, at) => [...texts.slice(at + 1), ...shapes].filter((b) => meets(a, b))
+                    .map((b) => told(a) + " | " + told(b))),
                 ]
               })()`)
             )

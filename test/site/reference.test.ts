@@ -44,7 +44,9 @@ layer(Service.sampled, { excludeTestServices: true, timeout: "120 seconds" })("T
   it.effect("§4.5 a page names every field of its endpoint's rows, with those within them", () =>
     Effect.gen(function* () {
       const found = plain((yield* open("/v1/docs/reference/news")).text)
-      for (const field of ["count", "results[].title", "results[].filed_at_time", "has_more"]) assert.include(found, field)
+      for (const field of ["count", "results[].title", "results[].filed_at_time", "has_more"]) {
+        assert.include(found, field)
+      }
       const lineage = plain((yield* open("/v1/docs/reference/ticker-changes")).text)
       assert.include(lineage, "results[].history[].effective_date")
     }))
@@ -57,7 +59,10 @@ layer(Service.sampled, { excludeTestServices: true, timeout: "120 seconds" })("T
         const [, command = ""] = /<div id="request">([\s\S]*?)<\/div>/.exec(text) ?? []
         const [, request = ""] = /http:\/\/127\.0\.0\.1:8080(\/[^"]*)"/.exec(plain(command)) ?? []
         assert.isTrue(request === path || request.startsWith(`${path}?`), request)
-        const badges = Array.from(text.matchAll(/<span class="badge (?:good|bad)">(\d{3})<\/span>/g), ([, found]) => found)
+        const badges = Array.from(
+          text.matchAll(/<span class="badge (?:good|bad)">(\d{3})<\/span>/g),
+          ([, found]) => found,
+        )
         if (badges.length > 0) assert.strictEqual(badges[0], "200", path)
         const { body, status } = yield* Service.ask(request, { key: ultimate })
         assert.strictEqual(status, 200, request)

@@ -71,12 +71,16 @@ describe("Finding", () => {
 
   const text = Arbitrary.schema(Schema.String)
 
-  it.prop("README, documentation: an excerpt is a part of the text and marks only words that were typed", [text, text], (
-    [text, query],
-  ) => {
-    const parts = excerpt(text, query)
-    assert.include(`…${text}…`, parts.join("").replace(/^…|…$/g, ""))
-    const words = wordsOf(query).map((word) => word.toUpperCase())
-    for (const [at, part] of parts.entries()) if (at % 2 === 1) assert.include(words, part.toUpperCase())
-  })
+  it.prop(
+    "README, documentation: an excerpt is a part of the text and marks only words that were typed",
+    [text, text],
+    (
+      [text, query],
+    ) => {
+      const parts = excerpt(text, query)
+      assert.include(`…${text}…`, parts.join("").replace(/^…|…$/g, ""))
+      const words = wordsOf(query).map((word) => word.toUpperCase())
+      for (const [at, part] of parts.entries()) if (at % 2 === 1) assert.include(words, part.toUpperCase())
+    },
+  )
 })

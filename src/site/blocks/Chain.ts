@@ -15,7 +15,11 @@ export const chain = (argument: string) => (body: string) => {
   const [symbol = "", how = ""] = argument.split(" ")
   // Not written yet: whoever writes the guide has the test fill it in.
   if (body.trim() === "") return ""
-  const drawn = figure(JSON.parse(body), { id: `chain-${symbol.toLowerCase()}`, today: ending(body), brief: how === "picture" })
+  const drawn = figure(JSON.parse(body), {
+    id: `chain-${symbol.toLowerCase()}`,
+    today: ending(body),
+    brief: how === "picture",
+  })
   if (drawn === undefined) throw new Error(`docs: no answer of /v1/ticker-changes?ticker=${symbol}: ${body}`)
   return `${drawn}\n`
 }

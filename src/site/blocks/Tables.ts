@@ -67,7 +67,8 @@ export const families = ({ free }: { readonly free: boolean }) =>
   table(
     ["Path", "What it answers", "Tier"],
     endpoints.filter(({ charged, row }) => charged !== free && row.path !== documentation).map(({ row }) => [
-      `<a href="${referenceOf(row.path)}">${code(row.path)}</a>` + (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
+      `<a href="${referenceOf(row.path)}">${code(row.path)}</a>` +
+      (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
       prose(row.description),
       row.tier ?? "no key",
     ]),

@@ -119,7 +119,10 @@ const show = async () => {
   }
   parts.facts.replaceChildren(...part(overview, () => [facts(account, overview)]))
   parts.days.replaceChildren(
-    ...part(failed, () => rows.length === 0 ? [none("No requests in these days.")] : plots(rows, daysBetween(from, today))),
+    ...part(
+      failed,
+      () => rows.length === 0 ? [none("No requests in these days.")] : plots(rows, daysBetween(from, today)),
+    ),
   )
   addTips(parts.days)
   parts.endpoints.replaceChildren(

@@ -1,7 +1,8 @@
 /** An answer of `/v1/ticker-changes` drawn and told: a chain, or why it is refused. Pure. */
+import { legend } from "./issuers.js"
 import { explain, issuerOf, markOf, read, summary } from "./record.js"
 import { escape, widths } from "./svg.js"
-import { draw, legend } from "./timeline.js"
+import { draw } from "./timeline.js"
 
 /** @typedef {import("./record.js").Answer} Answer */
 /** @typedef {import("./record.js").Change} Change */
@@ -64,8 +65,8 @@ const key = (answer) => {
 /**
  * The body of a 200 or 409 of `/v1/ticker-changes`, drawn and told, as HTML; undefined where it is none.
  * @param {unknown} body
- * @param {{ readonly id: string, readonly today: string, readonly brief?: boolean }} how an id of its own on the page; the
- *   day, `YYYY-MM-DD`; brief leaves out the list of changes
+ * @param {{ readonly id: string, readonly today: string, readonly brief?: boolean }} how `id` is unique on the page;
+ *   `today` is `YYYY-MM-DD`; `brief` leaves out the list of changes
  */
 export const figure = (body, { brief = false, id, today }) => {
   const answer = read(body)

@@ -45,8 +45,7 @@ export const picture = (html) => {
  * @param {string} text
  * @returns {ReadonlyArray<Child>}
  */
-export const prose = (text) =>
-  text.split(/`([^`]+)`/).map((part, at) => at % 2 === 1 ? make("code", {}, part) : part)
+export const prose = (text) => text.split(/`([^`]+)`/).map((part, at) => at % 2 === 1 ? make("code", {}, part) : part)
 
 /**
  * A name as code, which may break after its separators.

@@ -30,7 +30,7 @@ const fit = (text, word) => {
   let best = 0
   for (let at = text.indexOf(word); at >= 0 && best < 4; at = text.indexOf(word, at + 1)) {
     const starts = at === 0 || !/[\p{L}\p{N}]/u.test(text.charAt(at - 1))
-    const ends = !/[\p{L}\p{N}]/u.test(text.charAt(at + word.length))
+    const ends = !/[\p{L}\p{N}_-]/u.test(text.charAt(at + word.length))
     best = Math.max(best, starts ? (ends ? 4 : 3) : 1)
   }
   return best
@@ -55,8 +55,8 @@ export const find = (entries, query) => {
       if (own === 0) return []
       score += own
     }
-    // A page comes before its sections.
-    return [{ entry, score: score + (entry.heading === "" ? 1 : 0), at }]
+    // A page comes before sections that are alike.
+    return [{ entry, score: score + (entry.heading === "" ? 8 : 0), at }]
   }).toSorted((left, right) => right.score - left.score || left.at - right.at).map(({ entry }) => entry)
 }
 

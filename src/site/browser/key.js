@@ -36,7 +36,11 @@ export const hasKey = () => key !== ""
 
 /**
  * An answer, or that there was none (`status` 0). `body` is its JSON, if it is JSON.
- * @typedef {{ readonly status: number, readonly headers: Headers, readonly text: string, readonly body: unknown }} Answer
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {Headers} headers
+ * @property {string} text
+ * @property {unknown} body
  */
 
 /**

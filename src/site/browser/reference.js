@@ -54,7 +54,12 @@ const show = ({ headers, status, text }, took) => {
     ...(cost === null ? [] : [dollars(Number(cost))]),
   ]
   answer.replaceChildren(
-    make("p", {}, make("span", { class: `badge ${status < 400 ? "good" : "bad"}` }, String(status)), ` ${facts.join(", ")}`),
+    make(
+      "p",
+      {},
+      make("span", { class: `badge ${status < 400 ? "good" : "bad"}` }, String(status)),
+      ` ${facts.join(", ")}`,
+    ),
     codeBlock("Answer", whole.slice(0, mostShown)),
     ...(cut ? [make("p", { class: "quiet" }, `The first ${grouped(mostShown)} characters are shown.`)] : []),
     make(

@@ -1,4 +1,4 @@
-/** Search over all pages: a dialog, opened by its button, by `/` or by Ctrl+K. The index is loaded when it first opens. */
+/** Search: a dialog, opened by its button, by `/` or by Ctrl+K. The index is loaded when it first opens. */
 import { make } from "./dom.js"
 import { entriesOf, excerpt, find } from "./find.js"
 
@@ -14,8 +14,7 @@ const index = () => {
 }
 
 /** @param {string} text @param {string} query */
-const marked = (text, query) =>
-  excerpt(text, query).map((part, at) => at % 2 === 1 ? make("mark", {}, part) : part)
+const marked = (text, query) => excerpt(text, query).map((part, at) => at % 2 === 1 ? make("mark", {}, part) : part)
 
 /** @param {import("./find.js").Entry} entry @param {string} query */
 const result = ({ heading, page, path, text }, query) =>
@@ -70,6 +69,11 @@ const makeDialog = () => {
 
   /** @param {KeyboardEvent} event */
   const move = (event) => {
+    // A search field would take the first Escape to empty itself.
+    if (event.key === "Escape") {
+      event.preventDefault()
+      dialog.close()
+    }
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0
     if (step === 0) return
     event.preventDefault()

@@ -2,6 +2,8 @@
  * A lineage as a picture: a line of time for each symbol, with bars from the day it was taken to the day it was given
  * up, and each change as a joint between two of them; the ones that clash are marked by shape and colour. Pure.
  */
+import { colourOf, issuersOf, mostDrawn } from "./issuers.js"
+import { badge, dates } from "./labels.js"
 import { summary } from "./record.js"
 import { element, picture, point, words } from "./svg.js"
 
@@ -16,9 +18,6 @@ const edge = 12
 
 /** A symbol has 16 characters at most. @param {string} symbol */
 const short = (symbol) => symbol.length > 16 ? `${symbol.slice(0, 15)}…` : symbol
-
-/** More than these are told in the list only. */
-const mostDrawn = 20
 
 /**
  * A bar of a symbol's line: from the change that took it to the one that gave it up, as their places in the list.
@@ -85,75 +84,6 @@ const years = (start, end, most) => {
   const found = []
   for (let year = Math.ceil(first / step) * step; year <= last; year += step) found.push(year)
   return found
-}
-
-/** @param {string | undefined} issuer @param {ReadonlyArray<string>} issuers */
-const colourOf = (issuer, issuers) =>
-  `issuer-${issuers.length === 0 ? 0 : issuer === undefined ? "none" : issuers.indexOf(issuer) % 4}`
-
-/**
- * @param {{ readonly x: number, readonly y: number, readonly number: number, readonly clashes: boolean }} joint
- */
-const badge = ({ clashes, number, x, y }) =>
-  element("g", { class: clashes ? "joint clash" : "joint" }, [
-    clashes
-      ? element("path", { d: `M${point(x)} ${point(y - 12)}l12 12l-12 12l-12 -12z` })
-      : element("circle", { cx: x, cy: y, r: 9 }),
-    words("text", { x, y: y + 4, "text-anchor": "middle" }, String(number)),
-  ])
-
-/**
- * A rectangle that a label must not cover.
- * @typedef {{ readonly x: number, readonly y: number, readonly width: number, readonly height: number }} Box
- */
-
-/** @param {Box} one @param {Box} other */
-const overlap = (one, other) =>
-  one.x < other.x + other.width && other.x < one.x + one.width &&
-  one.y < other.y + other.height && other.y < one.y + one.height
-
-const dateSize = { width: 76, height: 13 }
-
-/**
- * Dates beside their joints, where nothing else is; a date without room is left to the list below the picture.
- * @param {ReadonlyArray<{ readonly x: number, readonly y: number, readonly date: string, readonly clashes: boolean }>} joints
- * @param {ReadonlyArray<Box>} obstacles
- * @param {Box} frame
- */
-const dates = (joints, obstacles, frame) => {
-  const taken = [...obstacles]
-  return joints.map(({ clashes, date, x, y }) => {
-    const places = [y - 15, y - 28, y + 23].flatMap((line) => [x + 8, x - 8 - dateSize.width].map((start) => ({ start, line })))
-    for (const { line, start } of places) {
-      const box = { x: start, y: line - 11, ...dateSize }
-      const isInside = box.x >= frame.x && box.x + box.width <= frame.x + frame.width && box.y >= frame.y &&
-        box.y + box.height <= frame.y + frame.height
-      if (!isInside || taken.some((other) => overlap(box, other))) continue
-      taken.push(box)
-      return words("text", { x: start + 2, y: line, class: clashes ? "date clash" : "date" }, date)
-    }
-    return ""
-  })
-}
-
-/** @param {ReadonlyArray<Change>} changes */
-const issuersOf = (changes) => [...new Set(changes.flatMap(({ cik }) => cik ?? []))]
-
-/**
- * The issuers in a picture with the class of their colour; none if no change names its issuer.
- * @param {Answer} answer
- */
-export const legend = ({ changes }) => {
-  const drawn = changes.slice(0, mostDrawn)
-  const issuers = issuersOf(drawn)
-  if (issuers.length === 0) return []
-  const known = issuers.map((cik) => ({
-    colour: colourOf(cik, issuers),
-    issuer: drawn.find((change) => change.cik === cik),
-  }))
-  return drawn.some(({ cik }) => cik === undefined)
-    ? [...known, { colour: colourOf(undefined, issuers), issuer: undefined }]
-    : known
 }
 
 /**

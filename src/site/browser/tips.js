@@ -15,7 +15,10 @@ const addTo = (figure) => {
     const show = () => {
       tip.textContent = text
       tip.hidden = false
-      const [frame, mark] = [figure.getBoundingClientRect(), (group.querySelector(".amount") ?? group).getBoundingClientRect()]
+      const [frame, mark] = [
+        figure.getBoundingClientRect(),
+        (group.querySelector(".amount") ?? group).getBoundingClientRect(),
+      ]
       const left = mark.left + mark.width / 2 - frame.left - tip.offsetWidth / 2
       const above = mark.top - frame.top - tip.offsetHeight - 8
       tip.style.left = `${Math.max(0, Math.min(left, frame.width - tip.offsetWidth))}px`
