@@ -11,3 +11,6 @@ const WebAddress = Schema.URLFromString.check(
 export const Base = Config.option(Config.schema(WebAddress, "BASE_URL")).pipe(
   Config.map(Option.map((url) => url.href.replace(/\/$/, ""))),
 )
+
+/** The path of the base address without a slash at the end; empty if there is none. */
+export const pathOfBase = (base: string) => base === "" ? "" : new URL(base).pathname.replace(/\/$/, "")

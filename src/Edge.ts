@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { pathOfBase } from "./Base.ts"
 import { Sent } from "./cache/Sent.ts"
 import * as Endpoints from "./catalogue/Endpoints.ts"
 import { compression, withValidators } from "./Compression.ts"
@@ -69,7 +70,7 @@ const notFound = answer(NotFound)
 const methodNotAllowed = answer(MethodNotAllowed)
 const removed = answer(EndpointRemoved)
 
-const nothingAt = (path: string) =>
+export const nothingAt = (path: string) =>
   notFound(
     new NotFound({
       error: {
@@ -183,7 +184,7 @@ const Surroundings = HttpRouter.middleware(
 
 /** §9.1: a permanent redirect, which keeps path and query; a proxy may serve the API below a path of `BASE_URL`. */
 const Legacy = Layer.unwrap(Effect.map(BaseUrl, (base) => {
-  const prefix = base === "" ? "" : new URL(base).pathname.replace(/\/$/, "")
+  const prefix = pathOfBase(base)
   return HttpRouter.add(
     "GET",
     `${legacy}*`,

@@ -66,7 +66,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
         })
       })
       const begun = yield* Effect.forkChild(beginning, { startImmediately: true })
-      for (let at = 0; at < 20; at++) socket.write("GET /v1/docs/reference HTTP/1.1\r\nHost: x\r\n\r\n")
+      for (let at = 0; at < 100; at++) socket.write("GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
       yield* Fiber.join(begun)
       const ended = yield* Effect.timeoutOption(Scope.close(scope, Exit.void), "15 seconds")
       assert.strictEqual(ended._tag, "Some", "it waits")

@@ -8,11 +8,24 @@ import { at, type Page } from "./Page.ts"
 const folder = new URL("../../docs/", import.meta.url)
 
 /** In the order of the navigation; what is not named here comes behind, by name. */
-const order = ["index", "lineage", "timestamps", "errors", "paging", "formats", "caching", "cost", "client", "python"]
+const order = [
+  "index",
+  "first-steps",
+  "client",
+  "python",
+  "lineage",
+  "timestamps",
+  "errors",
+  "paging",
+  "formats",
+  "caching",
+  "cost",
+]
 
 /** Those that are no guide to one subject. */
 const sectionOf: Readonly<Record<string, Page["section"]>> = {
   index: "Start",
+  "first-steps": "Start",
   client: "Start",
   python: "Start",
   deprecations: "Reference",
@@ -48,7 +61,7 @@ export const guides = Effect.gen(function* () {
         path: at(name),
         section: sectionOf[name] ?? "Guides",
         scripts: scripts[name] ?? [],
-        ...(name === "index" ? { label: "First steps" } : {}),
+        ...(name === "index" ? { label: "Introduction" } : {}),
       })),
   )
 }).pipe(Effect.orDie)

@@ -1,15 +1,19 @@
 /**
- * The documentation: pages and what they load, made once when the service starts, kept as bytes and compressed once.
- * They run scripts of this origin alone, and talk to it alone.
+ * Serves the documentation: pages and assets, made once when the service starts, kept as bytes and compressed once.
+ * Pages run scripts of this origin alone, and talk to it alone.
  */
-import { Context, Effect, FileSystem, Layer, Path } from "effect"
-import { HttpRouter, type HttpServerRequest } from "effect/http"
+import { Context, Effect, FileSystem, Layer, Option, Path } from "effect"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { pathOfBase } from "../Base.ts"
 import { conditional } from "../cache/Revalidation.ts"
-import * as Docs from "../catalogue/Docs.ts"
 import { constant } from "../Compression.ts"
+import { BaseUrl, nothingAt } from "../Edge.ts"
+import { nearest } from "../policy/Nearest.ts"
+import { escape } from "./Html.ts"
 import { frame } from "./Layout.ts"
-import { asset } from "./Page.ts"
+import { asset, at, type Page } from "./Page.ts"
 import { pages } from "./Pages.ts"
+import { indexOf } from "./Search.ts"
 
 interface File {
   readonly path: `/${string}`
@@ -25,14 +29,6 @@ const types: Readonly<Record<string, string>> = {
 
 const html = "text/html; charset=utf-8"
 
-/** What every page forbids: frames, telling others where it was read, and a window that others hold. */
-const guarded = (policy: string) => ({
-  "Content-Security-Policy": policy,
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Referrer-Policy": "no-referrer",
-  "X-Frame-Options": "DENY",
-})
-
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -43,6 +39,14 @@ const policy = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join("; ")
+
+/** What every page forbids: other scripts, frames, telling where it was read, and being held by another window. */
+const guarded = {
+  "Content-Security-Policy": policy,
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Referrer-Policy": "no-referrer",
+  "X-Frame-Options": "DENY",
+}
 
 const browser = new URL("./browser/", import.meta.url)
 
@@ -60,23 +64,65 @@ const assets = Effect.gen(function* () {
     })))
 }).pipe(Effect.orDie)
 
-const files = Effect.gen(function* () {
-  const { all, navigation } = yield* pages
-  const framed = all.map((page): File => ({
-    path: page.path,
-    type: html,
-    text: frame(page, navigation),
-    headers: guarded(policy),
-  }))
-  const { html: text, policy: own } = yield* Docs.reference
-  return [...framed, { path: Docs.path, type: html, text, headers: guarded(own) }, ...yield* assets]
-})
-
 /** The answer to all who ask for the file; 304 to whoever has it (RFC 9110), in whatever encoding. */
 const answer = ({ headers, text, type }: File) => {
   const kept = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
   const respond = conditional(constant(new TextEncoder().encode(text)), type, kept)
   return (request: HttpServerRequest.HttpServerRequest) => Effect.succeed(respond(request))
+}
+
+/** The pages that an address may have meant, best first. */
+const meant = (path: string, all: ReadonlyArray<Page>) => {
+  const wanted = (path.replace(/\/+$/, "").split("/").at(-1) ?? "").replace(/\.(md|html?)$/, "").toLowerCase()
+  const named = all.map((page) => ({ page, name: page.path.split("/").at(-1) ?? "" }))
+  const closest = Option.getOrUndefined(nearest(wanted, named.map(({ name }) => name)))
+  const among = named.filter(({ name }) => wanted.length > 2 && (name.includes(wanted) || wanted.includes(name)))
+  return Array.from(new Set([...named.filter(({ name }) => name === closest), ...among]), ({ page }) => page).slice(
+    0,
+    5,
+  )
+}
+
+const lost = (path: string, all: ReadonlyArray<Page>): Page => {
+  const links = meant(path, all).map(({ path, title }) => `<li><a href="${escape(path)}">${escape(title)}</a></li>`)
+  return {
+    path: at("not-found"),
+    title: "Page not found",
+    description: "There is no page of the documentation at this address.",
+    section: "Start",
+    scripts: [],
+    body: `<h1>Page not found</h1>
+<p>The documentation has no page at <code>${escape(path.slice(0, 200))}</code>.</p>
+${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
+<p><a href="${at("index")}">The first page</a> and the navigation lead to all pages; search finds their text.</p>`,
+  }
+}
+
+/** A browser that follows a link asks for HTML by name; a program does not. */
+const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) => /\btext\/html\b/i.test(headers["accept"] ?? "")
+
+const notFound = (all: ReadonlyArray<Page>) => (request: HttpServerRequest.HttpServerRequest) => {
+  const [path = ""] = request.url.split("?", 1)
+  if (!wantsPage(request)) return nothingAt(path)
+  return Effect.succeed(
+    HttpServerResponse.text(frame(lost(path, all), all), {
+      status: 404,
+      contentType: html,
+      headers: { "Cache-Control": "no-store", Vary: "Accept", ...guarded },
+    }),
+  )
+}
+
+/** Addresses at which people expect the documentation. */
+const entrances = ["/", "/docs"] as const
+
+/** Below the path of `BASE_URL`, which a balancer may have taken off the request. */
+const entrance = (base: string) => {
+  const redirect = HttpServerResponse.redirect(`${pathOfBase(base)}${at("index")}`, {
+    status: 302,
+    headers: { "Cache-Control": "no-cache" },
+  })
+  return () => Effect.succeed(redirect)
 }
 
 /** The addresses at which there is something to read. */
@@ -86,8 +132,23 @@ export const layer = Layer.effect(
   Addresses,
   Effect.gen(function* () {
     const router = yield* HttpRouter.HttpRouter
-    const made = yield* files
-    yield* router.addAll(made.map((file) => HttpRouter.route("GET", file.path, answer(file))))
-    return new Set(made.map(({ path }) => path))
+    const base = yield* BaseUrl
+    const all = yield* pages
+    const made: ReadonlyArray<File> = [
+      ...all.map((page) => ({ path: page.path, type: html, text: frame(page, all), headers: guarded })),
+      ...(yield* assets),
+      {
+        path: asset("search.json"),
+        type: "application/json",
+        text: JSON.stringify({ entries: indexOf(all) }),
+        headers: {},
+      },
+    ]
+    yield* router.addAll([
+      ...made.map((file) => HttpRouter.route("GET", file.path, answer(file))),
+      ...entrances.map((path) => HttpRouter.route("GET", path, entrance(base))),
+      HttpRouter.route("GET", `${at("index")}/:page/*`, notFound(all)),
+    ])
+    return new Set([...made.map(({ path }) => path), ...entrances])
   }),
 )

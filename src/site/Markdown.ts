@@ -3,6 +3,7 @@ import { Marked, type Tokens } from "marked"
 import { coloured } from "./Colours.ts"
 import { escape } from "./Html.ts"
 import { at } from "./Page.ts"
+import { table } from "./Table.ts"
 
 /** Makes HTML of a fenced block; its text is what stands in the fence. */
 export type Block = (text: string) => string
@@ -38,8 +39,8 @@ const titles: Readonly<Record<string, string>> = {
   text: "Output",
 }
 
-/** Scrolls by itself where it is wider than the screen, by the keyboard too. */
-const fence = (language: string, text: string) =>
+/** A block of code, which scrolls by itself if it is wider than the page. */
+export const fence = (language: string, text: string) =>
   `<div class="code" data-language="${escape(language)}"><p class="language">${
     escape(titles[language] ?? language)
   }</p><pre tabindex="0"><code>${coloured(language, text)}</code></pre></div>`
@@ -79,15 +80,8 @@ export const render = (file: string, source: string, blocks: Blocks): Guide => {
         return block === undefined ? fence(kind, text) : block(rest.join(" "))(text)
       },
       table({ header, rows }: Tokens.Table) {
-        const cells = (row: ReadonlyArray<Tokens.TableCell>, tag: "td" | "th") =>
-          `<tr>${
-            row.map(({ tokens }) =>
-              `<${tag}${tag === "th" ? ` scope="col"` : ""}>${this.parser.parseInline(tokens)}</${tag}>`
-            ).join("")
-          }</tr>`
-        return scrolling(
-          `<thead>${cells(header, "th")}</thead><tbody>${rows.map((row) => cells(row, "td")).join("")}</tbody>`,
-        )
+        const cells = (row: ReadonlyArray<Tokens.TableCell>) => row.map(({ tokens }) => this.parser.parseInline(tokens))
+        return table(cells(header), rows.map(cells))
       },
     },
   })
@@ -95,7 +89,3 @@ export const render = (file: string, source: string, blocks: Blocks): Guide => {
   if (found.title === "") throw new Error(`docs/${file}: its first line must be its title, # Title`)
   return { ...found, body }
 }
-
-/** A table that scrolls by itself where it is wider than the screen. */
-export const scrolling = (rows: string) =>
-  `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>${rows}</table></div>\n`

@@ -1,22 +1,24 @@
-/** What a page of the documentation is, whoever writes it. */
+/** One page of the documentation, whoever writes it. */
 import { documentation } from "../policy/Lifecycle.ts"
 
-/** Where it stands in the navigation; `none` for what is found from other pages only. */
-export const sections = ["Start", "Guides", "Tools", "Reference"] as const
+/** The groups of the navigation, in order. */
+export const sections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
 export interface Page {
   /** Its address: `/v1/docs/lineage`. */
   readonly path: `/${string}`
   readonly title: string
-  /** What the navigation calls it, where that is not its title. */
+  /** Its name in the navigation, if that is not its title. */
   readonly label?: string
   /** A sentence, for search results and link previews. */
   readonly description: string
   readonly section: typeof sections[number]
-  /** HTML: what stands in `main`, from `h1` on. What is not the page's own text is escaped. */
+  /** HTML: the content of `main`, from `h1` on. Text that is not the page's own is escaped. */
   readonly body: string
-  /** Files of `browser/` that the page loads, as modules. */
+  /** Files in `browser/` that the page loads, as modules. */
   readonly scripts: ReadonlyArray<string>
+  /** The page's only entry in the search index, if its own text says too much. */
+  readonly search?: { readonly title: string; readonly text: string }
 }
 
 /** The address of the page of that name; the first page has none. */
@@ -24,3 +26,8 @@ export const at = (name: string): `/${string}` =>
   name === "" || name === "index" ? documentation : `${documentation}/${name}`
 
 export const asset = (name: string) => at(`assets/${name}`)
+
+export const referencePath = at("reference")
+
+/** The reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
+export const referenceOf = (path: string) => at(`reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`)

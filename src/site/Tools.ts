@@ -2,11 +2,11 @@
 import { endpoints } from "../catalogue/Endpoints.ts"
 import { datasets } from "../v1/datasets/Api.ts"
 import { escape } from "./Html.ts"
-import { scrolling } from "./Markdown.ts"
-import { at, type Page } from "./Page.ts"
+import { at, type Page, referenceOf } from "./Page.ts"
+import { table } from "./Table.ts"
 
-/** The field of the key, alike on every page; `browser/key.js` brings it to life. */
-const key = `<form id="key-form" class="key" hidden>
+/** The form for the visitor's key, the same on every page; `browser/key.js` handles it. */
+export const keyForm = `<form id="key-form" class="key" hidden>
 <label for="key">Your API key</label>
 <div class="field"><input id="key" type="password" autocomplete="off" autocapitalize="off" spellcheck="false"
  placeholder="tl_live_…" aria-describedby="key-state key-note">
@@ -28,7 +28,7 @@ const withoutScripts = (what: string, path: string) =>
 
 const state = `<div id="state" class="state" role="status"></div>`
 
-/** Of the sample data; those that are not loaded are not shown. */
+/** Symbols of the sample data. */
 const samples = [
   ["OSTK", "a chain of three changes"],
   ["META", "one symbol, two issuers"],
@@ -48,7 +48,7 @@ const explorer: Page = {
 <p>Type a symbol, one of today or a former one, and see the chain of changes that it belongs to, or why the record is no
  single chain and <a href="${at("lineage")}">is refused</a>, with the changes that clash.</p>
 ${withoutScripts("The explorer", "/v1/ticker-changes?ticker=META")}
-${key}
+${keyForm}
 <form id="lineage-form" class="lineage-form" hidden>
 <label for="symbol">Symbol</label>
 <div class="field"><input id="symbol" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false"
@@ -56,7 +56,8 @@ ${key}
 <p class="quiet" id="symbol-note">One to six letters, digits, dots, hyphens or carets. A chain costs what its bytes
  cost; a refusal is free.</p>
 </form>
-<nav id="samples" class="samples" aria-label="Symbols of the sample data" hidden><p>In the sample data:</p><ul>${
+<nav id="samples" class="samples" aria-label="Symbols of the sample data" hidden>
+<p>Symbols of the sample data:</p><ul>${
     samples.map(([symbol, what]) => `<li><a href="#${symbol}">${symbol}</a> <span>${what}</span></li>`).join("")
   }</ul></nav>
 ${state}
@@ -74,7 +75,7 @@ const account: Page = {
  endpoint, and the latest requests. All of it is free of charge; how cost comes about is told in
  <a href="${at("cost")}">Cost</a>.</p>
 ${withoutScripts("This page", "/v1/overview")}
-${key}
+${keyForm}
 ${state}
 <div id="result" hidden>
 <h2 id="now">Now</h2>
@@ -95,11 +96,20 @@ ${state}
 
 const labels = new Map(endpoints.map(({ row }) => [row.path, row.label]))
 
-const rows = datasets.map(({ dataset, endpoints }) =>
-  `<tr><th scope="row"><code>${escape(dataset)}</code></th><td data-dataset="${escape(dataset)}">—</td><td>${
-    endpoints.map((path) => `<code>${escape(path)}</code> ${escape(labels.get(path) ?? "")}`).join("<br>")
-  }</td></tr>`
-).join("")
+const datasetTable = table(
+  ["Dataset", "Endpoints", "Changed (-05:00)"],
+  datasets.map(({ dataset, endpoints }) => [
+    `<code>${escape(dataset)}</code>`,
+    endpoints.map((path) =>
+      `<a href="${referenceOf(path)}"><code>${escape(path)}</code></a> ${escape(labels.get(path) ?? "")}`
+    ).join("<br>"),
+    "",
+  ]),
+  {
+    label: "All datasets",
+    attributes: (row, column) => column === 2 ? ` data-dataset="${escape(datasets[row]?.dataset ?? "")}"` : "",
+  },
+)
 
 const freshness: Page = {
   path: at("datasets"),
@@ -115,16 +125,11 @@ const freshness: Page = {
  is at most a second older than the data; an <code>ETag</code> tells you cheaply whether an answer is still the same
  (<a href="${at("caching")}">Caching</a>).</p>
 ${withoutScripts("To see when they changed", "/v1/datasets?limit=100")}
-${key}
+${keyForm}
 ${state}
-<div id="freshness"></div>
 <h2 id="all">All datasets</h2>
-${
-    scrolling(
-      `<thead><tr><th scope="col">Dataset</th><th scope="col">Changed (-05:00)</th><th scope="col">Read by</th></tr>` +
-        `</thead><tbody>${rows}</tbody>`,
-    )
-  }`,
+<div id="freshness"></div>
+<div id="datasets" class="no-answer">${datasetTable}</div>`,
 }
 
 export const tools: ReadonlyArray<Page> = [explorer, account, freshness]

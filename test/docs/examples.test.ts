@@ -87,7 +87,7 @@ layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The docum
       const drawn = files.flatMap(fencesOf).filter(({ language }) => language === "chain")
       assert.isAbove(drawn.length, 6)
       for (const fence of drawn) {
-        const answer = yield* Instances.wire(port, `/v1/ticker-changes?ticker=${fence.argument}`, key)
+        const answer = yield* Instances.wire(port, `/v1/ticker-changes?ticker=${fence.argument.split(" ")[0]}`, key)
         const printed = steady(answer.text, base)
         if (fence.text !== "" && compact(fence.text) === compact(printed)) continue
         const text = pretty(printed)

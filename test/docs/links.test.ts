@@ -79,8 +79,8 @@ layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => 
         // What needs a key is there all the same.
         assert.include([200, 401, 422], status, `${link}, to which ${from} leads`)
         const isPage = path.startsWith("/v1/docs") && headers["content-type"]?.startsWith("text/html") === true
-        pages.set(path, { path, text: isPage && path !== "/v1/docs/reference" ? text : "" })
-        if (!isPage || path === "/v1/docs/reference") continue
+        pages.set(path, { path, text: isPage ? text : "" })
+        if (!isPage) continue
         assert.deepStrictEqual(foreign({ path, text }), [], path)
         for (const next of [...attributes(text, "href"), ...attributes(text, "src")]) {
           if (next.startsWith("/")) wanted.set(next, path)

@@ -5,8 +5,8 @@ import type { Page } from "playwright-core"
 import * as Service from "../support/Service.ts"
 import { act, Browser, named, objections, overflow, skipped, unreachable, visit } from "../support/Browser.ts"
 
-/** Its markup is made by another project, in the browser: what can be judged of it is what it does. */
-const reference = "/v1/docs/reference"
+/** Of the endpoints' pages, which are made alike: the shortest, the longest, and one with a deprecation. */
+const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((name) => `/v1/docs/reference/${name}`)
 
 const sizes = [{ width: 390, height: 844 }, { width: 1280, height: 800 }]
 const schemes = ["light", "dark"] as const
@@ -17,11 +17,13 @@ const shots = process.env["SCREENSHOTS"]
 const shot = (page: Page, name: string) =>
   shots === undefined ? Effect.void : act(() => page.screenshot({ path: `${shots}/${name}.png`, fullPage: true }))
 
-/** Every page that the navigation leads to. */
+/** Every page that the navigation leads to, and some of the endpoints' pages. */
 const addresses = Effect.gen(function* () {
   const { text } = yield* Service.ask("/v1/docs", { key: null })
   const found = Array.from(text.matchAll(/href="(\/v1\/docs[^"#]*)"/g), ([, path = ""]) => path)
-  return Array.from(new Set(found)).filter((path) => !path.includes("/assets/"))
+  return Array.from(new Set(found)).filter((path) =>
+    !path.includes("/assets/") && (!path.startsWith("/v1/docs/reference/") || endpointPages.includes(path))
+  )
 })
 
 const open = (page: Page, path: string) => act(() => page.goto(path, { waitUntil: "networkidle" }))
@@ -42,6 +44,10 @@ const withKey = Effect.fnUntraced(function* (path: string, options?: Parameters<
   return { demoKey, origin, page, wrong }
 })
 
+/** Before a page is drawn for the first time, Chromium drops what is typed. */
+const drawn = (page: Page) =>
+  act(() => page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`))
+
 const waitFor = (page: Page, text: string | RegExp) => act(() => page.getByText(text).first().waitFor())
 
 const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
@@ -51,13 +57,9 @@ const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
 
 const title = (page: Page) => act(() => page.title())
 
-/** One library of the reference asks whether it may make code from text, and goes on without (SECURITY.md). */
-const isKnown = (line: string) => line.startsWith("console: policy: script-src eval ") && line.endsWith(reference)
-
 /** What a browser says of a status that the page has an answer to is no mistake of the page. */
 const unexpected = (wrong: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>) =>
   wrong.filter((line) =>
-    !isKnown(line) &&
     !statuses.some((status) => line.startsWith(`${status}: `) || line.includes(`status of ${status} `))
   )
 
@@ -71,7 +73,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const paths = yield* addresses
         assert.includeMembers(paths, [
           "/v1/docs",
-          reference,
+          "/v1/docs/reference",
+          ...endpointPages,
           "/v1/docs/explorer",
           "/v1/docs/account",
           "/v1/docs/datasets",
@@ -87,7 +90,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
               yield* act(() => page.emulateMedia({ colorScheme }))
               yield* shot(page, name)
               // Colours do not depend on the width, nor the rest on colours.
-              const isJudged = path !== reference && (viewport.width > 1000) === (colorScheme === "dark")
+              const isJudged = (viewport.width > 1000) === (colorScheme === "dark")
               if (isJudged) assert.deepStrictEqual(yield* objections(page), [], name)
             }
           }
@@ -107,7 +110,6 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* open(page, path)
           yield* act(() => page.setViewportSize({ width: 320, height: 640 }))
           assert.strictEqual(yield* overflow(page), "", path)
-          if (path === reference) continue
           yield* act(() => page.setViewportSize({ width: 1280, height: 800 }))
           assert.deepStrictEqual(yield* unreachable(page), [], path)
         }
@@ -188,6 +190,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
       Effect.gen(function* () {
         const permissions = ["clipboard-read", "clipboard-write"]
         const { origin, page } = yield* withKey("/v1/docs/explorer#BRK.B", { permissions })
+        yield* act(() => page.getByRole("button", { name: "Show the lineage of BRK.B" }).click())
         yield* waitFor(page, "No change of BRK.B is on record")
         const copied = (button: string) =>
           act(async () => {
@@ -218,9 +221,16 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* open(page, "/v1/docs/explorer#META")
         yield* waitFor(page, "A key is needed")
         yield* waitFor(page, "tickerline keys create")
+        assert.strictEqual(yield* act(() => page.locator("#result code").first().innerText()), "tickerline keys create")
         yield* enter(page, "tl_live_wrong")
+        yield* act(() => page.getByRole("button", { name: "Show the lineage of META" }).click())
+        yield* waitFor(page, "This key is wrong")
         yield* waitFor(page, "invalid_api_key")
+        yield* waitFor(page, "tl_live_wron… is wrong")
+        assert.strictEqual(yield* act(() => page.getByText("A key is needed").count()), 0)
+        assert.deepStrictEqual(yield* objections(page), [])
         yield* enter(page, demoKey)
+        yield* act(() => page.getByRole("button", { name: "Show the lineage of META" }).click())
         yield* waitFor(page, "The history of META")
         yield* ask(page, `"><img src=x>'`)
         yield* waitFor(page, "That cannot be asked")
@@ -315,28 +325,315 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    named("§4.5 the reference tries a request with the demo key, and shows the answer"),
+    named("§4.5 the reference sends a request with the key that was entered in the tools, and shows a 200 first"),
     () =>
       Effect.gen(function* () {
-        const { demoKey, origin } = yield* Browser
-        const { page, wrong } = yield* visit()
-        yield* open(page, reference)
-        yield* act(() => page.locator(".scalar-password-input:visible").first().fill(demoKey))
-        yield* act(() => page.goto(`${reference}#tag/ticker-changes/GET/v1/ticker-changes`))
-        yield* act(() => page.getByRole("button", { name: /Test Request.*ticker-changes/ }).first().click())
-        const dialog = page.getByRole("dialog")
-        const [answer] = yield* act(() =>
-          Promise.all([
-            page.waitForResponse((response) => new URL(response.url()).pathname === "/v1/ticker-changes"),
-            dialog.getByRole("button", { name: /^Send Request/ }).click(),
-          ])
+        const { demoKey, origin, page, wrong } = yield* withKey("/v1/docs/explorer")
+        yield* open(page, "/v1/docs/reference/ticker-changes")
+        assert.strictEqual(
+          yield* act(() => page.locator("main .badge", { hasText: /^\d+$/ }).first().innerText()),
+          "200",
         )
-        const headers = yield* act(() => answer.request().allHeaders())
-        assert.include([headers["authorization"], `Bearer ${headers["x-api-key"]}`], `Bearer ${demoKey}`)
-        assert.include([200, 409], answer.status())
-        yield* act(() => dialog.getByText(String(answer.status())).first().waitFor())
+        assert.strictEqual(yield* act(() => page.getByLabel("ticker", { exact: true }).inputValue()), "OSTK")
+        const send = act(async () => {
+          const [answer] = await Promise.all([
+            page.waitForResponse((response) => new URL(response.url()).pathname === "/v1/ticker-changes"),
+            page.getByRole("button", { name: "Send" }).click(),
+          ])
+          return answer
+        })
+        const answer = yield* send
+        assert.strictEqual((yield* act(() => answer.request().allHeaders()))["authorization"], `Bearer ${demoKey}`)
+        assert.strictEqual(answer.status(), 200)
         assert.strictEqual(new URL(answer.url()).origin, origin)
+        yield* act(() => page.locator("#answer").getByText(`"current_ticker": "NXH"`).waitFor())
+        yield* act(() => page.getByLabel("ticker", { exact: true }).fill("META"))
+        yield* act(() => page.locator("#request").getByText("ticker=META").waitFor())
+        assert.strictEqual((yield* send).status(), 409)
+        yield* act(() => page.locator("#answer").getByText("409", { exact: true }).waitFor())
+        assert.deepStrictEqual(yield* objections(page), [])
+        yield* shot(page, "reference-answer")
         assert.deepStrictEqual(unexpected(wrong, 409), [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named(
+      "README, documentation: setting or forgetting a key in the explorer sends nothing, with a symbol and without",
+    ),
+    () =>
+      Effect.gen(function* () {
+        const { demoKey } = yield* Browser
+        for (const path of ["/v1/docs/explorer", "/v1/docs/explorer#META"]) {
+          const { page } = yield* visit()
+          yield* open(page, path)
+          const sent: Array<string> = []
+          page.on("request", (request) => sent.push(request.url()))
+          yield* enter(page, demoKey)
+          yield* act(() => page.getByRole("button", { name: "Forget it" }).click())
+          yield* waitFor(page, "No key is set.")
+          yield* enter(page, demoKey)
+          yield* act(() => page.waitForLoadState("networkidle"))
+          assert.deepStrictEqual(sent, [], path)
+          // The visitor's own wish is what sends one.
+          yield* ask(page, "OSTK")
+          yield* waitFor(page, "OSTK became NXH")
+          assert.lengthOf(sent, 1)
+        }
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named("README, documentation: no table is cut off: it fits, or says that it scrolls and does so by the keyboard"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* withKey("/v1/docs/account")
+        const pages = [
+          ...yield* addresses,
+          "/v1/docs/account",
+          "/v1/docs/datasets",
+        ]
+        let measured = 0
+        for (const path of new Set(pages)) {
+          yield* open(page, path)
+          if (/account|datasets/.test(path)) yield* waitFor(page, "As of now.")
+          for (const width of [320, 390, 768, 1024, 1280, 1920]) {
+            yield* act(() => page.setViewportSize({ width, height: 800 }))
+            // Observers of sizes report before the next picture is drawn.
+            const found = yield* act(() =>
+              page.evaluate<{ readonly count: number; readonly cut: ReadonlyArray<string> }>(`
+                new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
+                  const boxes = [...document.querySelectorAll("main .scroll, main pre")]
+                    .filter((box) => box.checkVisibility() && box.clientWidth > 0)
+                  const cut = boxes.filter((box) => box.scrollWidth > box.clientWidth + 1).filter((box) => {
+                    const says = box.matches("pre") || getComputedStyle(box, "::before").content.includes("Scroll")
+                    return box.tabIndex !== 0 || !box.dataset.more || !says
+                  })
+                  const outside = [...document.querySelectorAll("main table, main td, main th")]
+                    .filter((cell) => cell.checkVisibility() && cell.closest(".scroll") === null)
+                  resolve({ count: boxes.length, cut: [...cut, ...outside].map((one) => one.outerHTML.slice(0, 99)) })
+                })))`)
+            )
+            assert.deepStrictEqual(found.cut, [], `${path} at ${width}`)
+            measured += found.count
+            const isWide = /errors|deprecations|account|datasets/.test(path) && width >= 1280
+            const scrolling = yield* act(() => page.locator("main .scroll[data-more]").count())
+            if (isWide) assert.strictEqual(scrolling, 0, `${path} at ${width}`)
+          }
+        }
+        assert.isAbove(measured, 200)
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named("README, documentation: search finds guides, operations pages and endpoints by the keyboard alone"),
+    () =>
+      Effect.gen(function* () {
+        const { page, wrong } = yield* visit()
+        yield* open(page, "/v1/docs")
+        yield* drawn(page)
+        yield* act(() => page.keyboard.press("/"))
+        const dialog = page.getByRole("dialog", { name: "Search" })
+        yield* act(() => dialog.waitFor())
+        yield* act(() => page.keyboard.type("retry or not"))
+        yield* act(() => dialog.getByRole("link", { name: /^Retry, or not/ }).waitFor())
+        for (const scheme of schemes) {
+          yield* act(() => page.emulateMedia({ colorScheme: scheme }))
+          assert.deepStrictEqual(yield* objections(page), [])
+          yield* shot(page, `search-${scheme}`)
+        }
+        yield* act(() => page.keyboard.press("Enter"))
+        yield* act(() => page.waitForURL("**/v1/docs/errors#retry-or-not"))
+        for (const [query, path] of [["operators", "/v1/docs/operators"], ["/v1/news", "/v1/docs/reference/news"]]) {
+          yield* drawn(page)
+          yield* act(() => page.keyboard.press("Control+k"))
+          yield* act(() => page.getByRole("searchbox").fill(query ?? ""))
+          yield* act(() => dialog.locator(`a[href="${path}"]`).waitFor())
+          yield* act(() => page.keyboard.press("ArrowDown"))
+          assert.strictEqual(yield* act(() => page.evaluate("document.activeElement.getAttribute('href')")), path)
+          yield* act(() => page.keyboard.press("Enter"))
+          yield* act(() => page.waitForURL(`**${path}`))
+        }
+        yield* act(() => page.getByRole("button", { name: "Search" }).click())
+        yield* act(() => page.getByRole("searchbox").fill("nosuchword"))
+        yield* waitFor(page, "Nothing has this word.")
+        yield* act(() => page.keyboard.press("Escape"))
+        yield* act(() => dialog.waitFor({ state: "hidden" }))
+        assert.deepStrictEqual(wrong, [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named("README, documentation: the theme is chosen on the page, remembered, and applied before anything is drawn"),
+    () =>
+      Effect.gen(function* () {
+        const { page, wrong } = yield* visit({ colorScheme: "light", viewport: { width: 1280, height: 800 } })
+        const ground = act(() => page.evaluate<string>("getComputedStyle(document.body).backgroundColor"))
+        yield* open(page, "/v1/docs")
+        const light = yield* ground
+        const choice = page.getByRole("combobox", { name: "Theme" })
+        yield* act(() => choice.selectOption("dark"))
+        const dark = yield* ground
+        assert.notStrictEqual(dark, light)
+        assert.deepStrictEqual(yield* objections(page), [])
+        // Only the script in the head runs: the theme does not wait for the modules.
+        yield* act(() =>
+          page.route("**/page.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }))
+        )
+        yield* open(page, "/v1/docs/errors")
+        assert.strictEqual(yield* ground, dark)
+        yield* act(() => page.unroute("**/page.js"))
+        yield* act(() => page.reload({ waitUntil: "networkidle" }))
+        assert.strictEqual(yield* act(() => choice.inputValue()), "dark")
+        yield* act(() => choice.selectOption("system"))
+        assert.strictEqual(yield* ground, light)
+        yield* act(() => page.emulateMedia({ colorScheme: "dark" }))
+        assert.strictEqual(yield* ground, dark)
+        yield* act(() => choice.selectOption("light"))
+        assert.strictEqual(yield* ground, light)
+        // On a phone it is in the menu.
+        yield* act(() => page.setViewportSize({ width: 390, height: 844 }))
+        yield* act(() => page.getByText("Menu").click())
+        assert.strictEqual(yield* act(() => choice.inputValue()), "light")
+        assert.deepStrictEqual(yield* objections(page), [])
+        assert.deepStrictEqual(wrong, [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named("README, documentation: the first page takes at most two screens and shows the explorer's picture"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* visit({ viewport: { width: 1280, height: 800 } })
+        yield* open(page, "/v1/docs")
+        assert.isAtMost(yield* act(() => page.evaluate<number>("document.documentElement.scrollHeight")), 1600)
+        assert.strictEqual(yield* act(() => page.locator("figure.lineage svg.wide:visible").count()), 1)
+        const next = page.getByRole("navigation", { name: "Previous and next page" }).getByRole("link")
+        yield* act(() => next.click())
+        yield* act(() => page.waitForURL("**/v1/docs/first-steps"))
+        assert.match(yield* act(() => next.first().innerText()), /^Previous/)
+        // A heading is a link to itself.
+        yield* act(() => page.getByRole("heading", { name: "Get a key" }).getByRole("link").click())
+        assert.match(page.url(), /#get-a-key$/)
+        const top = page.getByRole("navigation", { name: "Main" })
+        yield* act(() => top.getByRole("link", { name: "API reference" }).click())
+        yield* act(() => page.waitForURL("**/v1/docs/reference"))
+        assert.strictEqual(yield* act(() => top.locator("[aria-current=page]").innerText()), "API reference")
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named("README, documentation: without a key the account and the datasets show no empty sections"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* visit({ viewport: { width: 1280, height: 800 } })
+        yield* open(page, "/v1/docs/account")
+        assert.strictEqual(yield* act(() => page.locator("main h2:visible").count()), 0)
+        assert.strictEqual(yield* act(() => page.locator(".contents:visible").count()), 0)
+        yield* open(page, "/v1/docs/datasets")
+        assert.deepStrictEqual(
+          yield* act(() => page.locator("thead th:visible").allInnerTexts()),
+          ["Dataset", "Endpoints"],
+        )
+        const cells = yield* act(() => page.locator("td:visible").allInnerTexts())
+        assert.isAbove(cells.length, 30)
+        assert.deepStrictEqual(cells.filter((text) => !/\w/.test(text)), [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named("D29 the account's numbers have thousands separators, and a bar tells its day in a tooltip"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* visit({ viewport: { width: 1280, height: 800 } })
+        const { demoKey } = yield* Browser
+        yield* act(() =>
+          page.route("**/v1/usage/daily**", async (route) => {
+            const day = new URL(route.request().url()).searchParams.get("usage_date_from")
+            const results = [{
+              usage_date: day,
+              endpoint: "/v1/news",
+              requests: 1_234_567,
+              errors: 1234,
+              bytes: 9_876_543_210,
+              cost_microdollars: 98_765_432_100,
+            }]
+            await route.fulfill({ json: { count: 1, results, page: 1, limit: 100, has_more: false } })
+          })
+        )
+        yield* open(page, "/v1/docs/account")
+        yield* enter(page, demoKey)
+        yield* waitFor(page, "As of now.")
+        yield* act(() => page.locator("#days svg:visible .amount").first().hover())
+        const tip = page.locator(".tip:visible")
+        assert.match(yield* act(() => tip.innerText()), /^\w+day, \d+ \w+ \d{4}\n1,234,567 requests\n1,234 errors$/)
+        const size = yield* act(() =>
+          page.evaluate<number>(`parseFloat(getComputedStyle(document.querySelector(".tip:not([hidden])")).fontSize)`)
+        )
+        assert.isAtLeast(size, 14)
+        const told = yield* act(() => page.locator("#endpoints").innerText())
+        for (const number of ["1,234,567", "9,876,543,210", "$98,765.4321"]) assert.include(told, number)
+        assert.match(yield* act(() => page.locator("#facts").innerText()), /\d,\d{3} of \d,\d{3}/)
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named("D21 no label of a lineage covers another, a bar or a joint, and a legend names the issuers"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* withKey("/v1/docs/explorer")
+        for (const symbol of ["OSTK", "META", "GOOG", "MEGX", "FNGU", "BMR1", "KNT0", "DZ5", "BD0", "FI"]) {
+          yield* ask(page, symbol)
+          yield* act(() => page.locator(`figure [id^=lineage-][id$=-title]`).first().waitFor({ state: "attached" }))
+          yield* act(() =>
+            page.locator(`figure .symbol.asked`, { hasText: symbol }).first().waitFor({ state: "attached" })
+          )
+          for (const width of [1280, 390]) {
+            yield* act(() => page.setViewportSize({ width, height: 800 }))
+            const covered = yield* act(() =>
+              page.evaluate<ReadonlyArray<string>>(`(() => {
+                const drawn = [...document.querySelectorAll("figure svg.chain[role=img]")]
+                const svg = drawn.find((one) => one.checkVisibility())
+                const box = (element) => ({ element, ...element.getBoundingClientRect().toJSON() })
+                const texts = [...svg.querySelectorAll(":scope > text")].map(box)
+                const shapes = [...svg.querySelectorAll(".bar, .joint")].map(box)
+                const meets = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right &&
+                  a.top + 1 < b.bottom && b.top + 1 < a.bottom
+                const told = ({ element }) => element.getAttribute("class") + " " + element.textContent
+                return [
+                  ...texts.flatMap((a, at) => [...texts.slice(at + 1), ...shapes].filter((b) => meets(a, b))
+                    .map((b) => told(a) + " | " + told(b))),
+                ]
+              })()`)
+            )
+            assert.deepStrictEqual(covered, [], `${symbol} at ${width}`)
+          }
+          if (symbol === "META") {
+            const legend = yield* act(() => page.locator(".legend li").allInnerTexts())
+            assert.deepStrictEqual(legend.map((line) => /CIK \d+/.test(line)), [true, true, false])
+            const colours = yield* act(() =>
+              page.evaluate<ReadonlyArray<string>>(
+                `[...document.querySelectorAll(".legend .bar")].map((bar) => getComputedStyle(bar).fill)`,
+              )
+            )
+            assert.lengthOf(new Set(colours), 2)
+          }
+        }
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    named("README, documentation: an unknown page looks like the site and offers the nearest ones"),
+    () =>
+      Effect.gen(function* () {
+        const { page, wrong } = yield* visit()
+        yield* open(page, "/v1/docs/linage")
+        assert.deepStrictEqual(yield* objections(page), [])
+        yield* act(() => page.locator("main").getByRole("link", { name: "Ticker lineage" }).click())
+        yield* act(() => page.waitForURL("**/v1/docs/lineage"))
+        yield* open(page, "/docs")
+        assert.match(page.url(), /\/v1\/docs$/)
+        assert.deepStrictEqual(unexpected(wrong, 404), [])
       }).pipe(Effect.scoped),
   )
 

@@ -56,7 +56,7 @@ describe("A lineage, drawn", () => {
     const html = drawn(answered(events))
     wellFormed(html)
     assert.deepStrictEqual(outside(html), [])
-    assert.lengthOf(html.match(/<svg/g) ?? [], 2)
+    assert.lengthOf(html.match(/<svg [^>]*role="img"/g) ?? [], 2)
   }, { arbitrary: { runs: 300 } })
 
   it.prop("D21 tells each event by its number, and marks those that clash, no others", [events], ([events]) => {

@@ -2,6 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { document } from "../../src/catalogue/OpenApi.ts"
+import { BaseUrl } from "../../src/Edge.ts"
 import { tiers } from "../../src/policy/Access.ts"
 import { errors } from "../../src/site/blocks/Tables.ts"
 import { render } from "../../src/site/Markdown.ts"
@@ -16,6 +17,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 const guides = ["", "/lineage", "/timestamps", "/errors", "/paging", "/caching", "/cost", "/deprecations", "/changelog"]
+  .concat(["/first-steps", "/explorer", "/reference", "/reference/news"])
 
 layer(Service.layer, { excludeTestServices: true })("The documentation", (it) => {
   it.effect.each(guides)(
@@ -123,6 +125,55 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       }
     }))
 
+  it.effect("README, documentation: / and /docs lead to the documentation, with the headers of every response (D14)", () =>
+    Effect.gen(function* () {
+      const port = yield* Service.port
+      for (const path of ["/", "/docs", "/docs/"]) {
+        for (const method of ["GET", "HEAD"] as const) {
+          for (const accept of ["text/html", "application/json"]) {
+            const response = yield* Effect.promise(() =>
+              fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { accept }, redirect: "manual" })
+            )
+            assert.strictEqual(response.status, 302, `${method} ${path}`)
+            assert.strictEqual(response.headers.get("location"), "/v1/docs")
+            assert.strictEqual(response.headers.get("x-api-version"), "v1")
+            assert.isNotNull(response.headers.get("x-request-id"))
+          }
+        }
+      }
+      for (const path of ["/", "/docs"]) {
+        const { body, status } = yield* open(path, { method: "POST" })
+        assert.strictEqual(status, 405)
+        assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
+      }
+    }))
+
+  it.effect("README, documentation: an unknown page is a page of the site that names the nearest ones, and JSON for programs", () =>
+    Effect.gen(function* () {
+      const browser = { Accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
+      const nearest = [
+        ["/v1/docs/linage", "/v1/docs/lineage"],
+        ["/v1/docs/errors.md", "/v1/docs/errors"],
+        ["/v1/docs/reference/newss", "/v1/docs/reference/news"],
+        ["/v1/docs/gap-stats", "/v1/docs/reference/gap-stats"],
+      ] as const
+      for (const [path, page] of nearest) {
+        const { headers, status, text } = yield* open(path, { headers: browser })
+        assert.strictEqual(status, 404, path)
+        assert.strictEqual(headers["content-type"], "text/html; charset=utf-8")
+        assert.strictEqual(headers["content-security-policy"], policy)
+        assert.strictEqual(headers["x-api-version"], "v1")
+        assert.include(headers["vary"] ?? "", "Accept")
+        const main = text.slice(text.indexOf("<main"), text.indexOf("</main>"))
+        assert.include(main, `<a href="${page}">`)
+      }
+      const { text } = yield* open("/v1/docs/%3Cscript%3E", { headers: browser })
+      assert.notInclude(text, "<script>")
+      const { body, status } = yield* open("/v1/docs/linage")
+      assert.strictEqual(status, 404)
+      assert.strictEqual(at(body, "error", "code"), "not_found")
+    }))
+
   it.effect("§7.2 D13 the page of errors lists every code that an endpoint can answer, by its status", () =>
     Effect.gen(function* () {
       const { text } = yield* open("/v1/docs/errors")
@@ -153,19 +204,29 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       }
       assert.isAbove(declared.size, 10)
       assert.includeMembers(listed, Array.from(declared))
-      for (const { code } of errors) assert.include(text, `<code>${code}</code>`)
+      const plain = text.replaceAll("<wbr>", "")
+      for (const { code } of errors) assert.include(plain, `<code>${code}</code>`)
     }))
 })
 
 layer(Instances.database, { excludeTestServices: true })("The documentation of one service", (it) => {
+  it.effect("D10 the redirect to the documentation keeps the path of BASE_URL", () =>
+    Effect.gen(function* () {
+      const port = yield* Effect.provideService(Instances.instance(), BaseUrl, "https://api.example.com/market")
+      const { headers, status } = yield* Instances.wire(port, "/docs", "")
+      assert.strictEqual(status, 302)
+      assert.strictEqual(headers["location"], "/market/v1/docs")
+    }).pipe(Effect.scoped))
+
   it.effect("D18 D27 tells this service's own limits and prices", () =>
     Effect.gen(function* () {
       const settings = { RATE_LIMIT_BASIC: "77", RATE_LIMIT_PRO: "1234", ENDPOINT_PRICES: "/v1/news=20000000" }
       const port = yield* Instances.instance(settings)
       const { text } = yield* Instances.wire(port, "/v1/docs/cost", "")
-      assert.match(text, /<code>basic<\/code><\/td><td>77<\/td>/)
-      assert.match(text, /<code>pro<\/code><\/td><td>1,234<\/td>/)
-      assert.match(text, /<code>\/v1\/news<\/code><\/td><td>\$20.00<\/td>/)
+      const plain = text.replaceAll("<wbr>", "")
+      assert.match(plain, /<code>basic<\/code><\/td><td[^>]*>77<\/td>/)
+      assert.match(plain, /<code>pro<\/code><\/td><td[^>]*>1,234<\/td>/)
+      assert.match(plain, /<code>\/v1\/news<\/code><\/td><td[^>]*>\$20.00<\/td>/)
       for (const tier of tiers) assert.include(text, `<code>${tier}</code>`)
     }).pipe(Effect.scoped))
 

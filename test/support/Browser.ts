@@ -135,6 +135,8 @@ export const overflow = (page: Page) =>
 
 /** Goes through the page with the Tab key; what cannot be reached so, or does not show that it has the focus. */
 export const unreachable = Effect.fnUntraced(function* (page: Page) {
+  // What scrolls only on a narrower window leaves the order of the Tab key once the browser has laid out the page.
+  yield* act(() => page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`))
   const count = yield* act(() =>
     page.evaluate<number>(`(() => {
       document.activeElement?.blur?.()

@@ -10,10 +10,16 @@ const ending = (body: string) => {
   return DateTime.formatIsoDate(DateTime.add(DateTime.makeUnsafe(`${days.at(-1) ?? "2026-01-01"}T00:00:00Z`), someTime))
 }
 
-export const chain = (symbol: string) => (body: string) => {
+/** `chain META` draws and tells all; `chain META picture` draws it for the first page, with its summary alone. */
+export const chain = (argument: string) => (body: string) => {
+  const [symbol = "", how = ""] = argument.split(" ")
   // Not written yet: whoever writes the guide has the test fill it in.
   if (body.trim() === "") return ""
-  const drawn = figure(JSON.parse(body), { id: `chain-${symbol.toLowerCase()}`, today: ending(body) })
+  const drawn = figure(JSON.parse(body), {
+    id: `chain-${symbol.toLowerCase()}`,
+    today: ending(body),
+    brief: how === "picture",
+  })
   if (drawn === undefined) throw new Error(`docs: no answer of /v1/ticker-changes?ticker=${symbol}: ${body}`)
   return `${drawn}\n`
 }

@@ -3,7 +3,8 @@ import { Option } from "effect"
 import { endpoints } from "../../catalogue/Endpoints.ts"
 import { escape } from "../Html.ts"
 import { at } from "../Page.ts"
-import { code, prose, table } from "./Tables.ts"
+import { table } from "../Table.ts"
+import { code, prose } from "./Tables.ts"
 
 const found = endpoints.flatMap(({ life, row }) =>
   Option.match(life, { onNone: () => [], onSome: (life) => [{ path: row.path, ...life }] })

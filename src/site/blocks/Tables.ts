@@ -6,20 +6,10 @@ import { RateLimit } from "../../account/RateLimit.ts"
 import { endpoints, priced } from "../../catalogue/Endpoints.ts"
 import { includes, tiers } from "../../policy/Access.ts"
 import * as Errors from "../../policy/Errors.ts"
+import { documentation } from "../../policy/Lifecycle.ts"
 import { escape } from "../Html.ts"
-import { scrolling } from "../Markdown.ts"
-
-/** A cell is HTML. */
-type Cells = ReadonlyArray<string>
-
-export const table = (header: Cells, rows: ReadonlyArray<Cells>) => {
-  const row = (cells: Cells, tag: string) => `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join("")}</tr>`
-  return scrolling(
-    `<thead><tr>${header.map((cell) => `<th scope="col">${cell}</th>`).join("")}</tr></thead><tbody>${
-      rows.map((cells) => row(cells, "td")).join("")
-    }</tbody>`,
-  )
-}
+import { referenceOf } from "../Page.ts"
+import { table } from "../Table.ts"
 
 export const code = (text: string) => `<code>${escape(text)}</code>`
 
@@ -73,11 +63,12 @@ const errorTable = table(
   ),
 )
 
-const families = ({ free }: { readonly free: boolean }) =>
+export const families = ({ free }: { readonly free: boolean }) =>
   table(
     ["Path", "What it answers", "Tier"],
-    endpoints.filter(({ charged, row }) => charged !== free && !row.path.startsWith("/v1/docs")).map(({ row }) => [
-      code(row.path) + (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
+    endpoints.filter(({ charged, row }) => charged !== free && row.path !== documentation).map(({ row }) => [
+      `<a href="${referenceOf(row.path)}">${code(row.path)}</a>` +
+      (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
       prose(row.description),
       row.tier ?? "no key",
     ]),

@@ -1,10 +1,11 @@
 /** The account page: what the visitor's own key may know of its account. Each part says by itself what it lacks. */
-import { byId, make, table } from "./dom.js"
+import { breakable, byId, make, table } from "./dom.js"
 import { at, listAt, numberAt, textAt, textsAt } from "./json.js"
 import { ask, hasKey, keyForm } from "./key.js"
 import { daysBetween, dollars, grouped } from "./plot.js"
 import { problem } from "./problem.js"
 import { toNewYork } from "./time.js"
+import { addTips } from "./tips.js"
 import { byEndpoint, plots, sums } from "./usage.js"
 
 /** @typedef {import("./key.js").Answer} Answer */
@@ -32,7 +33,10 @@ const facts = (account, overview) => {
   const [row, now] = [at(account.body, "results", 0), at(overview.body, "results", 0)]
   const balance = numberAt(now, "balance_microdollars")
   const { headers } = overview
-  const [limit, left, reset] = ["Limit", "Remaining", "Reset"].map((name) => headers.get(`X-RateLimit-${name}`))
+  const [limit, left, reset] = ["Limit", "Remaining", "Reset"].map((name) => {
+    const value = headers.get(`X-RateLimit-${name}`)
+    return value === null || !/^\d+$/.test(value) ? "—" : grouped(Number(value))
+  })
   /** @type {ReadonlyArray<readonly [string, string]>} */
   const told = [
     ["Account", shown(textAt(row, "name") ?? textAt(now, "name"))],
@@ -43,7 +47,7 @@ const facts = (account, overview) => {
     ["Requests today", grouped(numberAt(now, "requests_today") ?? 0)],
     [
       "Requests left this minute",
-      `${shown(left ?? undefined)} of ${shown(limit ?? undefined)} (renewed in ${reset ?? "?"} s)`,
+      `${left} of ${limit} (renewed in ${reset} s)`,
     ],
     ["Last charged", shown(textAt(now, "last_charged_at")?.slice(0, 19).replace("T", " "))],
   ]
@@ -60,14 +64,17 @@ const status = (row) => {
   return `${numberAt(row, "status_code") ?? ""}${count > 1 ? ` (${grouped(count)} requests)` : ""}`
 }
 
+/** @param {string} text */
+const none = (text) => make("p", { class: "quiet" }, text)
+
 /** @param {unknown} row */
 const request = (row) => [
   time(textAt(row, "requested_at")),
-  make("code", {}, textAt(row, "endpoint") ?? ""),
+  breakable(textAt(row, "endpoint") ?? ""),
   status(row),
   grouped(numberAt(row, "bytes") ?? 0),
   dollars(numberAt(row, "cost_microdollars") ?? 0),
-  `${grouped(numberAt(row, "duration_ms") ?? 0)} ms${at(row, "cached") === true ? ", from memory" : ""}`,
+  `${grouped(numberAt(row, "duration_ms") ?? 0)}\u00a0ms${at(row, "cached") === true ? ", from memory" : ""}`,
   make("code", {}, textAt(row, "request_id") ?? ""),
 ]
 
@@ -117,10 +124,21 @@ const show = async () => {
     return
   }
   parts.facts.replaceChildren(...part(overview, () => [facts(account, overview)]))
-  parts.days.replaceChildren(...part(failed, () => plots(rows, daysBetween(from, today))))
-  parts.endpoints.replaceChildren(...part(failed, () => [byEndpoint(rows)]))
+  parts.days.replaceChildren(
+    ...part(
+      failed,
+      () => rows.length === 0 ? [none("No requests in these days.")] : plots(rows, daysBetween(from, today)),
+    ),
+  )
+  addTips(parts.days)
+  parts.endpoints.replaceChildren(
+    ...part(failed, () => [rows.length === 0 ? none("No requests in these days.") : byEndpoint(rows)]),
+  )
+  const requests = listAt(latest.body, "results").map(request)
   parts.latest.replaceChildren(
-    ...part(latest, () => [table("Latest requests", requestColumns, listAt(latest.body, "results").map(request))]),
+    ...part(latest, () => [
+      requests.length === 0 ? none("No requests yet.") : table("Latest requests", requestColumns, requests),
+    ]),
   )
   parts.keys.replaceChildren(
     ...part(keys, () => [table("API keys", keyColumns, listAt(keys.body, "results").map(apiKey))]),

@@ -1,4 +1,5 @@
 /** An answer of `/v1/ticker-changes` drawn and told: a chain, or why it is refused. Pure. */
+import { legend } from "./issuers.js"
 import { explain, issuerOf, markOf, read, summary } from "./record.js"
 import { escape, widths } from "./svg.js"
 import { draw } from "./timeline.js"
@@ -43,12 +44,31 @@ const reasons = (answer) =>
       )
     }</ul>`
 
+/** The issuer of each colour, and the mark of a change that clashes. @param {Answer} answer */
+const key = (answer) => {
+  const issuers = legend(answer)
+  if (issuers.length === 0) return ""
+  const line = (/** @type {string} */ shape, /** @type {string} */ text) =>
+    `<li><svg class="chain swatch" viewBox="0 0 24 16" aria-hidden="true">${shape}</svg> ${escape(text)}</li>`
+  const lines = issuers.map(({ colour, issuer }) =>
+    line(
+      `<rect class="bar ${colour}" x="0" y="2" width="24" height="12"/>`,
+      (issuer === undefined ? undefined : issuerOf(issuer)) ?? "Issuer not on record",
+    )
+  )
+  const clashes = answer.changes.some(({ reasons }) => reasons.length > 0)
+    ? [line(`<path class="clashing" d="M12 0l8 8l-8 8l-8 -8z"/>`, "A change that clashes")]
+    : []
+  return `<ul class="legend" aria-label="Colours of the picture">${[...lines, ...clashes].join("")}</ul>`
+}
+
 /**
  * The body of a 200 or 409 of `/v1/ticker-changes`, drawn and told, as HTML; undefined where it is none.
  * @param {unknown} body
- * @param {{ readonly id: string, readonly today: string }} where an id of its own on the page; the day, `YYYY-MM-DD`
+ * @param {{ readonly id: string, readonly today: string, readonly brief?: boolean }} how `id` is unique on the page;
+ *   `today` is `YYYY-MM-DD`; `brief` leaves out the list of changes
  */
-export const figure = (body, { id, today }) => {
+export const figure = (body, { brief = false, id, today }) => {
   const answer = read(body)
   if (answer === undefined) return undefined
   const pictures = answer.changes.length === 0
@@ -58,7 +78,8 @@ export const figure = (body, { id, today }) => {
   const list = answer.changes.length === 0
     ? ""
     : `<ol>${answer.changes.map(item).join("")}</ol>${left > 0 ? `<p>${left} more changes are on record.</p>` : ""}`
-  return `<figure class="lineage ${answer.kind}">${pictures}<figcaption><p class="summary">${
+  const more = brief ? "" : `${reasons(answer)}${list}${offered(answer)}`
+  return `<figure class="lineage ${answer.kind}">${pictures}${key(answer)}<figcaption><p class="summary">${
     escape(summary(answer))
-  }</p>${reasons(answer)}${list}${offered(answer)}</figcaption></figure>`
+  }</p>${more}</figcaption></figure>`
 }

@@ -1,7 +1,8 @@
-/** Every block of code gets a button that copies it; without a clipboard there is none. */
+/** Buttons that copy a block of code, if the browser has a clipboard for pages. */
 
 /** @param {HTMLElement} block */
-const addButton = (block) => {
+export const addCopyButton = (block) => {
+  if (navigator.clipboard === undefined) return
   const button = document.createElement("button")
   button.type = "button"
   button.className = "copy"
@@ -26,6 +27,4 @@ const addButton = (block) => {
   block.append(button)
 }
 
-if (navigator.clipboard !== undefined) {
-  for (const block of document.querySelectorAll(".code")) if (block instanceof HTMLElement) addButton(block)
-}
+for (const block of document.querySelectorAll(".code")) if (block instanceof HTMLElement) addCopyButton(block)

@@ -5,9 +5,11 @@ import { figure } from "./freshness.js"
 import { ask, hasKey, keyForm } from "./key.js"
 import { problem } from "./problem.js"
 import { ago, fromPrinted } from "./time.js"
+import { addTips } from "./tips.js"
 
 const state = byId("state", HTMLElement)
 const drawing = byId("freshness", HTMLElement)
+const listing = byId("datasets", HTMLElement)
 const cells = new Map(
   Array.from(document.querySelectorAll("td[data-dataset]"), (cell) => [cell.getAttribute("data-dataset") ?? "", cell]),
 )
@@ -18,7 +20,8 @@ const show = async () => {
   turn += 1
   const own = turn
   drawing.replaceChildren()
-  for (const cell of cells.values()) cell.textContent = "—"
+  // The column of times is shown once they are known.
+  listing.classList.add("no-answer")
   state.textContent = ""
   if (!hasKey()) return
   state.textContent = "Asking…"
@@ -49,7 +52,9 @@ const show = async () => {
       ]),
     )
   }
+  listing.classList.remove("no-answer")
   drawing.replaceChildren(picture(figure(datasets, { id: "ages", now })))
+  addTips(drawing)
   state.textContent = "As of now."
 }
 

@@ -1,4 +1,6 @@
-/** What the pages do to themselves. Text becomes text; markup comes from the pure modules alone, which escape it. */
+/** Elements that the pages' scripts make. Text stays text; markup comes only from the pure modules, which escape it. */
+import { addCopyButton } from "./copy.js"
+import { watch } from "./scrolling.js"
 
 /**
  * The element of this page with that id. Page and script are made together, so that it is missing is a mistake in them.
@@ -34,28 +36,80 @@ export const make = (name, attributes, ...children) => {
 export const picture = (html) => {
   const fragment = document.createDocumentFragment()
   fragment.append(...new DOMParser().parseFromString(html, "text/html").body.childNodes)
+  watch(fragment)
   return fragment
 }
 
 /**
- * A table that scrolls by itself.
+ * A sentence in which `code` stands between backticks.
+ * @param {string} text
+ * @returns {ReadonlyArray<Child>}
+ */
+export const prose = (text) => text.split(/`([^`]+)`/).map((part, at) => at % 2 === 1 ? make("code", {}, part) : part)
+
+/**
+ * A name as code, which may break after its separators.
+ * @param {string} name
+ */
+export const breakable = (name) =>
+  make("code", {}, ...name.split(/(?<=[/_])/).flatMap((part, at) => at === 0 ? [part] : [make("wbr", {}), part]))
+
+/**
+ * A block of code with a button that copies it.
  * @param {string} label
- * @param {ReadonlyArray<string>} head names of columns; with `#` in front those of numbers
+ * @param {string} text
+ */
+export const codeBlock = (label, text) => {
+  const block = make(
+    "div",
+    { class: "code" },
+    make("p", { class: "language" }, label),
+    make("pre", { tabindex: "0", role: "group", "aria-label": label }, make("code", {}, text)),
+  )
+  addCopyButton(block)
+  watch(block)
+  return block
+}
+
+/** A phone shows each row of a wider table as a card. */
+const mostColumns = 3
+
+/**
+ * A table that becomes cards on a phone, and otherwise scrolls if it is too wide.
+ * @param {string} label
+ * @param {ReadonlyArray<string>} head names of columns; a leading `#` marks numbers
  * @param {ReadonlyArray<ReadonlyArray<Child>>} rows
  */
 export const table = (label, head, rows) => {
-  const isNumber = head.map((name) => name.startsWith("#"))
+  const names = head.map((name) => name.replace(/^#/, ""))
   /** @param {number} at */
-  const kind = (at) => isNumber[at] === true ? { class: "number" } : {}
-  const names = head.map((name, at) => make("th", { scope: "col", ...kind(at) }, name.replace(/^#/, "")))
+  const kind = (at) => head[at]?.startsWith("#") === true ? { class: "number" } : {}
   const body = rows.map((row) =>
-    make("tr", {}, ...row.map((cell, at) => at === 0 ? make("th", { scope: "row" }, cell) : make("td", kind(at), cell)))
+    make(
+      "tr",
+      { role: "row" },
+      ...row.map((cell, at) =>
+        at === 0
+          ? make("th", { scope: "row", role: "rowheader", "data-label": names[0] ?? "" }, cell)
+          : make("td", { role: "cell", "data-label": names[at] ?? "", ...kind(at) }, cell)
+      ),
+    )
   )
-  return make(
+  const columns = names.map((name, at) => make("th", { scope: "col", role: "columnheader", ...kind(at) }, name))
+  const scroll = make(
     "div",
     { class: "scroll", tabindex: "0", role: "group", "aria-label": label },
-    make("table", {}, make("thead", {}, make("tr", {}, ...names)), make("tbody", {}, ...body)),
+    make(
+      "table",
+      { role: "table", ...(head.length > mostColumns ? { class: "cards-on-phone" } : {}) },
+      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...columns)),
+      make("tbody", { role: "rowgroup" }, ...body),
+    ),
   )
+  const parent = document.createDocumentFragment()
+  parent.append(scroll)
+  watch(parent)
+  return scroll
 }
 
 /**
@@ -78,9 +132,4 @@ export const copyButton = (text, label) => {
 
 /** @param {unknown} body */
 export const rawJson = (body) =>
-  make(
-    "details",
-    { class: "raw" },
-    make("summary", {}, "Raw JSON"),
-    make("pre", { tabindex: "0" }, make("code", {}, JSON.stringify(body, null, 2))),
-  )
+  make("details", { class: "raw" }, make("summary", {}, "Raw JSON"), codeBlock("JSON", JSON.stringify(body, null, 2)))

@@ -1,8 +1,7 @@
 /** The lineage explorer: the symbol stands in the address (`#META`), so it can be shared, and back leads back. */
 import { figure } from "./chain.js"
 import { byId, copyButton, make, picture, rawJson } from "./dom.js"
-import { numberAt } from "./json.js"
-import { ask, hasKey, keyForm } from "./key.js"
+import { ask, hasKey, keyForm, withoutKey } from "./key.js"
 import { problem } from "./problem.js"
 
 const form = byId("lineage-form", HTMLFormElement)
@@ -41,6 +40,10 @@ const show = async () => {
   state.textContent = ""
   state.classList.remove("hidden")
   if (ticker === "") return
+  if (!hasKey()) {
+    keyChanged()
+    return
+  }
   result.setAttribute("aria-busy", "true")
   state.textContent = `Asking for ${ticker}…`
   const answer = await ask(pathOf(ticker), own.signal)
@@ -67,33 +70,27 @@ const show = async () => {
   }
 }
 
-const links = Array.from(samples.querySelectorAll("a"))
-
-/** Estimates are free. @param {string} ticker */
-const sizeOf = async (ticker) => {
-  const { body } = await ask(`/estimate?endpoint=/v1/ticker-changes&ticker=${encodeURIComponent(ticker)}`)
-  return numberAt(body, "results", 0, "estimated_bytes")
-}
-
-/** The symbols of the sample data of which changes are known, so that none is offered that leads to nothing. */
-const find = async () => {
-  // Of as many letters, and nothing is known of it: an answer of another length tells of changes.
-  const unknown = await sizeOf("^^^^")
-  if (unknown === undefined) return undefined
-  const sizes = await Promise.all(links.map(({ hash }) => sizeOf(hash.slice(1))))
-  return links.filter((_, at) => sizes[at] !== undefined && sizes[at] !== unknown).map(({ hash }) => hash)
-}
-
-/** @type {ReadonlyArray<string> | undefined} */
-let found
-
-const suggest = async () => {
-  if (hasKey()) found ??= await find()
-  samples.hidden = !hasKey() || found === undefined || found.length === 0
-  for (const link of links) {
-    const item = link.closest("li")
-    if (item !== null) item.hidden = found?.includes(link.hash) !== true
+/** A new key sends nothing by itself: an answer costs what its bytes cost, so the visitor asks for it. */
+const keyChanged = () => {
+  asking.abort()
+  const ticker = asked()
+  result.replaceChildren()
+  result.removeAttribute("aria-busy")
+  state.classList.remove("hidden")
+  state.textContent = ""
+  if (ticker === "") {
+    if (hasKey()) field.focus({ preventScroll: true })
+    return
   }
+  if (!hasKey()) {
+    state.textContent = `No lineage of ${ticker}.`
+    result.replaceChildren(problem(withoutKey, show))
+    return
+  }
+  const button = make("button", { type: "button", class: "main" }, `Show the lineage of ${ticker}`)
+  button.addEventListener("click", () => void show())
+  result.replaceChildren(make("p", {}, button))
+  button.focus({ preventScroll: true })
 }
 
 form.hidden = false
@@ -104,10 +101,7 @@ form.addEventListener("submit", (event) => {
   else location.hash = wanted
 })
 addEventListener("hashchange", () => void show())
-keyForm(() => {
-  void show()
-  void suggest()
-})
+samples.hidden = false
+keyForm(keyChanged)
 void show()
-void suggest()
 if (hasKey() && asked() === "") field.focus({ preventScroll: true })

@@ -54,7 +54,7 @@ const draw = (datasets, { id, kind, now, width }) => {
     return [
       label,
       element("g", {}, [
-        words("title", {}, `${name}: ${ago(changed, now)}`),
+        words("title", {}, `${name}\nchanged ${ago(changed, now)}`),
         element("path", { class: "age", d: `M${point(left)} ${point(y)}H${point(x)}` }),
         element("circle", { class: "amount", cx: x, cy: y, r: 6 }),
       ]),

@@ -3,6 +3,7 @@
  * this origin alone, and shown nowhere but in the field that it is typed into.
  */
 import { byId } from "./dom.js"
+import { textAt } from "./json.js"
 
 const kept = "tickerline-key"
 
@@ -22,6 +23,7 @@ let key = storage?.getItem(kept) ?? ""
 /** @param {string} value */
 const keep = (value) => {
   key = value
+  refusal = ""
   try {
     if (value === "") storage?.removeItem(kept)
     else storage?.setItem(kept, value)
@@ -33,31 +35,67 @@ const keep = (value) => {
 export const hasKey = () => key !== ""
 
 /**
- * An answer, or that there was none (`status` 0).
- * @typedef {{ readonly status: number, readonly headers: Headers, readonly body: unknown }} Answer
+ * An answer, or that there was none (`status` 0). `body` is its JSON, if it is JSON.
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {Headers} headers
+ * @property {string} text
+ * @property {unknown} body
  */
+
+/**
+ * The answer to a request that is not sent for want of a key.
+ * @type {Answer}
+ */
+export const withoutKey = {
+  status: 401,
+  headers: new Headers(),
+  text: "",
+  body: { error: { code: "missing_api_key", message: "This needs an API key." } },
+}
+
+/** The service's answer to the key in use, as an error code, if it refused the key. */
+let refusal = ""
+
+/** Called when `refusal` changes. */
+let refused = () => {}
+
+/** @param {string} text @returns {unknown} */
+const parsed = (text) => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
 
 /**
  * Asks this service with the visitor's key.
  * @param {string} path from `/` on
  * @param {AbortSignal} [signal]
+ * @param {string} [accept]
  * @returns {Promise<Answer>}
  */
-export const ask = async (path, signal) => {
+export const ask = async (path, signal, accept = "application/json") => {
   const url = new URL(path, location.origin)
   if (url.origin !== location.origin) throw new Error("The key is for this origin alone")
+  const sent = key
   try {
     const response = await fetch(url, {
-      headers: { Accept: "application/json", ...(key === "" ? {} : { Authorization: `Bearer ${key}` }) },
+      headers: { Accept: accept, ...(key === "" ? {} : { Authorization: `Bearer ${key}` }) },
       credentials: "omit",
       redirect: "error",
       ...(signal === undefined ? {} : { signal }),
     })
-    /** @type {unknown} */
-    const body = await response.json().catch(() => undefined)
-    return { status: response.status, headers: response.headers, body }
+    const text = await response.text()
+    const body = parsed(text)
+    if (sent === key && sent !== "") {
+      refusal = response.status === 401 ? textAt(body, "error", "code") ?? "" : ""
+      refused()
+    }
+    return { status: response.status, headers: response.headers, text, body }
   } catch {
-    return { status: 0, headers: new Headers(), body: undefined }
+    return { status: 0, headers: new Headers(), text: "", body: undefined }
   }
 }
 
@@ -80,11 +118,15 @@ export const keyForm = (changed) => {
   }
   const tell = () => {
     forget.hidden = !hasKey()
-    // The first characters are what the account page calls the key by.
-    state.textContent = hasKey()
-      ? `${key.slice(0, 12)}… is used, until this tab is closed or it is forgotten.`
-      : "No key is set."
+    // The account page names a key by its first characters.
+    const name = `${key.slice(0, 12)}…`
+    state.classList.toggle("bad", refusal !== "")
+    if (!hasKey()) state.textContent = "No key is set."
+    else if (refusal === "api_key_disabled") state.textContent = `${name} was revoked or disabled, or has expired.`
+    else if (refusal !== "") state.textContent = `${name} is wrong: the service does not know this key.`
+    else state.textContent = `${name} is used, until this tab is closed or it is forgotten.`
   }
+  refused = tell
   byId("without-scripts", HTMLElement).hidden = true
   form.hidden = false
   form.addEventListener("submit", (event) => {

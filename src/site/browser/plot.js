@@ -69,6 +69,11 @@ const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 /** @param {string} day */
 const shortDay = (day) => `${Number(day.slice(8, 10))} ${months[Number(day.slice(5, 7)) - 1] ?? ""}`
 
+const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+
+/** @param {string} day */
+const longDay = (day) => `${weekdays[new Date(day).getUTCDay()] ?? ""}, ${shortDay(day)} ${day.slice(0, 4)}`
+
 const [height, top, bottom, right] = [240, 14, 30, 10]
 
 /** @param {number | undefined} value */
@@ -97,12 +102,12 @@ const draw = ({ days, format: tell, id, name, title, values, within }, { format,
   const bars = days.map((day, at) => {
     const x = left + at * step + (step - thick) / 2
     const [value, part] = [amounts[at] ?? 0, Math.min(amount(within?.values[at]), amounts[at] ?? 0)]
-    const told = within === undefined || part === 0 ? "" : `, ${tell(part)} ${within.name}`
+    const told = within === undefined || part === 0 ? "" : `\n${tell(part)} ${within.name}`
     /** @param {string} kind @param {number} value */
     const of = (kind, value) =>
       element("rect", { class: kind, x, y: scale(value), width: thick, height: base - scale(value) })
     return element("g", {}, [
-      words("title", {}, `${day}: ${tell(value)} ${name}${told}`),
+      words("title", {}, `${longDay(day)}\n${tell(value)} ${name}${told}`),
       element("rect", { class: "reach", x: left + at * step, y: top, width: step, height: base - top }),
       of("amount", value),
       ...(part > 0 ? [of("part", part)] : []),

@@ -2,6 +2,8 @@
  * A lineage as a picture: a line of time for each symbol, with bars from the day it was taken to the day it was given
  * up, and each change as a joint between two of them; the ones that clash are marked by shape and colour. Pure.
  */
+import { colourOf, issuersOf, mostDrawn } from "./issuers.js"
+import { badge, dates } from "./labels.js"
 import { summary } from "./record.js"
 import { element, picture, point, words } from "./svg.js"
 
@@ -16,9 +18,6 @@ const edge = 12
 
 /** A symbol has 16 characters at most. @param {string} symbol */
 const short = (symbol) => symbol.length > 16 ? `${symbol.slice(0, 15)}…` : symbol
-
-/** More than these are told in the list only. */
-const mostDrawn = 20
 
 /**
  * A bar of a symbol's line: from the change that took it to the one that gave it up, as their places in the list.
@@ -87,38 +86,6 @@ const years = (start, end, most) => {
   return found
 }
 
-/** @param {string | undefined} issuer @param {ReadonlyArray<string>} issuers */
-const colourOf = (issuer, issuers) =>
-  `issuer-${issuers.length === 0 ? 0 : issuer === undefined ? "none" : issuers.indexOf(issuer) % 4}`
-
-/**
- * @param {{ readonly x: number, readonly y: number, readonly number: number, readonly clashes: boolean }} joint
- */
-const badge = ({ clashes, number, x, y }) =>
-  element("g", { class: clashes ? "joint clash" : "joint" }, [
-    clashes
-      ? element("path", { d: `M${point(x)} ${point(y - 12)}l12 12l-12 12l-12 -12z` })
-      : element("circle", { cx: x, cy: y, r: 9 }),
-    words("text", { x, y: y + 4, "text-anchor": "middle" }, String(number)),
-  ])
-
-/**
- * The dates over the joints of one line, as far as they do not run into each other.
- * @param {ReadonlyArray<{ readonly x: number, readonly date: string, readonly clashes: boolean }>} joints
- * @param {number} y
- * @param {number} right
- */
-const dates = (joints, y, right) => {
-  let free = -Infinity
-  return joints.map(({ clashes, date, x }) => {
-    // Beside the line that comes down to the joint.
-    const start = x + 80 < right ? x + 8 : Math.max(2, x - 80)
-    if (start < free) return ""
-    free = start + 74
-    return words("text", { x: start, y: y - 15, class: clashes ? "date clash" : "date" }, date)
-  })
-}
-
 /**
  * The picture of what has at least one change.
  * @param {Answer} answer
@@ -127,7 +94,7 @@ const dates = (joints, y, right) => {
 export const draw = (answer, { id, kind, today, width }) => {
   const changes = answer.changes.slice(0, mostDrawn)
   const symbols = [...new Set(changes.flatMap(({ from, to }) => [from, to]))]
-  const issuers = [...new Set(changes.flatMap(({ cik }) => cik ?? []))]
+  const issuers = issuersOf(changes)
   const moments = changes.map(({ date }) => Date.parse(date))
   const now = Date.parse(today)
   const [first, last] = [Math.min(...moments), Math.max(...moments, ...(Number.isFinite(now) ? [now] : []))]
@@ -154,9 +121,6 @@ export const draw = (answer, { id, kind, today, width }) => {
   })
   const lines = symbols.flatMap((symbol) => {
     const y = middle(symbol)
-    const joints = changes.flatMap(({ date, reasons, to }, at) =>
-      to === symbol ? [{ x: places[at] ?? left, date, clashes: reasons.length > 0 }] : []
-    )
     return [
       words("text", { class: symbol === answer.ticker ? "symbol asked" : "symbol", x: edge, y: y + 4 }, short(symbol)),
       ...spansOf(changes, symbol).map(({ from, issuer, to }) => {
@@ -171,9 +135,34 @@ export const draw = (answer, { id, kind, today, width }) => {
           })
           : element("rect", { class: `bar ${colour}`, x, y: y - bar / 2, width: length, height: bar })
       }),
-      ...dates(joints, y, right),
     ]
   })
+  const obstacles = [
+    ...symbols.flatMap((symbol) =>
+      spansOf(changes, symbol).map(({ from, to }) => {
+        const [x, end] = [place(from, left), place(to, right)]
+        return { x, y: middle(symbol) - bar / 2, width: end - x, height: bar }
+      })
+    ),
+    ...changes.flatMap(({ from, to }, at) => {
+      const x = places[at] ?? left
+      const [above, below] = [Math.min(middle(from), middle(to)), Math.max(middle(from), middle(to))]
+      return [
+        { x: x - 2, y: above, width: 4, height: below - above },
+        { x: x - 12, y: middle(to) - 12, width: 24, height: 24 },
+      ]
+    }),
+  ]
+  const labels = dates(
+    changes.map(({ date, reasons, to }, at) => ({
+      x: places[at] ?? left,
+      y: middle(to),
+      date,
+      clashes: reasons.length > 0,
+    })),
+    obstacles,
+    { x: left, y: top - 4, width: width - 2 - left, height: height - top + 4 },
+  )
   const joints = changes.map(({ from, reasons, to }, at) => {
     const [x, clashes] = [places[at] ?? left, reasons.length > 0]
     const [above, below] = [middle(from), middle(to)]
@@ -192,5 +181,5 @@ export const draw = (answer, { id, kind, today, width }) => {
     height,
     title,
     description: `${summary(answer)}${more} Each change is told in the list below.`,
-  }, [...grid, ...lines, ...joints.map(([line = ""]) => line), ...joints.map(([, joint = ""]) => joint)])
+  }, [...grid, ...lines, ...joints.map(([line = ""]) => line), ...joints.map(([, joint = ""]) => joint), ...labels])
 }

@@ -1,5 +1,5 @@
 /** The sums of `/v1/usage/daily`, drawn by day and added up by endpoint. */
-import { make, picture, table } from "./dom.js"
+import { breakable, picture, table } from "./dom.js"
 import { at, listAt, numberAt, textAt } from "./json.js"
 import { ask } from "./key.js"
 import { compact, dollars, figure, grouped } from "./plot.js"
@@ -76,7 +76,7 @@ export const byEndpoint = (rows) => {
     "Usage by endpoint",
     ["Endpoint", "#Requests", "#Errors", "#Bytes", "#Cost"],
     paths.map((path) => [
-      make("code", {}, path),
+      breakable(path),
       ...sums.map((of, at) => at === 3 ? dollars(of.get(path) ?? 0) : grouped(of.get(path) ?? 0)),
     ]),
   )

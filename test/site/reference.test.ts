@@ -1,0 +1,75 @@
+/** The API reference, made from the OpenAPI document, over the sample data. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { endpoints } from "../../src/catalogue/Endpoints.ts"
+import { document } from "../../src/catalogue/OpenApi.ts"
+import { referenceOf } from "../../src/site/Page.ts"
+import * as Service from "../support/Service.ts"
+
+const { at } = Service
+
+const open = (path: string) => Service.ask(path, { key: null })
+
+const plain = (html: string) =>
+  html.replaceAll("<wbr>", "").replace(/<[^>]+>/g, "").replaceAll("&quot;", `"`).replaceAll("&amp;", "&")
+
+const documented = Object.keys(document.paths)
+
+const charged = (path: string) => endpoints.some(({ charged, row }) => charged && row.path === path)
+
+layer(Service.sampled, { excludeTestServices: true, timeout: "120 seconds" })("The API reference", (it) => {
+  it.effect("§4.5 every endpoint has a page that names each of its parameters, statuses and error codes", () =>
+    Effect.gen(function* () {
+      const overview = (yield* open("/v1/docs/reference")).text
+      assert.isAbove(documented.length, 30)
+      for (const path of documented) {
+        assert.include(overview, `href="${referenceOf(path)}"`)
+        const { status, text } = yield* open(referenceOf(path))
+        assert.strictEqual(status, 200, path)
+        const page = text.replaceAll("<wbr>", "")
+        const operation = at(document, "paths", path, "get")
+        const parameters = at(operation, "parameters")
+        for (const parameter of Array.isArray(parameters) ? parameters : []) {
+          const name = String(at(parameter, "name"))
+          assert.include(page, `<label for="p-${name}"><code>${name}</code></label>`, path)
+          assert.include(page, `id="p-${name}" name="${name}" form="try"`, path)
+        }
+        for (const status of Object.keys(Object(at(operation, "responses")))) {
+          if (Number(status) >= 400) assert.include(page, `>${status}</td>`, path)
+        }
+        if (charged(path)) assert.include(page, "<code>rate_limit_exceeded</code>", path)
+      }
+    }))
+
+  it.effect("§4.5 a page names every field of its endpoint's rows, with those within them", () =>
+    Effect.gen(function* () {
+      const found = plain((yield* open("/v1/docs/reference/news")).text)
+      for (const field of ["count", "results[].title", "results[].filed_at_time", "has_more"]) {
+        assert.include(found, field)
+      }
+      const lineage = plain((yield* open("/v1/docs/reference/ticker-changes")).text)
+      assert.include(lineage, "results[].history[].effective_date")
+    }))
+
+  it.effect("§4.5 a page shows a 200 first, and the request that it offers is answered with rows of the samples", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* Service.TestKeys
+      for (const path of documented) {
+        const { text } = yield* open(referenceOf(path))
+        const [, command = ""] = /<div id="request">([\s\S]*?)<\/div>/.exec(text) ?? []
+        const [, request = ""] = /http:\/\/127\.0\.0\.1:8080(\/[^"]*)"/.exec(plain(command)) ?? []
+        assert.isTrue(request === path || request.startsWith(`${path}?`), request)
+        const badges = Array.from(
+          text.matchAll(/<span class="badge (?:good|bad)">(\d{3})<\/span>/g),
+          ([, found]) => found,
+        )
+        if (badges.length > 0) assert.strictEqual(badges[0], "200", path)
+        const { body, status } = yield* Service.ask(request, { key: ultimate })
+        assert.strictEqual(status, 200, request)
+        if (charged(path)) {
+          assert.isAbove(badges.length, 0, path)
+          assert.isAbove(Number(at(body, "count")), 0, request)
+        }
+      }
+    }))
+})
