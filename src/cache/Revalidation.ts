@@ -1,4 +1,6 @@
 /** D17, RFC 9110: the tag of an answer, and whether a client has it already. */
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hash } from "node:crypto"
 
 /** Strong: of the bytes themselves, so it changes exactly when they do. Compressed they are other bytes (`-gzip`). */
@@ -22,3 +24,19 @@ export const known = (sent: string | undefined, etag: string): string | undefine
   }
   return undefined
 }
+
+/** What is the same for everybody: the bytes, or 304 to a client that has them. */
+export const respond = Effect.fnUntraced(
+  function* (bytes: Uint8Array, { cacheControl, contentType }: {
+    readonly cacheControl: string
+    readonly contentType: string
+  }) {
+    const etag = etagOf(bytes)
+    const { headers } = yield* HttpServerRequest.HttpServerRequest
+    const sent = known(headers["if-none-match"], etag)
+    const validators = { "Cache-Control": cacheControl, ETag: sent ?? etag }
+    return sent === undefined
+      ? HttpServerResponse.uint8Array(bytes, { contentType, headers: validators })
+      : HttpServerResponse.empty({ status: 304, headers: validators })
+  },
+)

@@ -1,10 +1,12 @@
 import { Effect } from "effect"
-import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import * as Revalidation from "../cache/Revalidation.ts"
+import { constant } from "../Compression.ts"
+import { BaseUrl } from "../Edge.ts"
 import { endpoints } from "./Endpoints.ts"
 import { estimator } from "./Estimate.ts"
-import { document } from "./OpenApi.ts"
+import { documentAt } from "./OpenApi.ts"
 import { readiness } from "./Readiness.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -14,11 +16,14 @@ export const layer = HttpApiBuilder.group(
     const ready = yield* readiness
     const results = endpoints.map(({ row }) => row)
     const estimate = yield* estimator
-    const openapi = HttpServerResponse.jsonUnsafe(document)
+    // Without an address, as in tests, the server is the origin from which the document was read.
+    const document = documentAt((yield* BaseUrl) || "/")
+    const openapi = constant(new TextEncoder().encode(JSON.stringify(document)))
 
     return handlers.handleAll({
       endpoints: () => Effect.succeed({ count: results.length, results }),
-      openapi: () => Effect.succeed(openapi),
+      openapi: () =>
+        Revalidation.respond(openapi, { contentType: "application/json", cacheControl: "public, max-age=300" }),
       estimate: ({ query, request }) => estimate(query.endpoint, request),
       live: () => Effect.succeed({ status: "ok" } as const),
       ready: () => ready,

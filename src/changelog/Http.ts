@@ -1,5 +1,4 @@
 import { Effect } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import * as Revalidation from "../cache/Revalidation.ts"
@@ -20,16 +19,8 @@ const chosen = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<
 /** It changes with a release of the service only, and is the same for all. */
 const shared = "public, max-age=300"
 
-const respond = Effect.fnUntraced(function* (text: string, contentType: string) {
-  const bytes = new TextEncoder().encode(text)
-  const etag = Revalidation.etagOf(bytes)
-  const { headers } = yield* HttpServerRequest.HttpServerRequest
-  const known = Revalidation.known(headers["if-none-match"], etag)
-  const validators = { "Cache-Control": shared, ETag: known ?? etag }
-  return known === undefined
-    ? HttpServerResponse.uint8Array(bytes, { contentType, headers: validators })
-    : HttpServerResponse.empty({ status: 304, headers: validators })
-})
+const respond = (text: string, contentType: string) =>
+  Revalidation.respond(new TextEncoder().encode(text), { contentType, cacheControl: shared })
 
 const searchOf = (query: ChangelogQuery) => {
   const search = new URLSearchParams()

@@ -5,6 +5,7 @@ import { document } from "../../src/catalogue/OpenApi.ts"
 import { tiers } from "../../src/policy/Access.ts"
 import { errors } from "../../src/site/blocks/Tables.ts"
 import { render } from "../../src/site/Markdown.ts"
+import { responsesOf } from "../support/Contract.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Service from "../support/Service.ts"
 
@@ -129,8 +130,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       const listed = errors.map(({ code, status }) => `${status} ${code}`)
       const declared = new Set<string>()
       for (const path of Object.keys(document.paths)) {
-        const responses = at(document, "paths", path, "get", "responses")
-        for (const [status, response] of Object.entries(Object(responses))) {
+        for (const [status, response] of responsesOf(path)) {
           if (Number(status) < 400) continue
           const schema = at(response, "content", "application/json", "schema")
           const refs = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
