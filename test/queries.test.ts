@@ -3,7 +3,16 @@ import { Effect, Layer, Schema } from "effect"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import formats from "ajv-formats"
 import { document } from "../src/catalogue/OpenApi.ts"
-import { at, datasetEndpoints, endpoints, type Kind, needed, type Parameter, responsesOf, url } from "./support/Contract.ts"
+import {
+  at,
+  datasetEndpoints,
+  endpoints,
+  type Kind,
+  needed,
+  type Parameter,
+  responsesOf,
+  url,
+} from "./support/Contract.ts"
 import * as Plenty from "./support/Plenty.ts"
 import * as Service from "./support/Service.ts"
 

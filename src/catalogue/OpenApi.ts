@@ -5,17 +5,13 @@ import examples from "../../samples/examples.json" with { type: "json" }
 import { Charged } from "../account/Admission.ts"
 import { Authentication } from "../account/Authentication.ts"
 import { Api } from "../Api.ts"
-import { BadRequest, MethodNotAllowed } from "../policy/Errors.ts"
 import { contentTypes } from "../policy/Formats.ts"
 import * as Lifecycle from "../policy/Lifecycle.ts"
-import { responseHeaders, Revalidated } from "../policy/ResponseHeaders.ts"
+import { Revalidated } from "../policy/ResponseHeaders.ts"
 import { priced } from "./Endpoints.ts"
-import { type Facts, headersOf } from "./Responses.ts"
-
-type Json = Record<string, unknown>
-
-const at = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
-  path.reduce<unknown>((found, key) => Predicate.isObject(found) ? Reflect.get(found, key) : undefined, value)
+import type { Facts } from "./ResponseHeaders.ts"
+import { completeResponses } from "./Responses.ts"
+import { at, type Json, tidied } from "./Schemas.ts"
 
 const file = (description: string) => ({ schema: { type: "string", description } })
 
@@ -147,153 +143,6 @@ const addFormats = (spec: Json) => {
   }
 }
 
-// -------------------------------------------------------------------------------------------------------------------
-// Responses
-// -------------------------------------------------------------------------------------------------------------------
-
-const schemaNamed = (name: string) => ({ "application/json": { schema: { $ref: `#/components/schemas/${name}` } } })
-
-const bad = (description: string) => ({ description, content: schemaNamed("BadRequest") })
-
-/** What an endpoint answers without declaring it (D10, D13): the request does not get as far as its handler. */
-const undeclared: Readonly<Record<number, Json>> = {
-  400: bad("The URL cannot be decoded, or the request names no `Host`."),
-  405: { description: "Endpoints answer GET and HEAD.", content: schemaNamed("MethodNotAllowed") },
-  408: bad("The request did not arrive in time."),
-  413: bad("The request has a body, and it is too long."),
-  431: bad("The URL and the headers are too long together, or the headers are too many."),
-}
-
-const described = (status: number, response: Json, facts: Facts): Json => {
-  const { content, description } = response
-  // Effect joins the descriptions of several errors by bars.
-  const sentences = String(description).replaceAll(" | ", " ")
-  return { description: sentences, headers: headersOf(status, facts), ...(content === undefined ? {} : { content }) }
-}
-
-const notModified = { description: "The client has this version already: it sent its `ETag` as `If-None-Match`." }
-
-interface Answer {
-  readonly path: string
-  readonly status: number
-  readonly facts: Facts
-  readonly response: Json
-}
-
-const answersOf = (path: string, facts: Facts, responses: unknown): ReadonlyArray<Answer> =>
-  Object.entries<Json>({
-    ...Object(responses),
-    ...undeclared,
-    ...(facts.revalidated ? { 304: notModified } : {}),
-  }).map(([status, response]) => ({
-    path,
-    status: Number(status),
-    facts,
-    response: described(Number(status), response, facts),
-  }))
-
-/** The names under which responses are shared. */
-const sharedNames: Readonly<Record<number, string>> = {
-  304: "NotModified",
-  400: "BadRequest",
-  401: "Unauthorized",
-  402: "PaymentRequired",
-  403: "Forbidden",
-  404: "NotFound",
-  405: "MethodNotAllowed",
-  408: "RequestTimeout",
-  409: "Conflict",
-  410: "Gone",
-  413: "ContentTooLarge",
-  422: "ValidationError",
-  429: "TooManyRequests",
-  431: "HeadersTooLarge",
-  500: "InternalError",
-  503: "Unavailable",
-}
-
-const variant = ({ dropsTickers, keyed }: Facts) => dropsTickers ? "OfTickers" : keyed ? "" : "WithoutKey"
-
-/** The names of responses that several operations have in common; a success is never shared. */
-const namesOf = (answers: ReadonlyArray<Answer>): ReadonlyMap<Answer, string> => {
-  const alike = Object.values(Array.groupBy(answers, ({ response, status }) => `${status} ${JSON.stringify(response)}`))
-    .filter(([{ status }, ...others]) => status !== 200 && others.length > 0)
-  const statuses = alike.map(([{ status }]) => status)
-  const named = alike.map((group) => {
-    const [{ facts, status }] = group
-    const isOnly = statuses.indexOf(status) === statuses.lastIndexOf(status)
-    return { group, name: `${sharedNames[status]}${isOnly ? "" : variant(facts)}` }
-  })
-  if (new Set(named.map(({ name }) => name)).size < named.length) {
-    throw new Error("Two responses of the OpenAPI document have one name")
-  }
-  return new Map(named.flatMap(({ group, name }) => group.map((answer) => [answer, name] as const)))
-}
-
-/** Adds the statuses that no endpoint declares, and the headers of all. */
-const completeResponses = (spec: Json, declared: ReturnType<typeof declarations>) => {
-  const answers = Array.fromIterable(declared).flatMap(([path, { facts }]) =>
-    answersOf(path, facts, at(spec, "paths", path, "get", "responses"))
-  )
-  const names = namesOf(answers)
-  for (const [path, own] of Object.entries(Array.groupBy(answers, ({ path }) => path))) {
-    const responses = own.map((answer) => {
-      const name = names.get(answer)
-      return [answer.status, name === undefined ? answer.response : { $ref: `#/components/responses/${name}` }] as const
-    })
-    Object.assign(Object(at(spec, "paths", path, "get")), { responses: Object.fromEntries(responses) })
-  }
-  const errors = [BadRequest, MethodNotAllowed].map((error) =>
-    Schema.toJsonSchemaDocument(Schema.toCodecJson(error)).definitions
-  )
-  Object.assign(Object(spec["components"]), {
-    schemas: Object.assign({}, at(spec, "components", "schemas"), ...errors),
-    headers: responseHeaders,
-    responses: Object.fromEntries(Array.fromIterable(names).map(([{ response }, name]) => [name, response])),
-  })
-}
-
-// -------------------------------------------------------------------------------------------------------------------
-// Schemas
-// -------------------------------------------------------------------------------------------------------------------
-
-/** Every object within, from the inside out, as `change` makes it. */
-const mapped = (value: unknown, change: (object: Json) => Json): unknown =>
-  Array.isArray(value)
-    ? value.map((inner) => mapped(inner, change))
-    : Predicate.isObject(value)
-    ? change(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapped(inner, change)])))
-    : value
-
-/** Effect names the JSON of a class `NameEncoded`; for a client it is `Name`. */
-const publicName = (name: string) => name.replace(/Encoded$/, "")
-
-const schemaReference = /^#\/components\/schemas\//
-
-const withPublicNames = (object: Json): Json => {
-  const reference = object["$ref"]
-  return typeof reference === "string" && schemaReference.test(reference)
-    ? { ...object, $ref: publicName(reference) }
-    : object
-}
-
-/** A list of exactly one: code generators understand `items` better than `prefixItems`. */
-const withItems = (object: Json): Json => {
-  const { prefixItems, ...rest } = object
-  return Array.isArray(prefixItems) && prefixItems.length === 1 && rest["maxItems"] === 1
-    ? { ...rest, items: prefixItems[0] }
-    : object
-}
-
-const nameSchemas = (spec: Json) => {
-  const components = Object(spec["components"])
-  const schemas = Object.entries(Object(components["schemas"])).map(([name, schema]) => [publicName(name), schema])
-  const names = schemas.map(([name]) => name)
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) throw new Error(`Two schemas of the OpenAPI document are named ${String(twice)}`)
-  Object.assign(components, { schemas: Object.fromEntries(schemas) })
-}
-
 const finish = (spec: Json) => {
   const declared = declarations()
   addFormats(spec)
@@ -301,10 +150,9 @@ const finish = (spec: Json) => {
   explainEstimate(spec)
   addExamples(spec)
   completeResponses(spec, declared)
-  nameSchemas(spec)
   open(at(spec, "components"))
   open(at(spec, "paths"))
-  return Object(mapped(JSON.parse(JSON.stringify(spec)), (object) => withItems(withPublicNames(object))))
+  return tidied(spec)
 }
 
 /** The same API, described in full. It names no server: the reference page sends requests to where it was read. */
@@ -315,12 +163,12 @@ const spec = OpenApi.fromApi(DocumentedApi)
 /** D1: where the service listens by default. */
 export const defaultServer = "http://127.0.0.1:8080"
 
-/** The document of a service that clients reach at `base`. */
-export const documentAt = (base: string) => ({
-  ...spec,
-  info: { ...spec.info, contact: { name: "Tickerline", url: `${base.replace(/\/$/, "")}${Lifecycle.documentation}` } },
-  servers: [{ url: base, description: "The address at which clients reach the service." }],
-})
+/** The document of a service that clients reach at `base`; `/` is the origin from which they read it. */
+export const documentAt = (base: string) => {
+  const contact = { name: "Tickerline", ...(base === "/" ? {} : { url: base + Lifecycle.documentation }) }
+  const servers = [{ url: base, description: "The address at which clients reach the service." }]
+  return { ...spec, info: { ...spec.info, contact }, servers }
+}
 
 /** The document of a service at its default address. */
 export const document = documentAt(defaultServer)

@@ -1,124 +1,108 @@
-/** Which statuses an operation can answer, and which headers each of them carries (D14, D17, D18, D27). */
-import { Option } from "effect"
-import type { Deprecation } from "../policy/Lifecycle.ts"
-import { type HeaderName, responseHeaders } from "../policy/ResponseHeaders.ts"
+/** The responses of the OpenAPI document: the statuses that no endpoint declares, and the headers of all (D14). */
+import { Array, Schema } from "effect"
+import { BadRequest, MethodNotAllowed } from "../policy/Errors.ts"
+import { responseHeaders } from "../policy/ResponseHeaders.ts"
+import { type Facts, headersOf } from "./ResponseHeaders.ts"
+import { at, type Json } from "./Schemas.ts"
 
-/** What the declaration of an endpoint says about its responses. */
-export interface Facts {
-  /** It needs a key. */
-  readonly keyed: boolean
-  /** Its responses carry an `ETag`. */
-  readonly revalidated: boolean
-  /** It is a list: it has pages and formats. */
-  readonly list: boolean
-  /** Its `ticker` is a list, of which invalid symbols are dropped. */
-  readonly dropsTickers: boolean
-  /** It takes the parameters of other endpoints (D28). */
-  readonly takesAny: boolean
-  readonly life: Option.Option<Deprecation>
+const schemaNamed = (name: string) => ({ "application/json": { schema: { $ref: `#/components/schemas/${name}` } } })
+
+const bad = (description: string) => ({ description, content: schemaNamed("BadRequest") })
+
+/** What an endpoint answers without declaring it (D10, D13): the request does not get as far as its handler. */
+const undeclared: Readonly<Record<number, Json>> = {
+  400: bad("The URL cannot be decoded, or the request names no `Host`."),
+  405: { description: "Endpoints answer GET and HEAD.", content: schemaNamed("MethodNotAllowed") },
+  408: bad("The request did not arrive in time."),
+  413: bad("The request has a body, and it is too long."),
+  431: bad("The URL and the headers are too long together, or the headers are too many."),
 }
 
-/** `always`: every response of that status has the header. */
-type Presence = "always" | "sometimes"
-
-type Carried = { readonly [Name in HeaderName]?: Presence }
-
-const base: Carried = {
-  "X-API-Version": "always",
-  "X-Request-Id": "always",
-  "X-Content-Type-Options": "always",
-  "Vary": "sometimes",
+const described = (status: number, response: Json, facts: Facts): Json => {
+  const { content, description } = response
+  // Effect joins the descriptions of several errors by bars.
+  const sentences = String(description).replaceAll(" | ", " ")
+  return { description: sentences, headers: headersOf(status, facts), ...(content === undefined ? {} : { content }) }
 }
 
-/** Statuses of a request that the service could not read, so that it names no endpoint. */
-const unread = new Set([408, 413, 431])
+const notModified = { description: "The client has this version already: it sent its `ETag` as `If-None-Match`." }
 
-/** Statuses from before the key is checked. */
-const early = new Set([400, 401, 405, 410, ...unread])
+interface Answer {
+  readonly path: string
+  readonly status: number
+  readonly facts: Facts
+  readonly response: Json
+}
 
-/** Statuses from before the key is checked, or after. */
-const either = new Set([429, 500, 503])
+const answersOf = (path: string, facts: Facts, responses: unknown): ReadonlyArray<Answer> =>
+  Object.entries<Json>({
+    ...Object(responses),
+    ...undeclared,
+    ...(facts.revalidated ? { 304: notModified } : {}),
+  }).map(([status, response]) => ({
+    path,
+    status: Number(status),
+    facts,
+    response: described(Number(status), response, facts),
+  }))
 
-const ofLife = (status: number, { life }: Facts): Carried => {
-  if (unread.has(status)) return {}
-  // What is removed had a sunset.
-  if (status === 410) return { Deprecation: "always", Sunset: "always", Link: "always" }
-  return Option.match(life, {
-    onNone: () => ({}),
-    onSome: ({ sunset }): Carried => ({
-      Deprecation: "always",
-      ...(sunset === undefined ? {} : { Sunset: "always" }),
-      Link: "always",
-    }),
+/** The names under which responses are shared. */
+const sharedNames: Readonly<Record<number, string>> = {
+  304: "NotModified",
+  400: "BadRequest",
+  401: "Unauthorized",
+  402: "PaymentRequired",
+  403: "Forbidden",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  408: "RequestTimeout",
+  409: "Conflict",
+  410: "Gone",
+  413: "ContentTooLarge",
+  422: "ValidationError",
+  429: "TooManyRequests",
+  431: "HeadersTooLarge",
+  500: "InternalError",
+  503: "Unavailable",
+}
+
+const variant = ({ dropsTickers, keyed }: Facts) => dropsTickers ? "OfTickers" : keyed ? "" : "WithoutKey"
+
+/** The names of responses that several operations have in common; a success is never shared. */
+const namesOf = (answers: ReadonlyArray<Answer>): ReadonlyMap<Answer, string> => {
+  const alike = Object.values(Array.groupBy(answers, ({ response, status }) => `${status} ${JSON.stringify(response)}`))
+    .filter(([{ status }, ...others]) => status !== 200 && others.length > 0)
+  const statuses = alike.map(([{ status }]) => status)
+  const named = alike.map((group) => {
+    const [{ facts, status }] = group
+    const isOnly = statuses.indexOf(status) === statuses.lastIndexOf(status)
+    return { group, name: `${sharedNames[status]}${isOnly ? "" : variant(facts)}` }
+  })
+  if (new Set(named.map(({ name }) => name)).size < named.length) {
+    throw new Error("Two responses of the OpenAPI document have one name")
+  }
+  return new Map(named.flatMap(({ group, name }) => group.map((answer) => [answer, name] as const)))
+}
+
+/** Adds the statuses that no endpoint declares, and the headers of all. */
+export const completeResponses = (spec: Json, declared: ReadonlyMap<string, { readonly facts: Facts }>) => {
+  const answers = Array.fromIterable(declared).flatMap(([path, { facts }]) =>
+    answersOf(path, facts, at(spec, "paths", path, "get", "responses"))
+  )
+  const names = namesOf(answers)
+  for (const [path, own] of Object.entries(Array.groupBy(answers, ({ path }) => path))) {
+    const responses = own.map((answer) => {
+      const name = names.get(answer)
+      return [answer.status, name === undefined ? answer.response : { $ref: `#/components/responses/${name}` }] as const
+    })
+    Object.assign(Object(at(spec, "paths", path, "get")), { responses: Object.fromEntries(responses) })
+  }
+  const errors = [BadRequest, MethodNotAllowed].map((error) =>
+    Schema.toJsonSchemaDocument(Schema.toCodecJson(error)).definitions
+  )
+  Object.assign(Object(spec["components"]), {
+    schemas: Object.assign({}, at(spec, "components", "schemas"), ...errors),
+    headers: responseHeaders,
+    responses: Object.fromEntries(Array.fromIterable(names).map(([{ response }, name]) => [name, response])),
   })
 }
-
-const ofStatus: Readonly<Record<number, Carried>> = {
-  401: { "WWW-Authenticate": "always" },
-  405: { Allow: "always" },
-  429: { "Retry-After": "always" },
-  503: { "Retry-After": "always" },
-}
-
-const ofAccount = (status: number, { keyed, list }: Facts): Carried => {
-  if (!keyed || early.has(status)) return {}
-  const presence = either.has(status) ? "sometimes" : "always"
-  return {
-    "X-RateLimit-Limit": presence,
-    "X-RateLimit-Remaining": presence,
-    "X-RateLimit-Reset": presence,
-    // The cost of a whole list is known at its end.
-    "X-Cost-Microdollars": list && status === 200 ? "sometimes" : presence,
-  }
-}
-
-const ofContent = (status: number, { dropsTickers, list, revalidated, takesAny }: Facts): Carried => {
-  const isDecoded = dropsTickers ? !early.has(status) && status !== 403 && status !== 429 : takesAny && status === 200
-  const dropped: Carried = isDecoded ? { "X-Dropped-Tickers": "sometimes" } : {}
-  if (status === 304) {
-    return { ETag: "always", "Cache-Control": "always", ...dropped, ...(list ? { Link: "sometimes" } : {}) }
-  }
-  if (status !== 200) return dropped
-  return {
-    ...dropped,
-    // `limit=all` has no ETag.
-    ...(revalidated ? { ETag: list ? "sometimes" : "always", "Cache-Control": "always" } : {}),
-    ...(list
-      ? {
-        "Cache-Control": revalidated ? "always" : "sometimes",
-        Link: "sometimes",
-        "X-Row-Count": "sometimes",
-        "Content-Disposition": "sometimes",
-        "Unencoded-Digest": "sometimes",
-        Trailer: "sometimes",
-      }
-      : {}),
-  }
-}
-
-/** The headers of a response; what is always there by one reason is always there. */
-const carried = (status: number, facts: Facts): Carried => ({
-  ...base,
-  ...ofStatus[status],
-  ...ofAccount(status, facts),
-  ...ofContent(status, facts),
-  ...ofLife(status, facts),
-})
-
-type Json = Record<string, unknown>
-
-const isHeader = (name: string): name is HeaderName => name in responseHeaders
-
-/** The headers that the status carries; one that is sometimes missing here alone, or never here, is written out. */
-export const headersOf = (status: number, facts: Facts): Json =>
-  Object.fromEntries(
-    Object.entries(carried(status, facts)).flatMap(([name, presence]) => {
-      if (!isHeader(name)) return []
-      const declared = responseHeaders[name]
-      const required = presence === "always"
-      return [[
-        name,
-        declared.required === required ? { $ref: `#/components/headers/${name}` } : { ...declared, required },
-      ]]
-    }),
-  )

@@ -60,7 +60,7 @@ export const responseHeaders = {
   ),
   "Cache-Control": text("Who may keep the response, and for how long.", "private, no-cache"),
   "X-Dropped-Tickers": optional(text(
-    "The invalid symbols that were left out: at most 20, percent-encoded and comma-separated. Left out if there are none.",
+    "The invalid symbols that were dropped: at most 20, percent-encoded, comma-separated. Missing if there are none.",
     "%40%40,A_B",
   )),
   "X-Row-Count": optional(count("How many rows the file has, without the header of CSV.", 100)),
