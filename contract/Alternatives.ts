@@ -16,9 +16,16 @@ const annotations = new Set([
 
 export type Follow = (value: unknown) => Json
 
+/** A list of exactly one is the same by `prefixItems` and by `items`. */
+const withItems = (schema: Json): Json => {
+  const { prefixItems, ...rest } = schema
+  const [only, ...others] = list(prefixItems)
+  return only !== undefined && others.length === 0 && rest["maxItems"] === 1 ? { ...rest, items: only } : schema
+}
+
 /** One object of keywords: what `allOf` demands besides stands beside the rest. */
 const flat = (schema: unknown, follow: Follow): Json => {
-  const { allOf, ...rest } = follow(schema)
+  const { allOf, ...rest } = withItems(follow(schema))
   const own: Record<string, unknown> = Object.fromEntries(
     Object.entries(rest).filter(([keyword]) => !annotations.has(keyword)),
   )

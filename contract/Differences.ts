@@ -39,7 +39,16 @@ const schemasOf = (place: Place, old: unknown, now: unknown, { after, before }: 
 /** A list of words is sent as text, so its schema cannot tell which it takes; its description does. */
 const listed = /^One of ((?:[\w-]+, )*[\w-]+); several comma-separated/
 
-const parameterOf = (parameter: Json): Json => {
+/** An array of words that is sent comma-separated is the same text; only how it is declared differs. */
+const asText = (parameter: Json): Json => {
+  const { explode, style, ...rest } = parameter
+  const { items, type, ...schema } = json(parameter["schema"])
+  const isText = type === "array" && style === "form" && explode === false && json(items)["type"] === "string"
+  return isText ? { ...rest, schema: { ...schema, ...json(items) } } : parameter
+}
+
+const parameterOf = (declared: Json): Json => {
+  const parameter = asText(declared)
   const [, found] = listed.exec(String(parameter["description"] ?? "")) ?? []
   const schema = found === undefined ? parameter["schema"] : { ...json(parameter["schema"]), enum: found.split(", ") }
   return { ...parameter, schema }
@@ -80,14 +89,22 @@ const parameters = (path: string, old: Json, now: Json, sides: Sides): ReadonlyA
   ]
 }
 
-/** Media types or headers of a response: each with a schema. */
+/** Media types or headers of a response: each with a schema, and headers that may be required. */
 const parts = (place: Place, old: Json, now: Json, sides: Sides): ReadonlyArray<Difference> => {
   const { added, both, gone } = compared(old, now)
   const named = (name: string): Place => ({ ...place, name, where: `${place.where} ${name}` })
   return [
     ...gone.map((name) => at(named(name), { kind: "removed", breaking: true, says: "it is gone" })),
     ...added.map((name) => at(named(name), { kind: "added", breaking: false, says: "it is new" })),
-    ...both.flatMap((name) => schemasOf(named(name), json(old[name])["schema"], json(now[name])["schema"], sides)),
+    ...both.flatMap((name) => {
+      const [one, two] = [sides.before.follow(old[name]), sides.after.follow(now[name])]
+      const [must, mustNow] = [one["required"] === true, two["required"] === true]
+      const says = mustNow ? "it is always there now" : "it may be missing now"
+      return [
+        ...(must === mustNow ? [] : [at(named(name), { kind: "changed", breaking: must, says } as const)]),
+        ...schemasOf(named(name), one["schema"], two["schema"], sides),
+      ]
+    }),
   ]
 }
 

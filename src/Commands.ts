@@ -1,13 +1,14 @@
 /** The command line: its commands, and a run of one, which reads and writes through `Stdio` and `Console` alone. */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
-import { type Config, Console, Data, Effect, Layer } from "effect"
+import { type Config, Console, Data, Effect, Layer, Option } from "effect"
 import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../package.json" with { type: "json" }
 import * as Accounts from "./account/AccountsCommand.ts"
 import * as Keys from "./account/KeysCommand.ts"
+import { Base } from "./Base.ts"
 import { endpoints } from "./catalogue/Endpoints.ts"
-import { document } from "./catalogue/OpenApi.ts"
+import { defaultServer, documentAt } from "./catalogue/OpenApi.ts"
 import * as Completions from "./Completions.ts"
 import * as Connection from "./db/Connection.ts"
 import * as Database from "./db/Command.ts"
@@ -45,8 +46,16 @@ const serve = (begun: Effect.Effect<void>) =>
     Command.provideEffectDiscard(validate),
   )
 
-const openapi = Command.make("openapi", {}, () => Console.log(JSON.stringify(document, null, 2))).pipe(
-  Command.withDescription("Print the OpenAPI 3.1 document"),
+const openapi = Command.make(
+  "openapi",
+  {},
+  () =>
+    Effect.flatMap(
+      Base,
+      (base) => Console.log(JSON.stringify(documentAt(Option.getOrElse(base, () => defaultServer)), null, 2)),
+    ),
+).pipe(
+  Command.withDescription("Print the OpenAPI 3.1 document; its server is BASE_URL"),
   Command.withExamples([{
     command: "npm run --silent tickerline -- openapi > openapi.json",
     description: "Write it to a file",

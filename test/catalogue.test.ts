@@ -46,14 +46,23 @@ const codes = (spec: unknown, operation: unknown) =>
   Object.fromEntries(
     entriesOf(at(operation, "responses")).filter(([status]) => Number(status) >= 400).map(([status, response]) => [
       status,
-      alternatives(spec, at(response, "content", "application/json", "schema")).map((schema) => {
+      alternatives(spec, at(resolved(spec, response), "content", "application/json", "schema")).map((schema) => {
         const code = resolved(spec, at(resolved(spec, at(schema, "properties", "error")), "properties", "code"))
         return at(code, "const") ?? at(code, "enum", 0)
       }),
     ]),
   )
 
-const everywhere = { "410": ["endpoint_removed"], "422": ["validation_error"], "500": ["internal_error"] }
+const everywhere = {
+  "400": ["bad_request"],
+  "405": ["method_not_allowed"],
+  "408": ["bad_request"],
+  "410": ["endpoint_removed"],
+  "413": ["bad_request"],
+  "422": ["validation_error"],
+  "431": ["bad_request"],
+  "500": ["internal_error"],
+}
 const fromDatabase = { "503": ["data_refreshing", "database_pool_timeout"] }
 const keyed = {
   ...everywhere,
@@ -158,6 +167,37 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       assert.strictEqual(at(body, "info", "version"), "v1")
     }))
 
+  it.effect("§9.3 no schema has an internal name, and every row is one with a name of its own", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const names = entriesOf(at(spec, "components", "schemas")).map(([name]) => name)
+      assert.includeMembers(names, ["NewsItem", "ScreenerRow", "AmbiguousTickerLineage", "LineageReason"])
+      assert.deepStrictEqual(names.filter((name) => /Encoded|\d$/.test(name)), [])
+      const nameless: Array<string> = []
+      const walk = (value: unknown, path: string): void => {
+        const items = at(value, "items")
+        if (at(items, "properties") !== undefined) nameless.push(path)
+        if (Array.isArray(value)) value.forEach((item, index) => walk(item, `${path}/${index}`))
+        else entriesOf(value).forEach(([name, item]) => walk(item, `${path}/${name}`))
+      }
+      walk(spec, "")
+      assert.deepStrictEqual(nameless, [])
+    }))
+
+  it.effect("§4.5 a list of closed words is an array of them, comma-separated", () =>
+    Effect.gen(function* () {
+      for (const { operation, path } of yield* operations) {
+        for (const parameter of listOf(at(operation, "parameters"))) {
+          if (!/^One of .*; several comma-separated\.$/.test(String(at(parameter, "description")))) continue
+          const what = `${path} ${String(at(parameter, "name"))}`
+          assert.deepInclude(parameter, { style: "form", explode: false }, what)
+          const words = listOf(at(parameter, "schema", "items", "enum"))
+          assert.isAbove(words.length, 1, what)
+          assert.include(String(at(parameter, "description")), `One of ${words.join(", ")};`)
+        }
+      }
+    }))
+
   it.effect("§9.4 §4.5 deprecated operations are marked, and x-sunset stands only beside a sunset", () =>
     Effect.gen(function* () {
       const { body } = yield* ask("/endpoints", open)
@@ -232,7 +272,8 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       for (const { operation, path } of yield* operations) {
         for (const [status, response] of entriesOf(at(operation, "responses"))) {
           if (Number(status) < 400) continue
-          for (const schema of alternatives(spec, at(response, "content", "application/json", "schema"))) {
+          const content = at(resolved(spec, response), "content", "application/json", "schema")
+          for (const schema of alternatives(spec, content)) {
             const what = `${path} ${status}`
             assert.sameMembers([...listOf(at(schema, "required"))], ["error", "request_id"], what)
             assert.strictEqual(at(resolved(spec, at(schema, "properties", "request_id")), "type"), "string", what)

@@ -2,6 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { readFileSync } from "node:fs"
 import { endpoints } from "../src/catalogue/Endpoints.ts"
 import { atom, escaped } from "../src/changelog/Atom.ts"
 import { changelog, isAnnounced, isOperational, releases } from "../src/changelog/Changelog.ts"
@@ -35,6 +36,14 @@ describe("the entries", () => {
     assert.strictEqual(new Set(ids).size, ids.length)
     const dates = changelog.map(({ date }) => date)
     assert.deepStrictEqual(dates, dates.toSorted().toReversed())
+  })
+
+  it("§9.2 §9.3 §9.5 the guide lists the breaking changes of v1, and later releases break nothing but mistakes", () => {
+    const guide = readFileSync(new URL("../docs/deprecations.md", import.meta.url), "utf8")
+    const listed = Array.from(guide.matchAll(/\]\(\/v1\/docs\/changelog#([a-z0-9-]+)\)/g), ([, id]) => id)
+    const breaking = changelog.filter((entry) => entry.breaking && entry.type !== "fixed")
+    assert.sameMembers(listed, breaking.map(({ id }) => id))
+    assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["0.1.0"])
   })
 
   it("§9.5 the five breaking changes are there, each with what to do, and are written to customers", () => {

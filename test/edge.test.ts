@@ -1001,6 +1001,14 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
       assertError(parsed(text.slice(second)), 400, "bad_request")
     }))
 
+  it.effect("§4.5 the server of the OpenAPI document is BASE_URL", () =>
+    Effect.gen(function* () {
+      const answer = parsed(yield* talk(yield* Served, "GET /v1/openapi.json HTTP/1.0\r\n\r\n"))
+      const document = answer.body
+      assert.strictEqual(at(document, "servers", 0, "url"), "https://api.tickerline.example")
+      assert.strictEqual(at(document, "info", "contact", "url"), "https://api.tickerline.example/v1/docs")
+    }))
+
   it.effect("§9.4 D8 addresses in Link start with BASE_URL", () =>
     Effect.gen(function* () {
       const answer = parsed(yield* talk(yield* Served, "GET /v1/historical-tickers HTTP/1.0\r\n\r\n"))

@@ -3,7 +3,16 @@ import { Effect, Layer, Schema } from "effect"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import formats from "ajv-formats"
 import { document } from "../src/catalogue/OpenApi.ts"
-import { at, datasetEndpoints, endpoints, type Kind, needed, type Parameter, url } from "./support/Contract.ts"
+import {
+  at,
+  datasetEndpoints,
+  endpoints,
+  type Kind,
+  needed,
+  type Parameter,
+  responsesOf,
+  url,
+} from "./support/Contract.ts"
 import * as Plenty from "./support/Plenty.ts"
 import * as Service from "./support/Service.ts"
 
@@ -44,14 +53,13 @@ const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }))
 
 /** The schema that the document gives for an answer, with the components it refers to. */
 const validators = new Map(
-  endpoints.flatMap(({ path }) => {
-    const responses = at(document, "paths", path, "get", "responses")
-    return Object.keys(Object(responses)).map((status) => {
-      const schema = at(responses, status, "content", "application/json", "schema")
+  endpoints.flatMap(({ path }) =>
+    Array.from(responsesOf(path), ([status, response]) => {
+      const schema = at(response, "content", "application/json", "schema")
       const whole = { ...Object(schema ?? {}), components: document.components }
       return [`${path} ${status}`, ajv.compile(whole)] as const
     })
-  }),
+  ),
 )
 
 /** A reproducible choice: the same seed asks the same question. */

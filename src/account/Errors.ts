@@ -1,5 +1,6 @@
 /** D2, D3, D13, D18: what is answered on account of the account. Errors of all requests stand in `policy/Errors.ts`. */
 import { ErrorReporter, Schema } from "effect"
+import { Tier } from "../policy/Access.ts"
 import { fields, fieldsWith } from "../policy/Errors.ts"
 
 /** 401: no key was sent (D2). */
@@ -31,7 +32,7 @@ export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled
 
 /** 403: the account's tier may not see this endpoint (D3). */
 export class InsufficientTier extends Schema.Error<InsufficientTier>("InsufficientTier")(
-  fieldsWith("insufficient_tier", Schema.Struct({ required_tier: Schema.String, tier: Schema.String })),
+  fieldsWith("insufficient_tier", Schema.Struct({ required_tier: Tier, tier: Tier })),
   { httpApiStatus: 403, description: "The account's tier does not include this endpoint." },
 ) {
   readonly _tag = "InsufficientTier"

@@ -1,17 +1,18 @@
 /** What the service says of itself: open to everybody (D2), but for what a request would cost (D28). */
 import { ErrorReporter, Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Admission } from "../account/Admission.ts"
 import { Authentication } from "../account/Authentication.ts"
-import { described } from "../policy/Access.ts"
+import { described, tagged, Tier } from "../policy/Access.ts"
 import { DatabasePoolTimeout, DataRefreshing, fieldsWith } from "../policy/Errors.ts"
 import { NoParameters } from "../policy/Filters.ts"
+import { Revalidated } from "../policy/ResponseHeaders.ts"
 
 export const EndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "The stable key of an endpoint." }),
   label: Schema.String.annotate({ description: "Its name; `DEPRECATED` stands before the name of a deprecated one." }),
   description: Schema.String,
-  tier: Schema.NullOr(Schema.String).annotate({ description: "The least tier that sees it; null: no key is needed." }),
+  tier: Schema.NullOr(Tier).annotate({ description: "The least tier that sees it; null: no key is needed." }),
   deprecated: Schema.Boolean,
   sunset: Schema.NullOr(Schema.String).annotate({
     description: "The date after which it may stop responding; null while none is committed.",
@@ -91,7 +92,7 @@ export class Catalogue extends HttpApiGroup.make("catalogue").add(
   )),
   HttpApiEndpoint.get("openapi", "/v1/openapi.json", { query: NoParameters, success: Schema.Json }).annotateMerge(
     described("OpenAPI", "This API as an OpenAPI 3.1 document."),
-  ),
+  ).annotate(Revalidated, true),
   HttpApiEndpoint.get("live", "/health/live", { query: NoParameters, success: Health }).annotateMerge(
     described("Liveness", "The process answers."),
   ),
@@ -100,4 +101,4 @@ export class Catalogue extends HttpApiGroup.make("catalogue").add(
     success: Readiness,
     error: NotReady,
   }).annotateMerge(described("Readiness", "Data can be served: the database answers, and usage can be recorded.")),
-).annotate(OpenApi.Title, "Catalogue") {}
+).annotateMerge(tagged("Catalogue", "What the service says of itself: its endpoints, prices, contract and health.")) {}

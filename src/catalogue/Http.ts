@@ -3,9 +3,10 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { conditional, ofRelease } from "../cache/Revalidation.ts"
 import { constant } from "../Compression.ts"
+import { BaseUrl } from "../Edge.ts"
 import { endpoints } from "./Endpoints.ts"
 import { estimator } from "./Estimate.ts"
-import { document } from "./OpenApi.ts"
+import { documentAt } from "./OpenApi.ts"
 import { readiness } from "./Readiness.ts"
 
 /** A document of the release, made and compressed once. */
@@ -20,7 +21,8 @@ export const layer = HttpApiBuilder.group(
     const results = endpoints.map(({ row }) => row)
     const estimate = yield* estimator
     const catalogue = released({ count: results.length, results })
-    const openapi = released(document)
+    // Without an address, as in tests, the server is the origin from which the document was read.
+    const openapi = released(documentAt((yield* BaseUrl) || "/"))
 
     return handlers.handleAll({
       endpoints: ({ request }) => Effect.succeed(catalogue(request)),

@@ -1,15 +1,17 @@
 /** The API as an OpenAPI 3.1 document, with examples that are answers of the service itself over its sample data. */
-import { Predicate, Schema } from "effect"
-import { HttpApi, OpenApi } from "effect/http-api"
+import { Array, Context, Predicate, Schema, SchemaAST } from "effect"
+import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import examples from "../../samples/examples.json" with { type: "json" }
+import { Charged } from "../account/Admission.ts"
+import { Authentication } from "../account/Authentication.ts"
 import { Api } from "../Api.ts"
 import { contentTypes } from "../policy/Formats.ts"
+import * as Lifecycle from "../policy/Lifecycle.ts"
+import { Revalidated } from "../policy/ResponseHeaders.ts"
 import { endpoints } from "./Endpoints.ts"
-
-type Json = Record<string, unknown>
-
-const at = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
-  path.reduce<unknown>((found, key) => Predicate.isObject(found) ? Reflect.get(found, key) : undefined, value)
+import type { Facts } from "./ResponseHeaders.ts"
+import { completeResponses } from "./Responses.ts"
+import { at, type Json, tidied } from "./Schemas.ts"
 
 const file = (description: string) => ({ schema: { type: "string", description } })
 
@@ -41,19 +43,47 @@ const open = (schema: unknown): void => {
   Object.values(schema).forEach(open)
 }
 
-/** In a URL everything is text; what numbers and booleans mean is said by what they are read as. */
-const meanings = () => {
-  const found = new Map<string, unknown>()
+interface Declared {
+  /** The JSON Schema of each query parameter, as it is decoded. */
+  readonly parameters: unknown
+  readonly facts: Facts
+}
+
+/** Whether it takes parameters of any name. */
+const takesAny = ({ query }: HttpApiEndpoint.Top) => {
+  const ast = query === undefined ? undefined : SchemaAST.toEncoded(query.ast)
+  return ast !== undefined && SchemaAST.isObjects(ast) && ast.indexSignatures.length > 0
+}
+
+/** What OpenAPI cannot tell from the endpoints' schemas alone, by path. */
+const declarations = () => {
+  const found = new Map<string, Declared>()
   HttpApi.reflect(Api, {
     onGroup: () => {},
-    onEndpoint: ({ endpoint }) => {
-      if (endpoint.query === undefined) return
-      found.set(endpoint.path, at(Schema.toJsonSchemaDocument(Schema.toType(endpoint.query)).schema, "properties"))
+    onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
+      const query = endpoint.query === undefined
+        ? undefined
+        : Schema.toJsonSchemaDocument(Schema.toType(endpoint.query)).schema
+      const parameters = at(query, "properties")
+      const demands = new Set(Array.fromIterable(middleware).map(({ key }) => key))
+      const facts = {
+        keyed: demands.has(Authentication.key),
+        revalidated: demands.has(Charged.key) || Context.get(mergedAnnotations, Revalidated),
+        list: at(parameters, "format") !== undefined,
+        dropsTickers: at(parameters, "ticker", "type") === "array",
+        takesAny: takesAny(endpoint),
+        life: Lifecycle.of(endpoint.annotations),
+      }
+      found.set(endpoint.path, { parameters, facts })
     },
   })
   return found
 }
 
+/** A list of closed words, comma-separated. */
+const wordsIn = (readAs: unknown): unknown => at(readAs, "type") === "array" ? at(readAs, "items", "enum") : undefined
+
+/** In a URL everything is text; the schema of what it is decoded to says what it means. */
 const meaning = (parameter: Json, readAs: unknown) => {
   const schema = at(parameter, "schema")
   const description = at(schema, "description")
@@ -61,17 +91,24 @@ const meaning = (parameter: Json, readAs: unknown) => {
   if (description === undefined || at(schema, "anyOf") !== undefined) {
     return { ...parameter, description: at(readAs, "description"), schema: readAs }
   }
-  // A list stays the comma-separated text that it is sent as.
+  const words = wordsIn(readAs)
+  if (words !== undefined) {
+    const items = { type: "string", enum: words }
+    return { ...parameter, description, style: "form", explode: false, schema: { type: "array", items } }
+  }
+  // Any other list stays the comma-separated text that it is sent as.
   const kind = at(schema, "format") === "decimal" ? { type: "number" } : { ...Object(schema), description: undefined }
   return { ...parameter, description, schema: kind }
 }
 
-const explainParameters = (spec: Json) => {
-  for (const [path, properties] of meanings()) {
+const explainParameters = (spec: Json, declared: ReturnType<typeof declarations>) => {
+  for (const [path, { parameters: properties }] of declared) {
     const operation = at(spec, "paths", path, "get")
     const parameters = at(operation, "parameters")
     if (!Predicate.isObject(operation) || !Array.isArray(parameters)) continue
-    const explained = parameters.map((parameter: Json) => meaning(parameter, at(properties, String(parameter["name"]))))
+    const explained = parameters.map((parameter) =>
+      meaning(Object(parameter), at(properties, String(at(parameter, "name"))))
+    )
     Object.assign(operation, { parameters: explained })
   }
 }
@@ -84,7 +121,7 @@ const explainEstimate = (spec: Json) => {
   const paths = endpoints.map(({ row }) => row.path)
   Object.assign(operation, {
     parameters: [
-      ...parameters.map((parameter: Json) => ({ ...parameter, schema: { type: "string", enum: paths } })),
+      ...parameters.map((parameter) => ({ ...Object(parameter), schema: { type: "string", enum: paths } })),
       {
         name: "parameters",
         in: "query",
@@ -108,16 +145,31 @@ const addFormats = (spec: Json) => {
 }
 
 const finish = (spec: Json) => {
+  const declared = declarations()
   addFormats(spec)
-  explainParameters(spec)
+  explainParameters(spec, declared)
   explainEstimate(spec)
+  addExamples(spec)
+  completeResponses(spec, declared)
   open(at(spec, "components"))
   open(at(spec, "paths"))
-  addExamples(spec)
-  return JSON.parse(JSON.stringify(spec))
+  return tidied(spec)
 }
 
-/** The same API; only what is said of it is more. */
+/** The same API, described in full. It names no server: the reference page sends requests to where it was read. */
 export const DocumentedApi = Api.annotate(OpenApi.Transform, finish)
 
-export const document = OpenApi.fromApi(DocumentedApi)
+const spec = OpenApi.fromApi(DocumentedApi)
+
+/** D1: where the service listens by default. */
+export const defaultServer = "http://127.0.0.1:8080"
+
+/** The document of a service that clients reach at `base`; `/` is the origin from which they read it. */
+export const documentAt = (base: string) => {
+  const contact = { name: "Tickerline", ...(base === "/" ? {} : { url: base + Lifecycle.documentation }) }
+  const servers = [{ url: base, description: "The address at which clients reach the service." }]
+  return { ...spec, info: { ...spec.info, contact }, servers }
+}
+
+/** The document of a service at its default address. */
+export const document = documentAt(defaultServer)

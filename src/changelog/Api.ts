@@ -1,9 +1,10 @@
 /** §9.6, D2: the changelog, open to everybody and free. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { described } from "../policy/Access.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { described, tagged } from "../policy/Access.ts"
 import { Day } from "../policy/Dates.ts"
 import { consistent, flags, someOf } from "../policy/Filters.ts"
+import { Revalidated } from "../policy/ResponseHeaders.ts"
 import { Entry, entryTypes } from "./Entry.ts"
 
 /** What is left out narrows nothing; the entries that remain satisfy all that is sent. */
@@ -32,9 +33,10 @@ export class Changes extends HttpApiGroup.make("changelog").add(
   }).annotateMerge(described(
     "Changelog",
     "Every change, addition, deprecation and fix, newest first, all on one page; planned ones, too.",
-  )),
+  )).annotate(Revalidated, true),
   HttpApiEndpoint.get("feed", "/v1/changelog.atom", {
     query: ChangelogQuery,
     success: Schema.String.pipe(HttpApiSchema.asText({ contentType: feedType })),
-  }).annotateMerge(described("Changelog feed", "The changelog as an Atom feed, for a reader of feeds.")),
-).annotate(OpenApi.Title, "Changelog") {}
+  }).annotateMerge(described("Changelog feed", "The changelog as an Atom feed, for a reader of feeds."))
+    .annotate(Revalidated, true),
+).annotateMerge(tagged("Changelog", "Every change of the API.")) {}

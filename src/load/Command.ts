@@ -131,8 +131,11 @@ export const load = Command.make(
       return yield* work(tasks, how, runAll)
     }
     if (Option.isSome(all) || Option.isNone(dataset) || Option.isNone(file)) return yield* misused
-    return yield* work([{ dataset: dataset.value, file: file.value }], how, (tasks) =>
-      Effect.forEach(tasks, run, { discard: true }))
+    return yield* work(
+      [{ dataset: dataset.value, file: file.value }],
+      how,
+      (tasks) => Effect.forEach(tasks, run, { discard: true }),
+    )
   }),
 ).pipe(
   Command.withDescription("Replace a dataset's rows with those of a file; a bad row refuses the whole file"),

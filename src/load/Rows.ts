@@ -60,11 +60,13 @@ const bytes = Effect.fnUntraced(function* (path: string, size: number) {
   const absolute = (yield* Path.Path).resolve(path)
   const progress = yield* Progress
   Object.assign(progress, { done: 0, total: size > 0 ? size : undefined })
-  const stream = Stream.mapError(fs.stream(path), unreadable(path, absolute)).pipe(Stream.tap((piece) =>
-    Effect.sync(() => {
-      progress.done += piece.length
-    })
-  ))
+  const stream = Stream.mapError(fs.stream(path), unreadable(path, absolute)).pipe(
+    Stream.tap((piece) =>
+      Effect.sync(() => {
+        progress.done += piece.length
+      })
+    ),
+  )
   const plain = path.endsWith(".gz")
     ? NodeStream.pipeThroughDuplex(stream, {
       evaluate: () => createGunzip(),

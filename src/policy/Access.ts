@@ -14,3 +14,6 @@ export const RequiredTier = Context.Reference<Tier>("tickerline/policy/RequiredT
 
 /** Title and description of an endpoint, for OpenAPI and the catalogue. */
 export const described = (summary: string, description: string) => OpenApi.annotations({ summary, description })
+
+/** Title and description of a group of endpoints: a tag of OpenAPI. */
+export const tagged = (title: string, description: string) => OpenApi.annotations({ title, description })

@@ -9,6 +9,11 @@ import { Day } from "./Dates.ts"
 import * as Printing from "./Printing.ts"
 import { symbol } from "./Tickers.ts"
 
+/** The JSON of a row; OpenAPI names it like its class. */
+export const jsonOf = <Json extends Schema.Top>(
+  { identifier, json }: { readonly identifier: string; readonly json: Json },
+) => json.annotate({ identifier })
+
 const tidy = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "" && text.trim() === text, {
     message: "must not be empty and must not start or end with white space",

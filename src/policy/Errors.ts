@@ -8,12 +8,15 @@ import { Exchange } from "./Exchange.ts"
 
 /** Filled in while printing, so that no handler carries the id around. */
 const request_id = Schema.String.pipe(
-  Schema.encode({
-    decode: SchemaGetter.passthrough(),
-    encode: SchemaGetter.transformEffect(() => Effect.map(Exchange, (exchange) => exchange.id)),
-  }),
+  Schema.encodeTo(
+    Schema.String.annotate({ description: "The same value as the header X-Request-Id; quote it to support." }),
+    {
+      decode: SchemaGetter.passthrough(),
+      encode: SchemaGetter.transformEffect(() => Effect.map(Exchange, (exchange) => exchange.id)),
+    },
+  ),
   Schema.withConstructorDefault(Effect.succeed("")),
-).annotate({ description: "The same value as the header X-Request-Id; quote it to support." })
+)
 
 /** As clients write it in a URL, a letter may be its code. */
 const start = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
@@ -85,29 +88,35 @@ export const ChangeEvent = Schema.Struct({
   effective_date: Schema.String.annotate({ description: "YYYY-MM-DD." }),
 }).annotate({ identifier: "ChangeEvent" })
 
+/** §4.1: the chain of one issuer. */
+const LineageCandidate = Schema.Struct({
+  cik: Schema.String,
+  company_name: Schema.NullOr(Schema.String),
+  history: Schema.Array(ChangeEvent),
+  current_ticker: Schema.String,
+}).annotate({ identifier: "LineageCandidate" })
+
+/** A symbol change with its issuer, and why it is part of no chain. */
+const LineageEvent = Schema.Struct({
+  ...ChangeEvent.fields,
+  cik: Schema.NullOr(Schema.String),
+  company_name: Schema.NullOr(Schema.String),
+  reasons: Schema.Array(LineageReason).annotate({ description: "Those that this event is a part of." }),
+}).annotate({ identifier: "LineageEvent" })
+
 /** 409: the symbol's history is not one unambiguous chain (§4.1, D21). */
 export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>("AmbiguousTickerLineage")(
   fieldsWith(
     "ambiguous_ticker_lineage",
     Schema.Struct({
       query_ticker: Schema.String,
-      reason: LineageReason.annotate({ description: "The first that holds." }),
+      reason: LineageReason.annotateKey({ description: "The first that holds." }),
       reasons: Schema.Array(LineageReason).annotate({ description: "All that hold." }),
       tickers: Schema.Array(Schema.String).annotate({ description: "The symbols involved, sorted." }),
-      candidates: Schema.Array(Schema.Struct({
-        cik: Schema.String,
-        company_name: Schema.NullOr(Schema.String),
-        history: Schema.Array(ChangeEvent),
-        current_ticker: Schema.String,
-      })).annotate({
+      candidates: Schema.Array(LineageCandidate).annotate({
         description: "One chain per issuer, by first date, where each stands alone; otherwise empty.",
       }),
-      events: Schema.Array(Schema.Struct({
-        ...ChangeEvent.fields,
-        cik: Schema.NullOr(Schema.String),
-        company_name: Schema.NullOr(Schema.String),
-        reasons: Schema.Array(LineageReason).annotate({ description: "Those that this event is a part of." }),
-      })).annotate({
+      events: Schema.Array(LineageEvent).annotate({
         description: "What the record holds, by date, the first 100 of it: events that clash, and no chain.",
       }),
       event_count: Schema.Int.annotate({
@@ -133,11 +142,16 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
   override readonly [ErrorReporter.ignore] = true
 }
 
+const FieldError = Schema.Struct({
+  field: text({ description: "The name of the parameter." }),
+  reason: text({ description: "What is wrong with it; follows the name in a sentence." }),
+}).annotate({ identifier: "FieldError" })
+
 /** 422: a parameter is missing, unknown, repeated or wrong; `details.fields` names each (D11). */
 export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
   fieldsWith(
     "validation_error",
-    Schema.Struct({ fields: Schema.Array(Schema.Struct({ field: text({}), reason: text({}) })) }),
+    Schema.Struct({ fields: Schema.Array(FieldError) }),
   ),
   { httpApiStatus: 422, description: "A parameter is missing, unknown, repeated or wrong." },
 ) {

@@ -49,3 +49,7 @@ export const nearest = (
   })
   return Option.map(Array.head(Array.sort(near, byDistance)), ({ name }) => name)
 }
+
+/** ` Did you mean news?`, or nothing. */
+export const hint = (sent: string, names: ReadonlyArray<string>) =>
+  Option.match(nearest(sent, names), { onNone: () => "", onSome: (name) => ` Did you mean ${name}?` })

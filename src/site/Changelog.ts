@@ -32,7 +32,10 @@ export const page: Page = {
   scripts: [],
   body: `<h1>Changelog</h1>
 <p>Every change, addition, deprecation and fix, newest first: also <a href="/v1/changelog">as JSON</a> and
-<a href="/v1/changelog.atom">as a feed</a>. What could break a client is marked, and says what to do.</p>
+<a href="/v1/changelog.atom">as a feed</a>.</p>
+<p>Breaking changes come only in a new version of the API. The exception is release 0.1.0, which made five within
+<code>/v1/</code>: they are marked, and each says what to do.
+<a href="/v1/docs/deprecations#what-changes-within-a-version">What changes within a version</a></p>
 ${
     releases.map(({ among, release }) =>
       `<h2 id="${escape(`v${release}`)}">Release ${escape(release)}</h2>\n${among.map(item).join("\n")}`

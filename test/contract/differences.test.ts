@@ -41,7 +41,7 @@ const contract = () => ({
         responses: {
           "200": {
             description: "Success",
-            headers: { ETag: { schema: { type: "string" } } },
+            headers: { ETag: { schema: { type: "string" } }, Age: { $ref: "#/components/headers/Age" } },
             content: {
               "application/json": {
                 schema: {
@@ -80,6 +80,7 @@ const contract = () => ({
         properties: { error: { type: "object", properties: { code: { type: "string", enum: ["not_found"] } } } },
       },
     },
+    headers: { Age: { required: true, schema: { type: "integer" } } },
     securitySchemes: {
       bearer: { type: "http", scheme: "bearer" },
       apiKey: { type: "apiKey", in: "header", name: "X-API-Key" },
@@ -326,6 +327,59 @@ const mutations: ReadonlyArray<
     true,
   ],
   [
+    "a header by reference is gone",
+    (c) => Reflect.deleteProperty(into(answers(c), "200", "headers"), "Age"),
+    "Age",
+    "removed",
+    true,
+  ],
+  [
+    "a header may be missing",
+    (c) => Object.assign(c.components.headers.Age, { required: false }),
+    "Age",
+    "changed",
+    true,
+  ],
+  [
+    "a header is always there",
+    (c) => Object.assign(into(answers(c), "200", "headers", "ETag"), { required: true }),
+    "ETag",
+    "changed",
+    false,
+  ],
+  [
+    "a header's type is another",
+    (c) => Object.assign(c.components.headers.Age, { schema: { type: "string" } }),
+    "Age",
+    "changed",
+    true,
+  ],
+  [
+    "a word is no longer taken in a list that is declared as an array",
+    (c) =>
+      Object.assign(parameter(c, 3), {
+        style: "form",
+        explode: false,
+        schema: { type: "array", items: { type: "string", enum: ["round"] } },
+        description: "Its shape.",
+      }),
+    "kind",
+    "removed",
+    true,
+  ],
+  [
+    "a list is sent as a parameter for each word",
+    (c) =>
+      Object.assign(parameter(c, 3), {
+        style: "form",
+        explode: true,
+        schema: { type: "array", items: { type: "string", enum: ["round", "square"] } },
+      }),
+    "kind",
+    "changed",
+    true,
+  ],
+  [
     "a header is new",
     (c) => Object.assign(into(answers(c), "200", "headers"), { "X-Row-Count": { schema: {} } }),
     "X-Row-Count",
@@ -422,6 +476,23 @@ describe("differences", () => {
     after.components.schemas.Gadget.properties.name.examples = ["Wheel"]
     after.components.schemas.Gadget.required.reverse()
     assert.deepStrictEqual(differences(contract(), after, today), [])
+  })
+
+  it("§9.3 a comma-separated list declared as an array of words is the same text", () => {
+    const after = contract()
+    const items = { type: "string", enum: ["round", "square"] }
+    Object.assign(parameter(after, 3), { style: "form", explode: false, schema: { type: "array", items } })
+    assert.deepStrictEqual(differences(contract(), after, today), [])
+  })
+
+  it("§9.3 a list of exactly one is the same by prefixItems and by items", () => {
+    const of = (one: object) => {
+      const whole = contract()
+      Object.assign(fields(whole), { parts: { type: "array", minItems: 1, maxItems: 1, ...one } })
+      return whole
+    }
+    const item = { $ref: "#/components/schemas/Widget" }
+    assert.deepStrictEqual(differences(of({ prefixItems: [item] }), of({ items: item }), today), [])
   })
 
   it("§9.2 the contract of today is the same as itself, written and read again, too", () => {

@@ -76,43 +76,50 @@ const written = Effect.fnUntraced(function* (name: string, text: string) {
 const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(read(path, lists))
 
 /** Inserts a copy of a row of the table with another value in one column; the code of PostgreSQL's refusal. */
-const insertion = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<Column>, of: Column, value: string) {
-  const sql = yield* SqlClient.SqlClient
-  const names = columns.map(({ name }) => `"${name}"`).join(", ")
-  const values = columns.map(({ name }) => name === of.name ? `${value}::${of.type}` : `"${name}"`).join(", ")
-  const done = yield* Effect.result(
-    sql.unsafe(`insert into public.${table} (${names}) select ${values} from public.${table} limit 1`),
-  )
-  return Result.isFailure(done) ? codeOf(done.failure) : "inserted"
-})
+const insertion = Effect.fnUntraced(
+  function* (table: string, columns: ReadonlyArray<Column>, of: Column, value: string) {
+    const sql = yield* SqlClient.SqlClient
+    const names = columns.map(({ name }) => `"${name}"`).join(", ")
+    const values = columns.map(({ name }) => name === of.name ? `${value}::${of.type}` : `"${name}"`).join(", ")
+    const done = yield* Effect.result(
+      sql.unsafe(`insert into public.${table} (${names}) select ${values} from public.${table} limit 1`),
+    )
+    return Result.isFailure(done) ? codeOf(done.failure) : "inserted"
+  },
+)
 
 layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (it) => {
-  it.effect.each(datasets)("D34 $table refuses it in every column, and so does load, by line and column", (dataset) =>
-    Effect.gen(function* () {
-      const { table } = dataset
-      const columns = yield* columnsOf(`public.${table}`)
-      const known = kinds(dataset)
-      yield* fill(dataset, 1)
-      const example = yield* written("a.csv", exampleFile(dataset))
-      const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-      const { checkRow } = checker(dataset)
-      const [row] = yield* rowsOf(example, lists)
-      const accepted: Array<string> = []
-      for (const column of columns) {
-        for (const [value, cell] of badOf(column, known[column.name]?.split(" | ") ?? [])) {
-          const code = yield* insertion(table, columns, column, value)
-          // 23514: a rule; 22003: a number out of its type's range; 2202E: PostgreSQL's own word about a list of lists.
-          if (!["23514", "22003", "2202E", "0A000"].includes(code)) accepted.push(`${column.name} = ${value}: ${code}`)
-          if (cell === undefined || row === undefined) continue
-          const checked = checkRow({ ...row, cells: { ...row.cells, [column.name]: cell } })
-          const named = Result.isFailure(checked) && checked.failure.some((bad) => bad.column === column.name)
-          if (!named) accepted.push(`load: ${column.name} = ${cell}`)
+  it.effect.each(datasets)(
+    "D34 $table refuses it in every column, and so does load, by line and column",
+    (dataset) =>
+      Effect.gen(function* () {
+        const { table } = dataset
+        const columns = yield* columnsOf(`public.${table}`)
+        const known = kinds(dataset)
+        yield* fill(dataset, 1)
+        const example = yield* written("a.csv", exampleFile(dataset))
+        const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
+        const { checkRow } = checker(dataset)
+        const [row] = yield* rowsOf(example, lists)
+        const accepted: Array<string> = []
+        for (const column of columns) {
+          for (const [value, cell] of badOf(column, known[column.name]?.split(" | ") ?? [])) {
+            const code = yield* insertion(table, columns, column, value)
+            // 23514: a rule; 22003: a number out of its type's range; 2202E: PostgreSQL's own word about a list of lists.
+            if (!["23514", "22003", "2202E", "0A000"].includes(code)) {
+              accepted.push(`${column.name} = ${value}: ${code}`)
+            }
+            if (cell === undefined || row === undefined) continue
+            const checked = checkRow({ ...row, cells: { ...row.cells, [column.name]: cell } })
+            const named = Result.isFailure(checked) && checked.failure.some((bad) => bad.column === column.name)
+            if (!named) accepted.push(`load: ${column.name} = ${cell}`)
+          }
+          const isKind = known[column.name] !== undefined
+          assert.isTrue(isKind, `${table}.${column.name} is no column of its row`)
         }
-        const isKind = known[column.name] !== undefined
-        assert.isTrue(isKind, `${table}.${column.name} is no column of its row`)
-      }
-      assert.deepStrictEqual(accepted, [])
-    }))
+        assert.deepStrictEqual(accepted, [])
+      }),
+  )
 
   it.effect("D34 every column of a kind that can hold such a value has its rule", () =>
     Effect.gen(function* () {

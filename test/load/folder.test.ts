@@ -94,8 +94,7 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       const header = "ticker,filed_at,is_adr,last_updated"
       const folder = yield* folderOf({
         "first.csv": `${header}\nZZ7,2025-01-02,false,2025-01-02 09:30:00\n`,
-        "more.csv":
-          `${header}\nZZ8,2025-01-03,false,2025-01-03 09:30:00\nZZ7,2025-01-02,true,2025-01-02 09:30:00\n`,
+        "more.csv": `${header}\nZZ8,2025-01-03,false,2025-01-03 09:30:00\nZZ7,2025-01-02,true,2025-01-02 09:30:00\n`,
       })
       yield* loaded({ dataset: "historical-float-pro", file: `${folder}/first.csv`, append: false })
       const { merged } = yield* loaded({ dataset: "historical-float-pro", file: `${folder}/more.csv`, append: true })

@@ -604,7 +604,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* seed
         const rows = Array.from({ length: 30 }, () => ({ ...change, status: "wrong" }))
         const names = ["Old_Ticker", "new_tiker", "effective_date", "closing", "status"]
-        const body = csv(rows).split("\n").slice(1).map((line) => line.replace(/,confirmed|,wrong/, ",x,wrong")).join("\n")
+        const body = csv(rows).split("\n").slice(1).map((line) => line.replace(/,confirmed|,wrong/, ",x,wrong")).join(
+          "\n",
+        )
         assert.deepStrictEqual(problems(yield* refusal("ticker_changes", "a.csv", `${names.join(",")}\n${body}`)), [
           [1, "Old_Ticker is not a column of this table; did you mean old_ticker?"],
           [1, "new_tiker is not a column of this table; did you mean new_ticker?"],
@@ -767,7 +769,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     const cik = "0000320193"
     const named = Effect.flatMap(SqlClient.SqlClient, (sql) =>
       Effect.map(
-        sql<{ readonly name: string }>`select concat_ws(' ', status, company_name) as name from ticker_changes order by 1`,
+        sql<
+          { readonly name: string }
+        >`select concat_ws(' ', status, company_name) as name from ticker_changes order by 1`,
         (rows) => rows.map(({ name }) => name),
       ))
 
@@ -822,8 +826,10 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("D22 an event that is reverted by --append is served as reverted by the next request (§4.1, D17)", () =>
       Effect.gen(function* () {
         yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, cik }]))
-        const current = Effect.map(ask("/v1/ticker-changes?ticker=AAA"), ({ body }) =>
-          Service.at(body, "results", 0, "current_ticker"))
+        const current = Effect.map(
+          ask("/v1/ticker-changes?ticker=AAA"),
+          ({ body }) => Service.at(body, "results", 0, "current_ticker"),
+        )
         yield* Effect.all([current, current, current])
         assert.strictEqual(yield* current, "BBB")
         yield* add("ticker_changes", "b.csv", csv([{ ...change, cik, status: "reverted" }]))
@@ -872,57 +878,65 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     const exampleOf = (dataset: (typeof datasets)[number]): Cells => {
       const [, shown = ""] = describeDataset(dataset).split(`${dataset.table}.csv:\n`)
       const [names = "", cells = ""] = shown.split("\n").map((line) => line.trim())
-      const list = Array.from(cells.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g), ([, quotedCell, cell]) =>
-        quotedCell === undefined ? cell ?? "" : quotedCell.replaceAll('""', '"'))
+      const list = Array.from(
+        cells.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g),
+        ([, quotedCell, cell]) => quotedCell === undefined ? cell ?? "" : quotedCell.replaceAll('""', '"'),
+      )
       return Object.fromEntries(names.split(",").map((name, at) => [name, list[at] ?? ""]))
     }
     /** A column outside the key that has another value. */
     const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
-    it.effect.each(datasets)("D22 in $table the later row of a key wins, within a file and with --append", (dataset) =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const row = exampleOf(dataset)
-        const column = (["last_updated", "status", "close"] as const).find((name) => name in row)
-        const zone = ["gap_stats", "research_reports"].includes(dataset.table) ? "Z" : ""
-        const other = column === undefined ? row : {
-          ...row,
-          [column]: differences[column] + (column === "last_updated" ? zone : ""),
-        }
-        const stored = Effect.map(
-          sql<{ readonly row: string }>`select t::text as row from ${sql(dataset.table)} as t`,
-          (rows) => rows.map(({ row }) => row),
-        )
-        const put = (append: boolean, ...rows: ReadonlyArray<Cells>) =>
-          Effect.flatMap(written("rows.csv", csv(rows)), (file) => loadFile(dataset.table, file, append))
-        yield* put(false, row)
-        const first = yield* stored
-        const inFile = yield* put(false, row, other)
-        const second = yield* stored
-        assert.strictEqual(inFile.rows, 1)
-        assert.strictEqual(inFile.superseded, column === undefined ? 0 : 1)
-        assert.deepStrictEqual((yield* put(true, other)).merged, { added: 0, updated: 0, unchanged: 1 })
-        const { merged } = yield* put(true, row)
-        assert.deepStrictEqual(merged, {
-          added: 0,
-          updated: column === undefined ? 0 : 1,
-          unchanged: column === undefined ? 1 : 0,
-        })
-        if (column !== undefined) assert.notDeepEqual(second, first)
-        if (dataset.table !== "ticker_changes") assert.deepStrictEqual(yield* stored, first)
-        assert.lengthOf(yield* stored, 1)
-      }))
+    it.effect.each(datasets)(
+      "D22 in $table the later row of a key wins, within a file and with --append",
+      (dataset) =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const row = exampleOf(dataset)
+          const column = (["last_updated", "status", "close"] as const).find((name) => name in row)
+          const zone = ["gap_stats", "research_reports"].includes(dataset.table) ? "Z" : ""
+          const other = column === undefined ? row : {
+            ...row,
+            [column]: differences[column] + (column === "last_updated" ? zone : ""),
+          }
+          const stored = Effect.map(
+            sql<{ readonly row: string }>`select t::text as row from ${sql(dataset.table)} as t`,
+            (rows) => rows.map(({ row }) => row),
+          )
+          const put = (append: boolean, ...rows: ReadonlyArray<Cells>) =>
+            Effect.flatMap(written("rows.csv", csv(rows)), (file) => loadFile(dataset.table, file, append))
+          yield* put(false, row)
+          const first = yield* stored
+          const inFile = yield* put(false, row, other)
+          const second = yield* stored
+          assert.strictEqual(inFile.rows, 1)
+          assert.strictEqual(inFile.superseded, column === undefined ? 0 : 1)
+          assert.deepStrictEqual((yield* put(true, other)).merged, { added: 0, updated: 0, unchanged: 1 })
+          const { merged } = yield* put(true, row)
+          assert.deepStrictEqual(merged, {
+            added: 0,
+            updated: column === undefined ? 0 : 1,
+            unchanged: column === undefined ? 1 : 0,
+          })
+          if (column !== undefined) assert.notDeepEqual(second, first)
+          if (dataset.table !== "ticker_changes") assert.deepStrictEqual(yield* stored, first)
+          assert.lengthOf(yield* stored, 1)
+        }),
+    )
 
-    it.effect.each(datasets)("D22 the key of $table is one of its unique constraints", ({ key, table }) =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const found = yield* sql<{ readonly columns: string }>`
+    it.effect.each(datasets)(
+      "D22 the key of $table is one of its unique constraints",
+      ({ key, table }) =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const found = yield* sql<{ readonly columns: string }>`
           select string_agg(attname, ',' order by attname) as columns
           from pg_constraint join pg_attribute on attrelid = conrelid and attnum = any (conkey)
           where conrelid = ${`public.${table}`}::regclass and contype in ('p', 'u') group by pg_constraint.oid
         `
-        assert.include(found.map(({ columns }) => columns), key.toSorted().join(","))
-      }))
+          assert.include(found.map(({ columns }) => columns), key.toSorted().join(","))
+        }),
+    )
 
     it.effect("D22 a table that has lost its key and holds a row twice: --append updates both, a load mends it", () =>
       Effect.gen(function* () {

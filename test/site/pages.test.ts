@@ -6,6 +6,7 @@ import { BaseUrl } from "../../src/Edge.ts"
 import { tiers } from "../../src/policy/Access.ts"
 import { errors } from "../../src/site/blocks/Tables.ts"
 import { render } from "../../src/site/Markdown.ts"
+import { responsesOf } from "../support/Contract.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Service from "../support/Service.ts"
 
@@ -180,8 +181,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       const listed = errors.map(({ code, status }) => `${status} ${code}`)
       const declared = new Set<string>()
       for (const path of Object.keys(document.paths)) {
-        const responses = at(document, "paths", path, "get", "responses")
-        for (const [status, response] of Object.entries(Object(responses))) {
+        for (const [status, response] of responsesOf(path)) {
           if (Number(status) < 400) continue
           const schema = at(response, "content", "application/json", "schema")
           const refs = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
@@ -203,7 +203,10 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         }
       }
       assert.isAbove(declared.size, 10)
-      assert.includeMembers(listed, Array.from(declared))
+      // Below the table stands what a request is answered that could not be read.
+      const unread = ["408 bad_request", "413 bad_request", "431 bad_request"]
+      for (const one of unread) assert.include(text, one.slice(0, 3))
+      assert.includeMembers([...listed, ...unread], Array.from(declared))
       const plain = text.replaceAll("<wbr>", "")
       for (const { code } of errors) assert.include(plain, `<code>${code}</code>`)
     }))

@@ -9,6 +9,20 @@ export const at = (body: unknown, ...path: ReadonlyArray<string | number>): unkn
     body,
   )
 
+/** What a `$ref` of the document leads to; anything else as it is. */
+export const resolved = (value: unknown): unknown => {
+  const reference = at(value, "$ref")
+  return typeof reference === "string" ? resolved(at(document, ...reference.replace("#/", "").split("/"))) : value
+}
+
+/** What the document says about a status of an endpoint, by its name in `responses`. */
+export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
+  new Map(
+    Object.entries(Object(at(document, "paths", path, "get", "responses"))).map(([status, response]) =>
+      [status, resolved(response)] as const
+    ),
+  )
+
 export type Kind = "number" | "whole" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
 
 export interface Parameter {

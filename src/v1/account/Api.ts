@@ -1,9 +1,9 @@
 /** Resources: account and its keys; §2.1, §2.5. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tiers } from "../../policy/Access.ts"
-import { oneOf, orNull, text, whole } from "../../policy/Columns.ts"
+import { described, tagged, tiers } from "../../policy/Access.ts"
+import { jsonOf, oneOf, orNull, text, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent, NoParameters } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -36,15 +36,15 @@ export const KeysQuery = Schema.Struct(Paging).check(consistent)
 export class Accounts extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("show", "/account", {
     query: NoParameters,
-    success: Schema.Struct({ count: Schema.Int, results: Schema.Tuple([AccountRow.json]) }),
+    success: Schema.Struct({ count: Schema.Int, results: Schema.Tuple([jsonOf(AccountRow)]) }),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described("Account", "Your account.")),
   HttpApiEndpoint.get("listKeys", "/account/api-keys", {
     query: KeysQuery,
-    success: Envelope(ApiKey.json),
+    success: Envelope(jsonOf(ApiKey)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "API keys",
     "Your account's keys, oldest first. `last_used_at` is updated at most once a minute for each key.",
   )),
-).annotate(OpenApi.Title, "Account") {}
+).annotateMerge(tagged("Account", "The account and its API keys.")) {}

@@ -1,7 +1,8 @@
 /** Resources: afterhours-stats, in fields and filters the same as premarket-stats; §2.1. */
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { jsonOf } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { Envelope } from "../../policy/Paging.ts"
 import { fields, Query } from "../premarket-stats/Api.ts"
@@ -11,7 +12,7 @@ export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat"
 export class AfterhoursStats extends HttpApiGroup.make("afterhoursStats").add(
   HttpApiEndpoint.get("list", "/afterhours-stats", {
     query: Query,
-    success: Envelope(AfterhoursStat.json),
+    success: Envelope(jsonOf(AfterhoursStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described("Afterhours stats", "Trading after the close, a row a ticker and day, newest first.")),
-).annotate(OpenApi.Title, "Afterhours stats") {}
+).annotateMerge(tagged("Afterhours stats", "Sessions with unusual trading after the close.")) {}

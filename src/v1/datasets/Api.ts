@@ -1,9 +1,9 @@
 /** How fresh the data are; §2.1, §9.3. */
 import { Record, Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { orNull, text, words } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { jsonOf, orNull, text, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -48,11 +48,11 @@ export const Query = Schema.Struct(Paging).check(consistent)
 export class Datasets extends HttpApiGroup.make("datasets").add(
   HttpApiEndpoint.get("list", "/datasets", {
     query: Query,
-    success: Envelope(DatasetRow.json),
+    success: Envelope(jsonOf(DatasetRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Datasets",
     "Every dataset, by name, with the endpoints that answer from it and when its rows changed last; `changed_at` is " +
       "null where they never did. What an endpoint answers is at most a second older than that.",
   )),
-).annotate(OpenApi.Title, "Datasets") {}
+).annotateMerge(tagged("Datasets", "The datasets, and when each last changed.")) {}

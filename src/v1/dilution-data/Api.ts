@@ -1,11 +1,12 @@
 /** §2.5, §4.5: warrants and convertibles in one table and one list, told apart by `security_type`. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, tagged } from "../../policy/Access.ts"
 import {
   date,
   flag,
+  jsonOf,
   money,
   oneOf,
   orNull,
@@ -124,7 +125,7 @@ export const AdvancedQuery = Schema.Struct({
 export class DilutionData extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
     query: Query,
-    success: Envelope(Schema.Union([Warrant.json, Convertible.json])),
+    success: Envelope(Schema.Union([jsonOf(Warrant), jsonOf(Convertible)])),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Dilution data",
@@ -133,10 +134,10 @@ export class DilutionData extends HttpApiGroup.make("dilutionData").add(
   )),
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
     query: AdvancedQuery,
-    success: Envelope(Schema.Union([AdvancedWarrant.json, AdvancedConvertible.json])),
+    success: Envelope(Schema.Union([jsonOf(AdvancedWarrant), jsonOf(AdvancedConvertible)])),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Dilution data, advanced",
     "Dilution data with owners, banks and price protection, also across all tickers.",
   )),
-).annotate(OpenApi.Title, "Dilution data") {}
+).annotateMerge(tagged("Dilution data", "Warrants and convertibles that can become shares.")) {}

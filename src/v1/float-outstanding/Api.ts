@@ -1,9 +1,9 @@
 /** §2.5. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, money, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, money, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, flags, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -44,11 +44,13 @@ export const Query = Schema.Struct({
 export class FloatOutstandings extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: Query,
-    success: Envelope(FloatOutstanding.json),
+    success: Envelope(jsonOf(FloatOutstanding)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Float and shares outstanding",
     "The newest float, shares outstanding and ownership figures of each ticker. A message says when ownership " +
       "figures of the page are missing; a reported 0 is not missing.",
   )),
-).annotate(OpenApi.Title, "Float and shares outstanding") {}
+).annotateMerge(
+  tagged("Float and shares outstanding", "The latest float, shares outstanding and ownership percentages."),
+) {}

@@ -1,9 +1,9 @@
 /** Resources: gap-stats and gap-stats-advanced, which are the same rows (D30); §2.1. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, flags, OnDate, word } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -72,16 +72,16 @@ export const Query = Schema.Struct({
 export class GapStats extends HttpApiGroup.make("gapStats").add(
   HttpApiEndpoint.get("list", "/gap-stats", {
     query: Query,
-    success: Envelope(GapStat.json),
+    success: Envelope(jsonOf(GapStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described("Gap stats", "Sessions that opened away from the previous close, newest first.")),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: Query,
-    success: Envelope(GapStatAdvanced.json),
+    success: Envelope(jsonOf(GapStatAdvanced)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Gap stats advanced",
     "The sessions of `/v1/gap-stats`, by the same filters, with what happened after the open: spike, halts, fill and " +
       "after hours.",
   )),
-).annotate(OpenApi.Title, "Gap stats") {}
+).annotateMerge(tagged("Gap stats", "Sessions that opened with a gap, and what followed.")) {}

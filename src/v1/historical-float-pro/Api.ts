@@ -1,9 +1,9 @@
 /** §2.5, §2.6. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, flags, pastDays } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -62,11 +62,11 @@ export const Query = Schema.Struct({
 export class HistoricalFloatPro extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: Query,
-    success: Envelope(HistoricalFloat.json),
+    success: Envelope(jsonOf(HistoricalFloat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
       "capitalisation of that day.",
   )),
-).annotate(OpenApi.Title, "Historical float") {}
+).annotateMerge(tagged("Historical float", "Float and shares outstanding as they were reported over time.")) {}

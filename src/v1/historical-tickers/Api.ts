@@ -1,8 +1,8 @@
 /** §2.3, §4.2, D23. Deprecated: `/v1/ticker-changes` supersedes it. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, tagged } from "../../policy/Access.ts"
 import { date, orNull, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../policy/Errors.ts"
 import { deprecated } from "../../policy/Lifecycle.ts"
@@ -39,4 +39,4 @@ export class HistoricalTickers extends HttpApiGroup.make("historicalTickers").ad
       successor: "/v1/ticker-changes",
       note: "Its history shows each change with both symbols, and a record that is not one chain is refused with 409.",
     })),
-).annotate(OpenApi.Title, "Historical Tickers") {}
+).annotateMerge(tagged("Historical Tickers", "The former symbols of a ticker. Deprecated: use ticker changes.")) {}

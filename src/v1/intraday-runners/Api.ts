@@ -1,9 +1,9 @@
 /** §2.4, §4.3. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, OnDate } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -61,11 +61,11 @@ export const Query = Schema.Struct({
 export class IntradayRunners extends HttpApiGroup.make("intradayRunners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: Query,
-    success: Envelope(IntradayRunner.json),
+    success: Envelope(jsonOf(IntradayRunner)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Intraday Runners",
     "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its " +
       "usual level, newest first.",
   )),
-).annotate(OpenApi.Title, "Intraday Runners") {}
+).annotateMerge(tagged("Intraday Runners", "Sessions with unusual volume.")) {}

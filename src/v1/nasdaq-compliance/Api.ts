@@ -1,9 +1,9 @@
 /** Resources: nasdaq-compliance; §2.1. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, jsonOf, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { anyDays, consistent, OnDate, pastDays, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -71,10 +71,10 @@ export const Query = Schema.Struct({
 export class NasdaqCompliance extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
     query: Query,
-    success: Envelope(ComplianceNotice.json),
+    success: Envelope(jsonOf(ComplianceNotice)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Nasdaq compliance",
     "Notices about listing requirements that a company does not meet, and how each matter stands, newest first.",
   )),
-).annotate(OpenApi.Title, "Nasdaq compliance") {}
+).annotateMerge(tagged("Nasdaq compliance", "Notices of listing rules that a company does not meet.")) {}

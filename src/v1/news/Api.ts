@@ -1,9 +1,9 @@
 /** Resources: news and news-basic, which are the same rows (D30); §2.1. */
 import { Schema, Struct } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, orNull, text, ticker, words } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, jsonOf, orNull, text, ticker, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent, OnDate, texts, word } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -61,7 +61,7 @@ export const Query = Schema.Struct({
 export class News extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: Query,
-    success: Envelope(NewsItem.json),
+    success: Envelope(jsonOf(NewsItem)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "News",
@@ -70,10 +70,10 @@ export class News extends HttpApiGroup.make("news").add(
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: Query,
-    success: Envelope(NewsBasicItem.json),
+    success: Envelope(jsonOf(NewsBasicItem)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, by the same filters.",
   )),
-).annotate(OpenApi.Title, "News") {}
+).annotateMerge(tagged("News", "News and SEC filings.")) {}

@@ -1,9 +1,9 @@
 /** Resources: overview; §2.1. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tiers } from "../../policy/Access.ts"
-import { oneOf, orNull, text, whole } from "../../policy/Columns.ts"
+import { described, tagged, tiers } from "../../policy/Access.ts"
+import { jsonOf, oneOf, orNull, text, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { NoParameters } from "../../policy/Filters.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
@@ -25,7 +25,7 @@ export class Overview extends Model.Class<Overview>("Overview")({
 export class Overviews extends HttpApiGroup.make("overview").add(
   HttpApiEndpoint.get("show", "/overview", {
     query: NoParameters,
-    success: Schema.Struct({ count: Schema.Int, results: Schema.Tuple([Overview.json]) }),
+    success: Schema.Struct({ count: Schema.Int, results: Schema.Tuple([jsonOf(Overview)]) }),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described("Overview", "Your account at a glance: limits, balance, and what today has cost so far.")),
-).annotate(OpenApi.Title, "Overview") {}
+).annotateMerge(tagged("Overview", "The account at a glance.")) {}

@@ -1,9 +1,9 @@
 /** §2.7. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, jsonOf, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent, part, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging, Unit } from "../../policy/Paging.ts"
@@ -55,7 +55,7 @@ export class OwnershipFiling extends Model.Class<OwnershipFiling>("OwnershipFili
 class Ownership extends Model.Class<Ownership>("Ownership")({
   ...filing,
   owner_count: Schema.Int.annotate({ description: "How many owners follow." }),
-  owners: Schema.Array(Owner.json).annotate({ description: "The filing's owners, the largest holder first." }),
+  owners: Schema.Array(jsonOf(Owner)).annotate({ description: "The filing's owners, the largest holder first." }),
 }) {}
 
 export const Query = Schema.Struct({
@@ -68,11 +68,11 @@ export const Query = Schema.Struct({
 export class Ownerships extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {
     query: Query,
-    success: Envelope(Ownership.json),
+    success: Envelope(jsonOf(Ownership)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(Unit, "filing_group").annotateMerge(described(
     "Ownership",
     "The owners of each ticker by its newest filing that has a table of holders; no result where there is none. " +
       "owner_name and owner_type choose among that filing's owners.",
   )),
-).annotate(OpenApi.Title, "Ownership") {}
+).annotateMerge(tagged("Ownership", "Owners of a company, grouped by filing.")) {}

@@ -1,9 +1,9 @@
 /** Resources: premarket-stats, and the fields and filters of afterhours-stats, a table of the same shape; §2.1. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, jsonOf, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, OnDate, word } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -51,7 +51,7 @@ export const Query = Schema.Struct({
 export class PremarketStats extends HttpApiGroup.make("premarketStats").add(
   HttpApiEndpoint.get("list", "/premarket-stats", {
     query: Query,
-    success: Envelope(PremarketStat.json),
+    success: Envelope(jsonOf(PremarketStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described("Premarket stats", "Trading before the open, a row a ticker and day, newest first.")),
-).annotate(OpenApi.Title, "Premarket stats") {}
+).annotateMerge(tagged("Premarket stats", "Sessions with unusual trading before the open.")) {}

@@ -1,9 +1,9 @@
 /** §4.4. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, money, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, money, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { anyDays, bounds, consistent, flags, part, pastDays, someOf, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -77,10 +77,12 @@ export const Query = Schema.Struct({
 export class PumpAndDumpTracker extends HttpApiGroup.make("pumpAndDumpTracker").add(
   HttpApiEndpoint.get("list", "/pump-and-dump-tracker", {
     query: Query,
-    success: Envelope(PumpAndDumpSuspect.json),
+    success: Envelope(jsonOf(PumpAndDumpSuspect)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Pump-and-dump tracker",
     "Companies whose stock may be promoted to be sold, with the signs that speak for it, newest offering first.",
   )),
-).annotate(OpenApi.Title, "Pump-and-dump tracker") {}
+).annotateMerge(
+  tagged("Pump-and-dump tracker", "Companies suspected of being promoted in order to sell their shares."),
+) {}

@@ -1,9 +1,9 @@
 /** §4.4. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, money, oneOf, orNull, price, text, ticker, whole } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, money, oneOf, orNull, price, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { anyDays, bounds, consistent, flags, part, pastDays, someOf, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -56,10 +56,10 @@ export const Query = Schema.Struct({
 export class Registrations extends HttpApiGroup.make("registrations").add(
   HttpApiEndpoint.get("list", "/registrations", {
     query: Query,
-    success: Envelope(Registration.json),
+    success: Envelope(jsonOf(Registration)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Registrations",
     "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
   )),
-).annotate(OpenApi.Title, "Registrations") {}
+).annotateMerge(tagged("Registrations", "Registrations of shares for sale.")) {}

@@ -1,9 +1,9 @@
 /** Resources: research-reports and research-reports-tldr, which are the same rows (D30); §2.1, §2.5, D3. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, RequiredTier } from "../../policy/Access.ts"
-import { money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
+import { described, RequiredTier, tagged } from "../../policy/Access.ts"
+import { jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, pastDays } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -56,7 +56,7 @@ export const Query = Schema.Struct({
 export class ResearchReports extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {
     query: Query,
-    success: Envelope(ResearchReport.json),
+    success: Envelope(jsonOf(ResearchReport)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(RequiredTier, "ultimate").annotateMerge(described(
     "Research reports",
@@ -65,10 +65,10 @@ export class ResearchReports extends HttpApiGroup.make("researchReports").add(
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: Query,
-    success: Envelope(ResearchReportTldr.json),
+    success: Envelope(jsonOf(ResearchReportTldr)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Research reports TL;DR",
     "The reports of `/v1/research-reports` in a few sentences each, by the same filters.",
   )),
-).annotate(OpenApi.Title, "Research reports") {}
+).annotateMerge(tagged("Research reports", "Research reports, in full and in short.")) {}

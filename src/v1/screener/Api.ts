@@ -1,9 +1,9 @@
 /** §2.5. */
 import { Effect, Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, flags, pastDays, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -118,10 +118,10 @@ export const Query = Schema.Struct({
 export class Screener extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: Query,
-    success: Envelope(ScreenerRow.json),
+    success: Envelope(jsonOf(ScreenerRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, to be filtered and sorted by them.",
   )),
-).annotate(OpenApi.Title, "Screener") {}
+).annotateMerge(tagged("Screener", "Every ticker with its key figures, to filter and sort by.")) {}

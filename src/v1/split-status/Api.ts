@@ -1,9 +1,9 @@
 /** §4.4. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, oneOf, orNull, ratio, text, ticker } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, oneOf, orNull, ratio, text, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { anyDays, consistent, flags, pastDays, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -44,10 +44,10 @@ export const Query = Schema.Struct({
 export class SplitStatuses extends HttpApiGroup.make("splitStatus").add(
   HttpApiEndpoint.get("list", "/split-status", {
     query: Query,
-    success: Envelope(SplitStatus.json),
+    success: Envelope(jsonOf(SplitStatus)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Split status",
     "Splits from the vote to the day they take effect, as told by filings, newest filing first.",
   )),
-).annotate(OpenApi.Title, "Split status") {}
+).annotateMerge(tagged("Split status", "Share splits, from the vote to the day they take effect.")) {}

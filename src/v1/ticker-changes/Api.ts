@@ -1,8 +1,8 @@
 /** §2.2, §4.1. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, tagged } from "../../policy/Access.ts"
 import { date, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
 import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { Ticker } from "../../policy/Tickers.ts"
@@ -56,4 +56,4 @@ export class TickerChanges extends HttpApiGroup.make("tickerChanges").add(
     "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
       "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why.",
   )),
-).annotate(OpenApi.Title, "Ticker Changes") {}
+).annotateMerge(tagged("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

@@ -1,9 +1,9 @@
 /** Resources: usage and usage/daily; §2.1, D29. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
-import { date, flag, orNull, text, whole } from "../../policy/Columns.ts"
+import { described, tagged } from "../../policy/Access.ts"
+import { date, flag, jsonOf, orNull, text, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent, pastDays, statusCodes, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
@@ -55,7 +55,7 @@ export const DailyQuery = Schema.Struct({
 export class Usages extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("list", "/usage", {
     query: Query,
-    success: Envelope(UsageRow.json),
+    success: Envelope(jsonOf(UsageRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Usage",
@@ -66,10 +66,10 @@ export class Usages extends HttpApiGroup.make("usage").add(
   )),
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
     query: DailyQuery,
-    success: Envelope(UsageDay.json),
+    success: Envelope(jsonOf(UsageDay)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described(
     "Daily usage",
     "The sums of each day in New York and endpoint, newest first. They are kept longer than single requests.",
   )),
-).annotate(OpenApi.Title, "Usage") {}
+).annotateMerge(tagged("Usage", "What the account has requested, and what it cost.")) {}
