@@ -388,9 +388,9 @@ describe("the first start", () => {
     const home = yield* folder
     const lines: Array<string> = []
     const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
+    const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))
     const starting = watched(FirstStart.prepare(home)).pipe(
-      Effect.provide(Logs.layer),
-      Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))),
+      Effect.provide(Layer.provide(Logs.layer, config)),
       Effect.provideService(Console.Console, output),
     )
     const waiting = sql`

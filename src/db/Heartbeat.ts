@@ -119,9 +119,10 @@ export class Heartbeat extends Context.Service<Heartbeat, {
         read: () => isUp() ? 1 : 0,
       })
 
-      const beat = (line: Line.Line) =>
-        Effect.gen(function* () {
-          asking ??= performance.now()
+      const beat = (line: Line.Line) => {
+        const began = performance.now()
+        return Effect.gen(function* () {
+          asking ??= began
           // A connection that was ended meanwhile is noticed by asking, and the next one may be good.
           const answer = Effect.retry(ask(undefined), { times: 1 })
           const { standby, started } = yield* Effect.timeout(answer, patience)
@@ -136,12 +137,14 @@ export class Heartbeat extends Context.Service<Heartbeat, {
           toPooler?.shut()
           if (before !== undefined && before !== started) yield* cut(line, "replaced", "Another server answers")
         }).pipe(
+          // A connection that was waited for in vain is a silence, and may be this process's own pause.
           Effect.catchIf(SqlError.isSqlError, () =>
             Effect.sync(() => {
-              isRefused = true
+              isRefused = performance.now() - began < Duration.toMillis(patience)
             })),
           Effect.ignore,
         )
+      }
 
       const check = (line: Line.Line) => {
         let checked = performance.now()
@@ -158,7 +161,7 @@ export class Heartbeat extends Context.Service<Heartbeat, {
       const untraced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(effect, every)), false))
       if (line !== undefined) {
-        yield* untraced(beat(line))
+        yield* untraced(Effect.suspend(() => beat(line)))
         yield* untraced(check(line))
       }
       if (toPooler !== undefined) {

@@ -1,6 +1,6 @@
 /** §8: connections that lead to nothing, or to a server that was replaced, are left; those that only take long are not. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, Redacted, Schedule } from "effect"
+import { Context, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { createServer, type ListenOptions } from "node:net"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -65,6 +65,9 @@ layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("the he
       assert.isTrue(isUp(), "a network may stall for a second")
       yield* Effect.repeat(Effect.sync(isUp), { until: (up) => !up, schedule: Schedule.spaced("20 millis") })
       assert.isUndefined(statement.pollUnsafe())
+      yield* way.resume
+      yield* Fiber.join(statement)
+      yield* Effect.repeat(Effect.sync(isUp), { until: (up) => up, schedule: Schedule.spaced("20 millis") })
     }).pipe(Effect.scoped))
 })
 

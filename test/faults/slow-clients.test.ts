@@ -14,8 +14,8 @@ const { assertAlive, live, Port } = Raw
 const little = {
   headers: Duration.millis(300),
   request: Duration.millis(600),
-  // Enough for 50 MB to be read and printed on a busy machine.
-  answer: Duration.seconds(4),
+  // Enough for 15 MB to be read and printed at a fifth of the usual speed.
+  answer: Duration.seconds(5),
   end: Duration.seconds(1),
 }
 
@@ -52,8 +52,9 @@ const drip = (beginning: string, bytes: string) =>
 const wholeList = (key: string) =>
   `GET /v1/news?limit=all&format=ndjson HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`
 
+/** 15 MB: more than the buffers take up, and little enough to be read and printed in time on a slow machine. */
 const news = (key: string, id: string) =>
-  `GET /v1/news?ticker=LONG&limit=100 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
+  `GET /v1/news?ticker=LONG&limit=30 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
 
 /** A client that has got the beginning of its first answer, and from then on reads so many bytes now and then. */
 const reluctant = (bytes: string, more: number) =>
