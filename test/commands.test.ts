@@ -876,11 +876,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const bad = yield* written("bad.csv", changesFile.replace("2025-01-02", "2025-02-30"))
       assert.match(
         succeeded(yield* run(["load", "ticker-changes", file], environment)),
-        /^ticker_changes: 1 rows loaded, in \d+\.\d s\n$/,
+        /^ticker_changes: 1 row loaded, in \d+\.\d s\n$/,
       )
       assert.match(
         succeeded(yield* run(["load", "ticker-changes", file, "--append"], environment)),
-        /^ticker_changes: 0 rows added, 1 repeated rows dropped, in \d+\.\d s\n$/,
+        /^ticker_changes: 1 row merged: 0 added, 0 updated, 1 unchanged, in \d+\.\d s\n$/,
       )
       failed(
         yield* run(["load", "ticker-changes", bad], environment),
@@ -1043,7 +1043,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
         runProgram(["load", "historical-tickers", file, "--append"], environment),
         runProgram(["keys", "create", "--account", "beside", "--tier", "basic"], environment),
       ], { concurrency: 2 })
-      assert.match(succeeded(loaded), /^historical_tickers: 1 rows added/)
+      assert.match(succeeded(loaded), /^historical_tickers: 1 row merged: 1 added/)
       const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": succeeded(made).trim() })
       assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })
 

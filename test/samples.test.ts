@@ -145,8 +145,8 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
       assert.deepStrictEqual(
         yield* sql`
           select old_ticker from ticker_changes
-          where source = 'made up' and (cik !~ '^999000' or company_name not like '% (fictional)')
-            or source <> 'made up' and (cik ~ '^999000' or company_name like '%fictional%')
+          where source = 'made up' and (cik !~ '^(9990|0999)' or company_name not like '% (fictional)')
+            or source <> 'made up' and (cik ~ '^(9990|0999)' or company_name like '%fictional%')
         `,
         [],
       )

@@ -22,6 +22,9 @@ export interface Company {
   readonly industry: string | null
 }
 
+/** Nobody has such a number. Every second one has a leading zero, which many programs lose, as most real CIKs do. */
+const cikOf = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
+
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 /** Three letters and three digits: 17.6 million symbols, none as short as those of the cast. */
@@ -56,7 +59,7 @@ export const companyOf = (seed: number, number: number): Company => {
     name: `${role.name} (fictional)`,
     role,
     plot,
-    cik: String(9_990_001_000 + number),
+    cik: cikOf(number),
     country,
     state: isHome ? state : null,
     city: isHome ? city : null,

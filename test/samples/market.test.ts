@@ -253,7 +253,7 @@ layer(Market.layer)("the fictional market", (it) => {
           if (!/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol) || used.has(symbol)) assert.fail(symbol)
         }
         for (const column of ["company", "company_name"]) assert.match(text(row, column), /^$| \(fictional\)$/)
-        for (const column of ["cik", "owner_cik"]) assert.match(text(row, column), /^$|^9990\d{6}$/)
+        for (const column of ["cik", "owner_cik"]) assert.match(text(row, column), /^$|^(?:9990|0999)\d{6}$/)
         for (const [column, cell] of Object.entries(row)) {
           if (/url$|website/.test(column)) assert.match(String(cell ?? ""), /^$|^https:\/\/example\.com\//)
         }
