@@ -8,7 +8,7 @@ const breakable = (cell: string) =>
   cell.replace(/<code>[^<]*<\/code>/g, (code) => code.replace(/[/_,=?](?=[^<>]*[^<>/]<)/g, "$&<wbr>"))
 
 /** A phone shows each row of a wide table as a card, in which the column's name precedes the value. */
-const mostColumns = 3
+const mostColumns = 2
 
 const text = (html: string) => html.replace(/<[^>]+>/g, "").replaceAll('"', "&quot;")
 

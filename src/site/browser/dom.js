@@ -72,7 +72,7 @@ export const codeBlock = (label, text) => {
 }
 
 /** A phone shows each row of a wider table as a card. */
-const mostColumns = 3
+const mostColumns = 2
 
 /**
  * A table that becomes cards on a phone, and otherwise scrolls if it is too wide.
