@@ -3,10 +3,9 @@ import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Admission } from "../account/Admission.ts"
 import { Authentication } from "../account/Authentication.ts"
-import { described, tagged, Tier } from "../policy/Access.ts"
+import { described, Revalidated, tagged, Tier } from "../policy/Access.ts"
 import { DatabasePoolTimeout, DataRefreshing, fieldsWith } from "../policy/Errors.ts"
 import { NoParameters } from "../policy/Filters.ts"
-import { Revalidated } from "../policy/ResponseHeaders.ts"
 
 export const EndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "The stable key of an endpoint." }),

@@ -1,10 +1,9 @@
 /** §9.6, D2: the changelog, open to everybody and free. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { described, tagged } from "../policy/Access.ts"
+import { described, Revalidated, tagged } from "../policy/Access.ts"
 import { Day } from "../policy/Dates.ts"
 import { consistent, flags, someOf } from "../policy/Filters.ts"
-import { Revalidated } from "../policy/ResponseHeaders.ts"
 import { Entry, entryTypes } from "./Entry.ts"
 
 /** What is left out narrows nothing; the entries that remain satisfy all that is sent. */

@@ -12,6 +12,9 @@ export const includes = (tier: Tier, required: Tier) => tiers.indexOf(tier) >= t
 /** The least tier an endpoint asks for. */
 export const RequiredTier = Context.Reference<Tier>("tickerline/policy/RequiredTier", { defaultValue: () => "basic" })
 
+/** Whether responses carry an `ETag` and can be 304 (D17). Those of endpoints with a price always do. */
+export const Revalidated = Context.Reference<boolean>("tickerline/policy/Revalidated", { defaultValue: () => false })
+
 /** Title and description of an endpoint, for OpenAPI and the catalogue. */
 export const described = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 

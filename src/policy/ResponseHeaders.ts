@@ -1,8 +1,4 @@
 /** The headers of responses, each declared once; OpenAPI describes every response with them. */
-import { Context } from "effect"
-
-/** Set on an endpoint whose responses carry an `ETag` and can be 304 (D17). Endpoints with a price always do. */
-export const Revalidated = Context.Reference<boolean>("tickerline/policy/Revalidated", { defaultValue: () => false })
 
 /** As a header object of OpenAPI; `required` if every response that can carry the header does. */
 interface Declared {
