@@ -75,7 +75,8 @@ export class Catalogue extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
     query: NoParameters,
     success: Schema.Struct({ count: Schema.Int, results: Schema.Array(EndpointRow) }),
-  }).annotateMerge(described("Endpoints", "Every endpoint, and whether it is deprecated.")),
+  }).annotateMerge(described("Endpoints", "Every endpoint, and whether it is deprecated."))
+    .annotate(Revalidated, true),
   HttpApiEndpoint.get("estimate", "/estimate", {
     query: EstimateQuery,
     success: Schema.Struct({

@@ -157,7 +157,7 @@ const finish = (spec: Json) => {
 }
 
 /** The same API, described in full. It names no server: the reference page sends requests to where it was read. */
-export const DocumentedApi = Api.annotate(OpenApi.Transform, finish)
+const DocumentedApi = Api.annotate(OpenApi.Transform, finish)
 
 const spec = OpenApi.fromApi(DocumentedApi)
 

@@ -8,7 +8,9 @@ const input = (name: string, schema: unknown, value: string) => {
   const attributes = `id="p-${escape(name)}" name="${escape(name)}" form="try"`
   const isBoolean = kinds(schema).some((kind) => at(kind, "type") === "boolean")
   const values = isBoolean ? ["true", "false"] : choices(schema)
-  const isChoice = values.length > 0 && kinds(schema).every((kind) => isBoolean || choices(kind).length > 0)
+  const isList = kinds(schema).some((kind) => at(kind, "type") === "array")
+  const isChoice = !isList && values.length > 0 &&
+    kinds(schema).every((kind) => isBoolean || choices(kind).length > 0)
   if (!isChoice) {
     const map = at(resolved(schema), "type") === "object" ? ` data-parameters="all"` : ""
     return `<input type="text" ${attributes}${map} value="${escape(value)}" autocomplete="off" spellcheck="false">`

@@ -9,13 +9,13 @@ import { example } from "./Guides.ts"
 import { fence } from "./Markdown.ts"
 import { at as pageAt, type Page, referenceOf, referencePath } from "./Page.ts"
 import { parametersOf } from "./Parameters.ts"
-import { at, choices, entriesAt, fieldsOf, kinds, listAt, resolved, said, textAt, unique } from "./Schemas.ts"
+import { at, choices, entriesAt, fieldsOf, kinds, listAt, resolved, responsesOf, textAt, unique } from "./Schemas.ts"
 import { table } from "./Table.ts"
 import { keyForm } from "./Tools.ts"
 
 /** The examples of an operation, 200 first. */
 const examplesOf = (operation: unknown) =>
-  entriesAt(operation, "responses").flatMap(([status, response]) =>
+  responsesOf(operation).flatMap(([status, response]) =>
     entriesAt(response, "content", "application/json", "examples").map(([name, one]) => ({
       name,
       status: Number(status),
@@ -37,7 +37,7 @@ const codesOf = (response: unknown) =>
   )
 
 const errorsOf = (operation: unknown) => {
-  const rows = entriesAt(operation, "responses").filter(([status]) => Number(status) >= 400)
+  const rows = responsesOf(operation).filter(([status]) => Number(status) >= 400)
     .map((
       [status, response],
     ) => [
@@ -53,10 +53,7 @@ const errorsOf = (operation: unknown) => {
 }
 
 const headersOf = (response: unknown) => {
-  const rows = entriesAt(response, "headers").map(([name, header]) => [
-    code(name),
-    prose(textAt(header, "description") || String(said(at(header, "schema"), "description") ?? "")),
-  ])
+  const rows = entriesAt(response, "headers").map(([name, header]) => [code(name), prose(textAt(resolved(header), "description"))])
   return rows.length === 0 ? "" : table(["Header", "Meaning"], rows, { label: "Response headers" })
 }
 
@@ -81,7 +78,7 @@ const page = (endpoint: Endpoint, origin: string): Page => {
   const parameters = parametersOf(operation, asked)
   const header = row.tier === null ? "" : `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `
   const title = row.label.replace("DEPRECATED ", "")
-  const success = at(operation, "responses", "200")
+  const success = resolved(at(operation, "responses", "200"))
   const block = (text: string) => fence("json", text)
   const others = examples.filter((one) => one !== first)
   return {

@@ -24,11 +24,15 @@ export const entriesAt = (value: unknown, ...path: Path): ReadonlyArray<readonly
   return Predicate.isObject(found) ? Object.entries(found) : []
 }
 
-/** A schema with its references followed. */
-export const resolved = (schema: unknown): unknown => {
-  const [, name] = /^#\/components\/schemas\/(.+)$/.exec(textAt(schema, "$ref")) ?? []
-  return name === undefined ? schema : resolved(at(document, "components", "schemas", name))
+/** A part of the document with its references followed. */
+export const resolved = (part: unknown): unknown => {
+  const [, kind = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(textAt(part, "$ref")) ?? []
+  return name === "" ? part : resolved(at(document, "components", kind, name))
 }
+
+/** The responses of an operation by their status. */
+export const responsesOf = (operation: unknown) =>
+  entriesAt(operation, "responses").map(([status, response]) => [status, resolved(response)] as const)
 
 /** The schemas that a value may follow; `null` is one of them. */
 export const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
@@ -46,9 +50,12 @@ export const said = (schema: unknown, keyword: string): unknown =>
   [schema, resolved(schema), ...kinds(schema)].flatMap((one) => [one, ...listAt(one, "allOf")])
     .map((one) => at(one, keyword)).find((value) => value !== undefined)
 
-export const choices = (schema: unknown) =>
-  kinds(schema).flatMap((kind) => at(kind, "const") === undefined ? listAt(kind, "enum") : [at(kind, "const")]).map(
-    String,
+/** The words that a value must be one of; those of its items if it is a list. */
+export const choices = (schema: unknown): ReadonlyArray<string> =>
+  kinds(schema).flatMap((kind) =>
+    at(kind, "type") === "array"
+      ? choices(itemsOf(kind))
+      : (at(kind, "const") === undefined ? listAt(kind, "enum") : [at(kind, "const")]).map(String)
   )
 
 /** The schema of a list's items; a tuple is described by its first. */
