@@ -2,6 +2,7 @@
 import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { withoutKeys } from "./Errors.ts"
 import { setHeaders } from "./Exchange.ts"
+import type { FilterDeclaration } from "./Operators.ts"
 
 /** What a symbol is, wherever it is written. */
 export const symbol = /^[A-Z0-9.^-]{1,16}$/
@@ -54,7 +55,7 @@ export const Tickers = Schema.String.annotate({
     decode: readList,
     encode: (tickers: Array.NonEmptyReadonlyArray<string>) => Effect.succeed(tickers.join(",")),
   }),
-))
+)).annotate({ filter: { operator: "oneOf", column: "ticker" } satisfies FilterDeclaration })
 
 /** One symbol (D6): a comma or a space inside makes it invalid. */
 export const Ticker = Schema.String.annotate({
@@ -68,4 +69,4 @@ export const Ticker = Schema.String.annotate({
     decode: (text) => upperCase(text.trim()),
     encode: (text) => text,
   }),
-))
+)).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })

@@ -1,7 +1,7 @@
 /** Resources: afterhours-stats, in fields and filters the same as premarket-stats; §2.1. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { Envelope } from "../../policy/Paging.ts"
 import { fields, Query } from "../premarket-stats/Api.ts"
@@ -13,5 +13,7 @@ export class AfterhoursStats extends HttpApiGroup.make("afterhoursStats").add(
     query: Query,
     success: Envelope(AfterhoursStat.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described("Afterhours stats", "Trading after the close, a row a ticker and day, newest first.")),
+  }).annotate(Reads, ["afterhours_stats"]).annotateMerge(
+    described("Afterhours stats", "Trading after the close, a row a ticker and day, newest first."),
+  ),
 ).annotate(OpenApi.Title, "Afterhours stats") {}

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, flag, money, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, flags, texts } from "../../policy/Filters.ts"
@@ -46,7 +46,7 @@ export class FloatOutstandings extends HttpApiGroup.make("floatOutstanding").add
     query: Query,
     success: Envelope(FloatOutstanding.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["float_outstanding"]).annotateMerge(described(
     "Float and shares outstanding",
     "The newest float, shares outstanding and ownership figures of each ticker. A message says when ownership " +
       "figures of the page are missing; a reported 0 is not missing.",

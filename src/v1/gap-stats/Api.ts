@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, flag, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, flags, OnDate, word } from "../../policy/Filters.ts"
@@ -63,8 +63,8 @@ export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   ...OnDate,
   ...bounds("gap_percentage", "volume", "dollar_volume", "market_cap"),
-  tag: word("One of all_tags is this."),
-  filing_type: word("One of filing_types is this."),
+  tag: word("all_tags", "One of all_tags is this, in any case."),
+  filing_type: word("filing_types", "One of filing_types is this, in any case."),
   ...flags("closed_over_vwap"),
   ...Paging,
 }).check(consistent)
@@ -74,12 +74,14 @@ export class GapStats extends HttpApiGroup.make("gapStats").add(
     query: Query,
     success: Envelope(GapStat.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described("Gap stats", "Sessions that opened away from the previous close, newest first.")),
+  }).annotate(Reads, ["gap_stats"]).annotateMerge(
+    described("Gap stats", "Sessions that opened away from the previous close, newest first."),
+  ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: Query,
     success: Envelope(GapStatAdvanced.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["gap_stats"]).annotateMerge(described(
     "Gap stats advanced",
     "The sessions of `/v1/gap-stats`, by the same filters, with what happened after the open: spike, halts, fill and " +
       "after hours.",

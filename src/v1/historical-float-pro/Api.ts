@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, flag, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, flags, pastDays } from "../../policy/Filters.ts"
@@ -50,8 +50,9 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   latest: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "true: one row a ticker, its newest in the order of this endpoint. The other filters then apply to " +
-      "these rows: a ticker whose newest row does not match is left out, no older row takes its place.",
+    description: "true: one row per ticker, the newest, in the order of this endpoint, of those that match the other " +
+      "filters.",
+    filter: { operator: "statement" },
   })),
   ...flags("is_adr"),
   ...bounds("float", "outstanding_shares", "tradable_float", "market_cap"),
@@ -64,7 +65,7 @@ export class HistoricalFloatPro extends HttpApiGroup.make("historicalFloatPro").
     query: Query,
     success: Envelope(HistoricalFloat.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["historical_float_pro", "daily_prices"]).annotateMerge(described(
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
       "capitalisation of that day.",

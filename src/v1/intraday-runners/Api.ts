@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, flag, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, OnDate } from "../../policy/Filters.ts"
@@ -63,7 +63,7 @@ export class IntradayRunners extends HttpApiGroup.make("intradayRunners").add(
     query: Query,
     success: Envelope(IntradayRunner.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["intraday_runners"]).annotateMerge(described(
     "Intraday Runners",
     "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its " +
       "usual level, newest first.",

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { anyDays, consistent, OnDate, pastDays, someOf } from "../../policy/Filters.ts"
@@ -73,7 +73,7 @@ export class NasdaqCompliance extends HttpApiGroup.make("nasdaqCompliance").add(
     query: Query,
     success: Envelope(ComplianceNotice.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["nasdaq_compliance"]).annotateMerge(described(
     "Nasdaq compliance",
     "Notices about listing requirements that a company does not meet, and how each matter stands, newest first.",
   )),

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent, part, someOf } from "../../policy/Filters.ts"
@@ -59,7 +59,8 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 }) {}
 
 export const Query = Schema.Struct({
-  ticker: Tickers,
+  // The statement looks up the newest filing of each.
+  ticker: Tickers.annotate({ filter: { operator: "statement" } }),
   owner_name: part("owner_name"),
   owner_type: someOf(ownerTypes),
   ...Paging,
@@ -70,7 +71,7 @@ export class Ownerships extends HttpApiGroup.make("ownership").add(
     query: Query,
     success: Envelope(Ownership.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Unit, "filing_group").annotateMerge(described(
+  }).annotate(Unit, "filing_group").annotate(Reads, ["ownership"]).annotateMerge(described(
     "Ownership",
     "The owners of each ticker by its newest filing that has a table of holders; no result where there is none. " +
       "owner_name and owner_type choose among that filing's owners.",

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { bounds, consistent, OnDate, word } from "../../policy/Filters.ts"
@@ -44,7 +44,7 @@ export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   ...OnDate,
   ...bounds("percentage_gain", "change_percentage", "volume", "dollar_volume", "market_cap", "tradable_float"),
-  tag: word("One of all_tags is this."),
+  tag: word("all_tags", "One of all_tags is this, in any case."),
   ...Paging,
 }).check(consistent)
 
@@ -53,5 +53,7 @@ export class PremarketStats extends HttpApiGroup.make("premarketStats").add(
     query: Query,
     success: Envelope(PremarketStat.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described("Premarket stats", "Trading before the open, a row a ticker and day, newest first.")),
+  }).annotate(Reads, ["premarket_stats"]).annotateMerge(
+    described("Premarket stats", "Trading before the open, a row a ticker and day, newest first."),
+  ),
 ).annotate(OpenApi.Title, "Premarket stats") {}

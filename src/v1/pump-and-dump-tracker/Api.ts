@@ -2,10 +2,10 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, flag, money, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { anyDays, bounds, consistent, flags, part, pastDays, someOf, texts } from "../../policy/Filters.ts"
+import { anyDays, bounds, consistent, countryCodes, flags, part, pastDays, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import * as Printing from "../../policy/Printing.ts"
 import { Tickers } from "../../policy/Tickers.ts"
@@ -60,7 +60,7 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
 
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
-  ...texts("country"),
+  country: countryCodes,
   underwriter_risk: someOf(levels),
   country_risk: someOf(levels),
   float_risk: someOf(levels),
@@ -79,7 +79,7 @@ export class PumpAndDumpTracker extends HttpApiGroup.make("pumpAndDumpTracker").
     query: Query,
     success: Envelope(PumpAndDumpSuspect.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["pump_and_dump_tracker"]).annotateMerge(described(
     "Pump-and-dump tracker",
     "Companies whose stock may be promoted to be sold, with the signs that speak for it, newest offering first.",
   )),

@@ -2,10 +2,10 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, RequiredTier } from "../../policy/Access.ts"
+import { described, Reads, RequiredTier } from "../../policy/Access.ts"
 import { money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { bounds, consistent, pastDays } from "../../policy/Filters.ts"
+import { bounds, consistent, pastDaysOfInstants } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
@@ -49,7 +49,7 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   ...bounds("gain_percentage"),
-  ...pastDays("created_at"),
+  ...pastDaysOfInstants("created_at"),
   ...Paging,
 }).check(consistent)
 
@@ -58,7 +58,7 @@ export class ResearchReports extends HttpApiGroup.make("researchReports").add(
     query: Query,
     success: Envelope(ResearchReport.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(RequiredTier, "ultimate").annotateMerge(described(
+  }).annotate(RequiredTier, "ultimate").annotate(Reads, ["research_reports"]).annotateMerge(described(
     "Research reports",
     "Reports on tickers that ran, latest first. `created_at_from` and `created_at_to` are days on the clock of " +
       "-05:00, on which `created_at` prints.",
@@ -67,7 +67,7 @@ export class ResearchReports extends HttpApiGroup.make("researchReports").add(
     query: Query,
     success: Envelope(ResearchReportTldr.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["research_reports"]).annotateMerge(described(
     "Research reports TL;DR",
     "The reports of `/v1/research-reports` in a few sentences each, by the same filters.",
   )),

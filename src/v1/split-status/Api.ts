@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described } from "../../policy/Access.ts"
+import { described, Reads } from "../../policy/Access.ts"
 import { date, flag, oneOf, orNull, ratio, text, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { anyDays, consistent, flags, pastDays, someOf } from "../../policy/Filters.ts"
@@ -46,7 +46,7 @@ export class SplitStatuses extends HttpApiGroup.make("splitStatus").add(
     query: Query,
     success: Envelope(SplitStatus.json),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["split_status"]).annotateMerge(described(
     "Split status",
     "Splits from the vote to the day they take effect, as told by filings, newest filing first.",
   )),
