@@ -1,59 +1,10 @@
 /**
- * D7, D9 and the filters of the resources: the parameters that queries are made of, and what they must agree on. Each
- * declares the column and the operator that it stands for (`Operators.ts`).
+ * D7, D9 and the filters of the resources: the parameters that queries are made of. Each declares the column and the
+ * operator that it stands for (`Operators.ts`).
  */
-import { BigDecimal, Schema, SchemaTransformation } from "effect"
+import { Schema, SchemaTransformation } from "effect"
 import { Day, PastDay } from "./Dates.ts"
 import type { ColumnOperator, FilterDeclaration } from "./Operators.ts"
-
-type Filters = { readonly [name: string]: unknown }
-
-const later = (from: string, to: string) => from > to
-
-const greater = (low: string, high: string) =>
-  BigDecimal.isGreaterThan(BigDecimal.fromStringUnsafe(low), BigDecimal.fromStringUnsafe(high))
-
-const disordered = (
-  query: Filters,
-  lower: string,
-  upper: string,
-  exceeds: (left: string, right: string) => boolean,
-) => {
-  const [from, to] = [query[lower], query[upper]]
-  const wrong = typeof from === "string" && typeof to === "string" && exceeds(from, to)
-  return wrong ? [{ path: [lower], issue: `must not be greater than ${upper}` }] : []
-}
-
-const pairs = (query: Filters) =>
-  Object.keys(query).flatMap((name) =>
-    name.startsWith("min_")
-      ? disordered(query, name, name.replace("min_", "max_"), greater)
-      : name.endsWith("_from")
-      ? disordered(query, name, name.replace(/_from$/, "_to"), later)
-      : []
-  )
-
-const twoWaysToSayWhen = (query: Filters) =>
-  query["date"] !== undefined && (query["date_from"] !== undefined || query["date_to"] !== undefined)
-    ? [{ path: ["date"], issue: "cannot be combined with date_from or date_to" }]
-    : []
-
-/** A whole list has no pages, and is no JSON; where `Accept` decides on that, the handler says so. */
-const wholeList = ({ format, limit, page }: Filters) =>
-  limit !== "all" ? [] : [
-    ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
-    ...(format === "json" ? [{ path: ["limit"], issue: onlyWhole }] : []),
-  ]
-
-/** Why `limit=all` is refused in JSON. */
-export const onlyWhole = "can be all only with format=csv or format=ndjson"
-
-/** No range is upside down, and `date` and `limit=all` stand alone. Every query carries this check. */
-export const consistent = Schema.makeFilter((query: Filters) => [
-  ...pairs(query),
-  ...twoWaysToSayWhen(query),
-  ...wholeList(query),
-])
 
 /** Why a parameter is refused that the endpoint does not take (D4). */
 export const unknownParameter = "is not a parameter of this endpoint"
@@ -66,33 +17,24 @@ export const NoParameters = Schema.Struct({}).check(
 /** In a URL a parameter is text; `format` says how it is written. */
 const written = <To extends Schema.Codec<string, string>>(
   to: To,
-  { description, filter, format }: {
-    readonly format: "date" | "decimal"
-    readonly filter: FilterDeclaration
-    readonly description: string
-  },
-) =>
-  Schema.optionalKey(
-    Schema.String.annotate({ description, format }).pipe(Schema.decodeTo(to)).annotate({ filter }),
-  )
+  format: "date" | "decimal",
+  filter: FilterDeclaration,
+  description: string,
+) => Schema.optionalKey(Schema.String.annotate({ description, format }).pipe(Schema.decodeTo(to)).annotate({ filter }))
+
+const pastDay = (operator: ColumnOperator, column: string, description: string) =>
+  written(PastDay, "date", { operator, column }, `${description}; not in the future.`)
 
 /** `date`, or `date_from` and `date_to`: days of the column. */
 export const onDate = (column: string) => ({
-  date: written(PastDay, {
-    format: "date",
-    filter: { operator: "onDay", column },
-    description: "Exactly this day; not in the future, and not with date_from or date_to.",
-  }),
-  date_from: written(PastDay, {
-    format: "date",
-    filter: { operator: "fromDay", column },
-    description: "This day or later; not in the future.",
-  }),
-  date_to: written(PastDay, {
-    format: "date",
-    filter: { operator: "toDay", column },
-    description: "This day or earlier; not in the future.",
-  }),
+  date: written(
+    PastDay,
+    "date",
+    { operator: "onDay", column },
+    "Exactly this day; not in the future, and not with date_from or date_to.",
+  ),
+  date_from: pastDay("fromDay", column, "This day or later"),
+  date_to: pastDay("toDay", column, "This day or earlier"),
 })
 
 /** The same, for a column `date`. */
@@ -125,45 +67,34 @@ const Bound = Schema.String.check(
   ),
 )
 
-const bound = (operator: "atLeast" | "atMost", says: string) => (column: string) =>
-  written(Bound, { format: "decimal", filter: { operator, column }, description: `${column} ${says}.` })
+const bound = (operator: "atLeast" | "atMost", column: string, says: string) =>
+  written(Bound, "decimal", { operator, column }, `${column} of ${says} this.`)
 
 /** `min_x` and `max_x` of each name, inclusive; a row without the value never matches (D9). */
 export const bounds = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "min_", "", bound("atLeast", "of at least this")),
-  ...keyed(names, "max_", "", bound("atMost", "of at most this")),
+  ...keyed(names, "min_", "", (column) => bound("atLeast", column, "at least")),
+  ...keyed(names, "max_", "", (column) => bound("atMost", column, "at most")),
 })
-
-const pastDay = (operator: ColumnOperator, says: string) => (column: string) =>
-  written(PastDay, {
-    format: "date",
-    filter: { operator, column },
-    description: `${column} on this day or ${says}; not in the future.`,
-  })
 
 /** `x_from` and `x_to` of each name, for days that lie in the past by nature (D7, §4.4). */
 export const pastDays = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "", "_from", pastDay("fromDay", "later")),
-  ...keyed(names, "", "_to", pastDay("toDay", "earlier")),
+  ...keyed(names, "", "_from", (column) => pastDay("fromDay", column, `${column} on this day or later`)),
+  ...keyed(names, "", "_to", (column) => pastDay("toDay", column, `${column} on this day or earlier`)),
 })
 
 /** The same for instants: days on the clock on which they print, midnight to midnight (§2.1). */
 export const pastDaysOfInstants = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "", "_from", pastDay("fromDayOfInstant", "later")),
-  ...keyed(names, "", "_to", pastDay("toDayOfInstant", "earlier")),
+  ...keyed(names, "", "_from", (column) => pastDay("fromDayOfInstant", column, `${column} on this day or later`)),
+  ...keyed(names, "", "_to", (column) => pastDay("toDayOfInstant", column, `${column} on this day or earlier`)),
 })
 
-const anyDay = (operator: "fromDay" | "toDay", says: string) => (column: string) =>
-  written(Day, {
-    format: "date",
-    filter: { operator, column },
-    description: `${column} on this day or ${says}.`,
-  })
+const anyDay = (operator: "fromDay" | "toDay", column: string, says: string) =>
+  written(Day, "date", { operator, column }, `${column} on this day or ${says}.`)
 
 /** `x_from` and `x_to` of each name, for days that may lie in the future (D7, §4.4). */
 export const anyDays = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "", "_from", anyDay("fromDay", "later")),
-  ...keyed(names, "", "_to", anyDay("toDay", "earlier")),
+  ...keyed(names, "", "_from", (column) => anyDay("fromDay", column, "later")),
+  ...keyed(names, "", "_to", (column) => anyDay("toDay", column, "earlier")),
 })
 
 /** `x=true` or `x=false` of each name. */
@@ -200,27 +131,16 @@ const Word = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "" && !text.includes("\0"), { message: "must not hold an empty value" }),
 )
 
+const listedAs = (operator: ColumnOperator, how: string) => (column: string) =>
+  listed(Word, `${column} is this${how}; several values comma-separated.`, { operator, column })
+
 /** Equality of each name with one of several comma-separated identifiers, such as file numbers. */
 export const identifiers = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  keyed(
-    names,
-    "",
-    "",
-    (column) => listed(Word, `${column} is this; several values comma-separated.`, { operator: "oneOf", column }),
-  )
+  keyed(names, "", "", listedAs("oneOf", ""))
 
 /** Equality of each name with one of several comma-separated texts, in any case (D33). */
 export const texts = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  keyed(
-    names,
-    "",
-    "",
-    (column) =>
-      listed(Word, `${column} is this, in any case; several values comma-separated.`, {
-        operator: "oneOfIgnoringCase",
-        column,
-      }),
-  )
+  keyed(names, "", "", listedAs("oneOfIgnoringCase", ", in any case"))
 
 /** `country` as two capital letters, which is how it is stored; sent in any case (D33). */
 export const countryCodes = listed(

@@ -5,7 +5,7 @@ import { Model } from "effect/schema"
 import { described } from "../../policy/Access.ts"
 import { orNull, text, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
 
