@@ -41,9 +41,15 @@ const isTextOrFlag = Predicate.or(Predicate.isString, Predicate.isBoolean)
 type Condition = (column: string, value: unknown, besideSymbols?: boolean) => Fragments
 
 const operators = (sql: SqlClient.SqlClient): Readonly<Record<ColumnOperator, Condition>> => {
-  const beside = (column: string, comparison: Comparison, exact: Statement.Fragment) => // The index on the ticker is used whatever the bounds are. PostgreSQL does not plan by a value behind a `select`,
-  // so it keeps one plan; otherwise it plans each execution, which takes longer than the execution itself.
-  [sql`${sql(column)} ${sql.literal(comparison)} (select ${exact})`]
+  /**
+   * The index on the ticker is used whatever the bounds are. PostgreSQL does not plan by a value behind a `select`, so
+   * it keeps one plan; otherwise it plans each execution, which takes longer than the execution itself.
+   */
+  const beside = (
+    column: string,
+    comparison: Comparison,
+    exact: Statement.Fragment,
+  ) => [sql`${sql(column)} ${sql.literal(comparison)} (select ${exact})`]
 
   /** Compared as exact `numeric`. The integer bound beside it can use an index on a `bigint` column. */
   const number = (comparison: Comparison): Condition => (column, value, besideSymbols = false) => {

@@ -20,8 +20,8 @@ export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
 
 const tradableFloat = orNull(whole("float less restricted_shares; null when either is.")).schemas
 const marketCap = orNull(money(
-  "Unadjusted close on reported_date times outstanding_shares, USD. On a day without trading the last close before it " +
-    "is used; null on a trading day without a close of the symbol, and when a factor is missing.",
+  "Unadjusted close on reported_date times outstanding_shares, USD. On a day without trading the last close before " +
+    "it is used; null on a trading day without a close of the symbol, and when a factor is missing.",
 )).schemas
 
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({

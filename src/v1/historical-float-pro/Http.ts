@@ -16,8 +16,8 @@ const fragments = (sql: SqlClient.SqlClient) => {
 
   /**
    * §2.6, D32: exact; null without a factor, and on a trading day on which the symbol has no close. One descent of the
-   * index on (ticker, date) and, if the close is of an earlier day, one of the index on (date): with `exists` PostgreSQL
-   * would read the table until it finds the day.
+   * index on (ticker, date) and, if the close is of an earlier day, one of the index on (date). With `exists`,
+   * PostgreSQL would read the table until it finds the day.
    */
   const marketCap = sql`(
           select case

@@ -8,7 +8,7 @@ import { Lists } from "../../lists/Lists.ts"
 import { conditions } from "../../policy/Where.ts"
 import { News, NewsBasicItem, NewsItem, Query } from "./Api.ts"
 
-/** Literals, because the index of filings is a partial one; `false`, because with both PostgreSQL would read all news. */
+/** Literals, because the index of filings is partial; `false`, because for both PostgreSQL would read all news. */
 const hides = {
   hide_news: ({ hide_filings, hide_news }: typeof Query.Type) =>
     hide_news === true ? [hide_filings === true ? "false" : "form_type <> 'news'"] : [],
