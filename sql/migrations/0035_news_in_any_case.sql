@@ -4,5 +4,3 @@ drop index concurrently if exists news_form_type_any_case_idx;
 create index concurrently news_form_type_any_case_idx on news (lower(form_type), created_at desc, id);
 drop index concurrently if exists news_tags_any_case_idx;
 create index concurrently news_tags_any_case_idx on news using gin (lowered(tags));
--- Until then PostgreSQL knows nothing of the values of the new indexes.
-analyze news;

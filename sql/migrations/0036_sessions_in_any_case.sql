@@ -7,5 +7,3 @@ drop index concurrently if exists premarket_stats_all_tags_any_case_idx;
 create index concurrently premarket_stats_all_tags_any_case_idx on premarket_stats using gin (lowered(all_tags));
 drop index concurrently if exists afterhours_stats_all_tags_any_case_idx;
 create index concurrently afterhours_stats_all_tags_any_case_idx on afterhours_stats using gin (lowered(all_tags));
--- Until then PostgreSQL knows nothing of the values of the new indexes.
-analyze gap_stats, premarket_stats, afterhours_stats;

@@ -18,5 +18,3 @@ drop index concurrently if exists screener_country_any_case_idx;
 create index concurrently screener_country_any_case_idx on screener (lower(country), ticker);
 drop index concurrently if exists screener_state_any_case_idx;
 create index concurrently screener_state_any_case_idx on screener (lower(state), ticker);
--- Until then PostgreSQL knows nothing of the values of the new indexes.
-analyze float_outstanding, screener;

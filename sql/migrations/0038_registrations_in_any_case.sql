@@ -2,5 +2,3 @@
 -- the list.
 drop index concurrently if exists registrations_form_type_any_case_idx;
 create index concurrently registrations_form_type_any_case_idx on registrations (lower(form_type), filed_at desc, id);
--- Until then PostgreSQL knows nothing of the values of the new indexes.
-analyze registrations;
