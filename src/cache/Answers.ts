@@ -9,6 +9,7 @@ import { hash } from "node:crypto"
 import { Elsewhere } from "../db/Database.ts"
 import { Replicas } from "../db/Replicas.ts"
 import { gauge } from "../observability/Measures.ts"
+import { type Annotated, tablesOf } from "../policy/Access.ts"
 import { Exchange } from "../policy/Exchange.ts"
 import { contentTypes, digestField, digestOf, fileHeaders } from "../policy/Formats.ts"
 import { announce, type Content } from "../policy/Paging.ts"
@@ -69,9 +70,9 @@ type Followers<E> = Array<(exit: Exit.Exit<Answer, E>) => void>
 const wasInterrupted = <E>(exit: Exit.Exit<Answer, E>) => Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
 
 export class Answers extends Context.Service<Answers, {
-  /** Gives the answers that `make` makes of `tables`; those that are known from memory. */
+  /** Answers what `make` makes of the tables that the endpoint reads, from memory while these do not change. */
   readonly from: <Query extends object, E>(
-    tables: ReadonlyArray<string>,
+    endpoint: Annotated,
     make: (query: Query) => Effect.Effect<Content, E>,
   ) => (query: Query) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest>
 }>()("tickerline/cache/Answers") {
@@ -91,9 +92,10 @@ export class Answers extends Context.Service<Answers, {
       let makers = 0
 
       const from = <Query extends object, E>(
-        tables: ReadonlyArray<string>,
+        endpoint: Annotated,
         make: (query: Query) => Effect.Effect<Content, E>,
       ) => {
+        const tables = tablesOf(endpoint)
         const watched = versions.of(tables)
         const maker = makers++
         const making = new Map<string, Followers<E>>()

@@ -3,7 +3,8 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { described, Revalidated, tagged } from "../policy/Access.ts"
 import { Day } from "../policy/Dates.ts"
-import { consistent, flags, someOf } from "../policy/Filters.ts"
+import { consistent } from "../policy/Consistency.ts"
+import { flags, someOf } from "../policy/Filters.ts"
 import { Entry, entryTypes } from "./Entry.ts"
 
 /** What is left out narrows nothing; the entries that remain satisfy all that is sent. */

@@ -4,9 +4,10 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Answers, fresh } from "../cache/Answers.ts"
 import { Versions, type Watched } from "../cache/Versions.ts"
 import type { List } from "../db/Listing.ts"
+import { type Annotated, tablesOf } from "../policy/Access.ts"
 import { type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../policy/Errors.ts"
 import { setHeaders } from "../policy/Exchange.ts"
-import { onlyWhole } from "../policy/Filters.ts"
+import { onlyWhole } from "../policy/Consistency.ts"
 import { type Format, negotiated } from "../policy/Formats.ts"
 import type { Page } from "../policy/Paging.ts"
 import { Cursors } from "./Cursors.ts"
@@ -31,8 +32,8 @@ const notWhole = new ValidationError({
 })
 
 export class Lists extends Context.Service<Lists, {
-  /** A list of `tables`; its pages are kept in memory while these do not change (D17). */
-  readonly from: <Query extends Page>(tables: ReadonlyArray<string>, list: List<Query>) => Answer<Query>
+  /** The list of an endpoint; its pages are cached while the tables that the endpoint reads do not change (D17). */
+  readonly from: <Query extends Page>(endpoint: Annotated, list: List<Query>) => Answer<Query>
   /** A list of what belongs to an account; nothing of it is kept. */
   readonly own: <Query extends Page>(list: List<Query>) => Answer<Query>
 }>()("tickerline/lists/Lists") {
@@ -58,9 +59,10 @@ export class Lists extends Context.Service<Lists, {
         },
       )
 
-      const from = <Query extends Page>(tables: ReadonlyArray<string>, list: List<Query>): Answer<Query> => {
+      const from = <Query extends Page>(endpoint: Annotated, list: List<Query>): Answer<Query> => {
+        const tables = tablesOf(endpoint)
         const watched = versions.of(tables)
-        const pageIn = (format: Format) => answers.from(tables, (query: Query) => list.page(query, format))
+        const pageIn = (format: Format) => answers.from(endpoint, (query: Query) => list.page(query, format))
         const pages = { json: pageIn("json"), csv: pageIn("csv"), ndjson: pageIn("ndjson") }
         return (query) =>
           Effect.flatMap(

@@ -1,4 +1,4 @@
-/** D3: who may see an endpoint. Declared as annotations; the account, the catalogue and the documentation read them. */
+/** What an endpoint declares as annotations: its tier (D3), the tables it reads (D17), its title and description. */
 import { Context, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 
@@ -14,6 +14,22 @@ export const RequiredTier = Context.Reference<Tier>("tickerline/policy/RequiredT
 
 /** Whether responses carry an `ETag` and can be 304 (D17). Those of endpoints with a price always do. */
 export const Revalidated = Context.Reference<boolean>("tickerline/policy/Revalidated", { defaultValue: () => false })
+
+/** The tables that an endpoint reads. The query cache and `/v1/datasets` take them from here. */
+export const Reads = Context.Reference<ReadonlyArray<string>>("tickerline/policy/Reads", { defaultValue: () => [] })
+
+/** An endpoint, as far as its annotations are concerned. */
+export interface Annotated {
+  readonly path: string
+  readonly annotations: Context.Context<never>
+}
+
+/** The tables that the endpoint declares; that it declares none is a defect when the service starts. */
+export const tablesOf = ({ annotations, path }: Annotated): ReadonlyArray<string> => {
+  const tables = Context.get(annotations, Reads)
+  if (tables.length === 0) throw new Error(`The endpoint ${path} declares no tables that it reads`)
+  return tables
+}
 
 /** Title and description of an endpoint, for OpenAPI and the catalogue. */
 export const described = (summary: string, description: string) => OpenApi.annotations({ summary, description })

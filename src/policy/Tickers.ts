@@ -2,6 +2,7 @@
 import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { withoutKeys } from "./Errors.ts"
 import { setHeaders } from "./Exchange.ts"
+import type { FilterDeclaration } from "./Operators.ts"
 
 /** What a symbol is, wherever it is written. */
 export const symbol = /^[A-Z0-9.^-]{1,16}$/
@@ -54,7 +55,7 @@ export const Tickers = Schema.String.annotate({
     decode: readList,
     encode: (tickers: Array.NonEmptyReadonlyArray<string>) => Effect.succeed(tickers.join(",")),
   }),
-))
+)).annotate({ filter: { operator: "oneOf", column: "ticker" } satisfies FilterDeclaration })
 
 const oneSymbol = (longest: number) =>
   Schema.String.annotate({
@@ -71,7 +72,7 @@ const oneSymbol = (longest: number) =>
   ))
 
 /** One symbol (D6): a comma or a space inside makes it invalid. */
-export const Ticker = oneSymbol(6)
+export const Ticker = oneSymbol(6).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
 
 /** One symbol of any length that the tables hold. */
-export const LongTicker = oneSymbol(16)
+export const LongTicker = oneSymbol(16).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })

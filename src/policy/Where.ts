@@ -1,92 +1,142 @@
-/** The SQL side of `Filters.ts`: a filter that was not sent adds nothing to the query. */
-import { BigDecimal } from "effect"
+/** The SQL side of `Operators.ts`: compiles the parameters of a query to conditions. */
+import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
+import { type ColumnOperator, type Custom, filterOf, type Parameters } from "./Operators.ts"
+import { Paging } from "./Paging.ts"
 
-type Fragments = ReadonlyArray<Statement.Fragment>
-type Query = { readonly [name: string]: unknown }
+type Fragments = ReadonlyArray<Statement.Fragment | string>
 
-/** What a `bigint` holds. */
+/** The greatest `bigint`. */
 const most = 2n ** 63n - 1n
 
-type Operator = ">=" | "<=" | "="
+type Comparison = ">=" | "<=" | "="
 
-/** What the name of a filter says of its column by D7 and D9; nothing where it is no filter of a range. */
-const rangeOf = (
-  name: string,
-): { readonly of: string; readonly is: Operator; readonly kind: "number" | "day" } | undefined =>
-  name.startsWith("min_")
-    ? { of: name.slice(4), is: ">=", kind: "number" }
-    : name.startsWith("max_")
-    ? { of: name.slice(4), is: "<=", kind: "number" }
-    : name.endsWith("_from")
-    ? { of: name.slice(0, -5), is: ">=", kind: "day" }
-    : name.endsWith("_to")
-    ? { of: name.slice(0, -3), is: "<=", kind: "day" }
-    : name === "date"
-    ? { of: name, is: "=", kind: "day" }
-    : undefined
-
-/** The whole number that the bound implies of a value; none where it lies beyond all of them and implies nothing. */
-const implied = (operator: Operator, bound: string) => {
+/** The integer bound that the bound implies; none if it lies beyond all integers and implies nothing. */
+const implied = (comparison: Comparison, bound: string) => {
   const exact = BigDecimal.fromStringUnsafe(bound)
-  const { value: whole } = BigDecimal.scale(operator === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)
-  if (whole > most) return operator === ">=" ? [most] : []
-  if (whole < -most) return operator === ">=" ? [] : [-most]
-  return [whole]
+  const { value: integer } = BigDecimal.scale(comparison === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)
+  if (integer > most) return comparison === ">=" ? [most] : []
+  if (integer < -most) return comparison === ">=" ? [] : [-most]
+  return [integer]
 }
 
 /** `%`, `_` and `\` stand for themselves. */
-const literally = (text: string) => text.replace(/[%_\\]/g, "\\$&")
+const escaped = (text: string) => text.replace(/[%_\\]/g, "\\$&")
 
-export const where = (sql: SqlClient.SqlClient) => {
+/** PostgreSQL refuses more than 32 negations in a row; nine or more dashes are a line that somebody drew. */
+const withoutLines = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
+
+/** The value of a parameter, whose schema has a type that its operator takes. */
+const as = <Value>(is: (value: unknown) => value is Value, value: unknown): Value => {
+  if (is(value)) return value
+  throw new TypeError(`A filter was given ${typeof value}, which its operator does not take`)
+}
+
+const isTexts = (value: unknown): value is ReadonlyArray<string> =>
+  Array.isArray(value) && value.every(Predicate.isString)
+
+const isTextOrFlag = Predicate.or(Predicate.isString, Predicate.isBoolean)
+
+/** `besideSymbols`: the request names tickers, too. */
+type Condition = (column: string, value: unknown, besideSymbols?: boolean) => Fragments
+
+const operators = (sql: SqlClient.SqlClient): Readonly<Record<ColumnOperator, Condition>> => {
   /**
-   * A number is compared as the exact `numeric` it is written as; as a float it would turn the column into floats. What
-   * it implies in whole numbers stands beside it, since an index on a `bigint` column serves no other comparison.
+   * The index on the ticker is used whatever the bounds are. PostgreSQL does not plan by a value behind a `select`, so
+   * it keeps one plan; otherwise it plans each execution, which takes longer than the execution itself.
    */
-  const bound = (name: string, value: string, columns: Query, isBesideSymbols: boolean): Fragments => {
-    const range = rangeOf(name)
-    if (range === undefined) return []
-    const [column, is] = [sql(String(columns[range.of] ?? range.of)), sql.literal(range.is)]
-    const exact = range.kind === "number" ? sql`${value}::text::numeric` : sql`${value}::text::date`
-    // The index on the symbols is the way, whatever the bounds are. Behind a `select` PostgreSQL does not look at them
-    // while it plans, and so keeps one plan; else it makes one each time, which takes it longer than to execute it.
-    if (isBesideSymbols) return [sql`${column} ${is} (select ${exact})`]
-    const whole = range.kind === "number" ? implied(range.is, value) : []
+  const beside = (
+    column: string,
+    comparison: Comparison,
+    exact: Statement.Fragment,
+  ) => [sql`${sql(column)} ${sql.literal(comparison)} (select ${exact})`]
+
+  /** Compared as exact `numeric`. The integer bound beside it can use an index on a `bigint` column. */
+  const number = (comparison: Comparison): Condition => (column, value, besideSymbols = false) => {
+    const bound = as(Predicate.isString, value)
+    const exact = sql`${bound}::text::numeric`
+    if (besideSymbols) return beside(column, comparison, exact)
+    const is = sql.literal(comparison)
     return [
-      ...whole.map((number) => sql`${column} ${is} ${String(number)}::text::bigint`),
-      sql`${column} ${is} ${exact}`,
+      ...implied(comparison, bound).map((integer) => sql`${sql(column)} ${is} ${String(integer)}::text::bigint`),
+      sql`${sql(column)} ${is} ${exact}`,
     ]
   }
 
+  const day = (comparison: Comparison): Condition => (column, value, besideSymbols = false) => {
+    const exact = sql`${as(Predicate.isString, value)}::text::date`
+    if (besideSymbols) return beside(column, comparison, exact)
+    return [sql`${sql(column)} ${sql.literal(comparison)} ${exact}`]
+  }
+
+  const midnight = (value: unknown) => sql`${`${as(Predicate.isString, value)} 00:00:00-05:00`}::timestamptz`
+  const pattern = (value: unknown) => `%${escaped(as(Predicate.isString, value))}%`
+  const lowered = (text: string) => sql`lower(${text}::text)`
+
   return {
-    /**
-     * Every `min_x`, `max_x`, `x_from`, `x_to` and `date` that was sent: by D7 and D9 they name the column x.
-     * `columns` tells where a parameter's column has another name.
-     */
-    ranges: (query: Query, columns: { readonly [name: string]: string } = {}): Fragments =>
-      Object.entries(query).flatMap(([name, value]) =>
-        value === undefined ? [] : bound(name, String(value), columns, query["ticker"] !== undefined)
-      ),
-    /** `x_from` and `x_to` of an instant x: days on the clock on which it prints (§2.1), midnight to midnight. */
-    days: (name: string, from: string | undefined, to: string | undefined): Fragments => [
-      ...(from === undefined ? [] : [sql`${sql(name)} >= ${`${from} 00:00:00-05:00`}::timestamptz`]),
-      ...(to === undefined ? [] : [sql`${sql(name)} < ${`${to} 00:00:00-05:00`}::timestamptz + interval '24 hours'`]),
-    ],
-    in: (name: string, values: ReadonlyArray<string> | undefined): Fragments =>
-      values === undefined ? [] : [sql.in(name, values)],
-    is: (name: string, value: string | boolean | undefined): Fragments =>
-      value === undefined ? [] : [sql`${sql(name)} = ${value}`],
-    part: (name: string, text: string | undefined): Fragments =>
-      text === undefined ? [] : [sql`${sql(name)} ilike ${`%${literally(text)}%`}`],
-    /** A part of a word of the list; the index is on the words joined, which alone would find parts of two words. */
-    partOfAny: (name: string, text: string | undefined): Fragments => {
-      if (text === undefined) return []
-      const pattern = `%${literally(text)}%`
-      const word = sql`exists (select from unnest(${sql(name)}) as word where word ilike ${pattern})`
-      return [sql`joined(${sql(name)}) ilike ${pattern} and ${word}`]
+    equals: (column, value) => [sql`${sql(column)} = ${as(isTextOrFlag, value)}`],
+    oneOf: (column, value) => [sql.in(column, as(isTexts, value))],
+    oneOfIgnoringCase: (column, value) => [sql`lower(${sql(column)}) in (${sql.csv(as(isTexts, value).map(lowered))})`],
+    atLeast: number(">="),
+    atMost: number("<="),
+    onDay: day("="),
+    fromDay: day(">="),
+    toDay: day("<="),
+    fromDayOfInstant: (column, value) => [sql`${sql(column)} >= ${midnight(value)}`],
+    toDayOfInstant: (column, value) => [sql`${sql(column)} < ${midnight(value)} + interval '24 hours'`],
+    contains: (column, value) => [sql`${sql(column)} ilike ${pattern(value)}`],
+    // The index is on the elements joined, which alone would find parts of two elements.
+    elementContains: (column, value) => {
+      const part = pattern(value)
+      const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${part})`
+      return [sql`joined(${sql(column)}) ilike ${part} and ${element}`]
     },
-    /** The list holds the word. */
-    holds: (name: string, word: string | undefined): Fragments =>
-      word === undefined ? [] : [sql`${sql(name)} @> array[${word}]::text[]`],
+    hasElement: (column, value) => [
+      sql`lowered(${sql(column)}) @> array[${lowered(as(Predicate.isString, value))}]`,
+    ],
+    matchesWords: (column, value) => [
+      sql`${sql(column)} @@ websearch_to_tsquery('english', ${withoutLines(as(Predicate.isString, value))})`,
+    ],
   }
 }
+
+type CustomNames<Query extends Parameters> = {
+  readonly [Name in keyof Query["fields"]]: Query["fields"][Name] extends Custom ? Name : never
+}[keyof Query["fields"]]
+
+/** A condition for each parameter of the query that is declared `custom`; called if the parameter was sent. */
+export type Customs<Query extends Parameters> = {
+  readonly [Name in CustomNames<Query>]: (query: Query["Type"]) => Fragments
+}
+
+/**
+ * Compiles a query's schema, once, to a function from a request's query to its conditions. A parameter that declares no
+ * filter, or a custom one without its condition, is a defect when the service starts.
+ */
+export const conditions = <Query extends Parameters>(
+  sql: SqlClient.SqlClient,
+  { fields }: Query,
+  customs: Customs<Query>,
+): (query: Query["Type"]) => Fragments => {
+  const conditionOf = operators(sql)
+  const given = new Map(Object.entries<(query: Query["Type"]) => Fragments>(customs))
+  const compiled = Object.entries(fields).flatMap(([name, field]) => {
+    if (name in Paging) return []
+    const filter = filterOf(field)
+    if (filter === undefined) throw new Error(`The parameter ${name} declares no filter`)
+    if (filter.operator === "statement") return []
+    if (filter.operator === "custom") {
+      const condition = given.get(name)
+      if (condition === undefined) throw new Error(`The parameter ${name} has no condition`)
+      return [{ name, condition }]
+    }
+    const { column = name, operator } = filter
+    const condition = (query: Query["Type"]) =>
+      conditionOf[operator](column, query[name], query["ticker"] !== undefined)
+    return [{ name, condition }]
+  })
+  return (query) => compiled.flatMap(({ condition, name }) => query[name] === undefined ? [] : condition(query))
+}
+
+/** Conditions on columns that no parameter is named after. */
+export const columnConditions = operators

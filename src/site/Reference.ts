@@ -53,7 +53,9 @@ const errorsOf = (operation: unknown) => {
 }
 
 const headersOf = (response: unknown) => {
-  const rows = entriesAt(response, "headers").map(([name, header]) => [code(name), prose(textAt(resolved(header), "description"))])
+  const rows = entriesAt(response, "headers").map((
+    [name, header],
+  ) => [code(name), prose(textAt(resolved(header), "description"))])
   return rows.length === 0 ? "" : table(["Header", "Meaning"], rows, { label: "Response headers" })
 }
 

@@ -1,6 +1,6 @@
 /** The pages that ask the service with the visitor's key. Their text is here, and reads without scripts. */
 import { endpoints } from "../catalogue/Endpoints.ts"
-import { datasets } from "../v1/datasets/Api.ts"
+import { datasets } from "../v1/datasets/Readers.ts"
 import { escape } from "./Html.ts"
 import { at, type Page, referenceOf } from "./Page.ts"
 import { table } from "./Table.ts"

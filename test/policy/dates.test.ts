@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema, SchemaIssue } from "effect"
 import { TestClock } from "effect/testing"
 import { Day, PastDay, todayInChicago, todayInNewYork } from "../../src/policy/Dates.ts"
-import { consistent, OnDate } from "../../src/policy/Filters.ts"
+import { consistent } from "../../src/policy/Consistency.ts"
+import { OnDate } from "../../src/policy/Filters.ts"
 
 const isDay = Schema.is(Day)
 

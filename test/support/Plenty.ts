@@ -73,8 +73,14 @@ export const fill = Effect.fnUntraced(function* (dataset: Dataset, rows: number)
       value(type, words, 7919 + at * 104, is_list)
   })
   const names = columns.map(({ name }) => `"${name}"`).join(", ")
-  yield* sql.unsafe(`insert into ${table} (${names}) select ${values.join(", ")} from generate_series(1, ${rows}) as g`)
-  yield* sql.unsafe(`analyze ${table}`)
+  // The limit of the session is one for readers; on a busy machine so many rows take longer.
+  yield* sql.withTransaction(Effect.gen(function* () {
+    yield* sql`set local statement_timeout = 0`
+    yield* sql.unsafe(
+      `insert into ${table} (${names}) select ${values.join(", ")} from generate_series(1, ${rows}) as g`,
+    )
+    yield* sql.unsafe(`analyze ${table}`)
+  }))
 })
 
 export const fillAll = (rows: number) => Effect.forEach(datasets, (dataset) => fill(dataset, rows), { discard: true })

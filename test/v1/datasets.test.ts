@@ -2,11 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { globSync, readFileSync } from "node:fs"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
 import * as Load from "../../src/load/Datasets.ts"
-import { datasets } from "../../src/v1/datasets/Api.ts"
-import { root } from "../support/Processes.ts"
+import { datasets } from "../../src/v1/datasets/Readers.ts"
 import * as Service from "../support/Service.ts"
 
 const { ask, at, insert } = Service
@@ -29,20 +27,6 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
       const named = new Set(rows.flatMap((row) => at(row, "endpoints")))
       assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.priced.toSorted())
     }))
-
-  it("D17 D30 the datasets told of an endpoint are those that its answers depend on", () => {
-    const files = globSync("src/v1/*/Http.ts", { cwd: root })
-    const readers = files.flatMap((file) => {
-      const found = Array.from(readFileSync(`${root}/${file}`, "utf8").matchAll(/\bfrom\(\s*\[([^\]]*)\]/g))
-      const tables = found.flatMap(([, tables = ""]) => Array.from(tables.matchAll(/"(\w+)"/g), ([, table]) => table))
-      return tables.length === 0 ? [] : [{ path: `/v1/${file.split("/")[2]}`, tables }]
-    })
-    assert.isAbove(readers.length, 15)
-    for (const { path, tables } of readers) {
-      const told = datasets.filter(({ endpoints }) => endpoints.includes(path)).map(({ dataset }) => dataset)
-      assert.sameMembers(told, [...new Set(tables)], path)
-    }
-  })
 
   it.effect("§2.1 changed_at is null before the first change, and then the time of the last, with -05:00", () =>
     Effect.gen(function* () {

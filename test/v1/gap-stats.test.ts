@@ -256,7 +256,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       assert.deepStrictEqual(yield* asked("tag", "8-K"), ["GTAG2"])
       assert.deepStrictEqual(yield* asked("filing_type", "8-K"), ["GTAG1"])
       assert.deepStrictEqual(yield* asked("filing_type", "S-3"), ["GTAG2"])
-      for (const none of ["Offering", "offer", "%", "{}", `"`]) {
+      assert.deepStrictEqual(yield* asked("tag", "Offering"), ["GTAG1"])
+      assert.deepStrictEqual(yield* asked("filing_type", "8-k/a"), ["GTAG2"])
+      for (const none of ["offer", "%", "{}", `"`]) {
         assert.deepStrictEqual(yield* asked("tag", none), [])
         assert.deepStrictEqual(yield* asked("filing_type", none), [])
       }

@@ -1,6 +1,6 @@
 /** §2.5, §2.6 through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as Filters from "../support/Filters.ts"
@@ -86,8 +86,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         price("HDAY", "2025-06-26", "1"),
         price("HDAY", "2025-06-27", "2.5"),
         price("HDAY", "2025-06-30", "7"),
-        price("HDAZ", "2025-06-28", "1000"),
-        price("HDA", "2025-06-28", "1000"),
+        price("HDAZ", "2025-06-27", "1000"),
+        price("HDA", "2025-06-27", "1000"),
       )
       const days = [
         ["2025-06-26", 100],
@@ -133,6 +133,26 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       )
     }))
 
+  it.effect("D32 null on a trading day without a close of the symbol, else the last close before", () =>
+    Effect.gen(function* () {
+      // Nothing else has closes in April 2024.
+      yield* insert("daily_prices", price("HTDA", "2024-04-01", "2"), price("HTDB", "2024-04-03", "9"))
+      const filings = ["2024-03-31", "2024-04-01", "2024-04-02", "2024-04-03", "2024-04-04"]
+      yield* insert(
+        "historical_float_pro",
+        ...filings.map((reported_date) => filing("HTDA", { reported_date, outstanding_shares: "10" })),
+      )
+      const caps = () => column("market_cap", "ticker=HTDA")
+      assert.deepStrictEqual(yield* caps(), [20, null, 20, 20, null])
+      assert.lengthOf(yield* found("ticker=HTDA&min_market_cap=20&max_market_cap=20"), 3)
+      // The day becomes a trading day for all.
+      yield* insert("daily_prices", price("HTDC", "2024-04-02", "1"))
+      assert.deepStrictEqual(yield* caps(), [20, null, null, 20, null])
+      assert.lengthOf(yield* found("ticker=HTDA&min_market_cap=0"), 2)
+      yield* insert("daily_prices", price("HTDA", "2024-04-02", "3"))
+      assert.deepStrictEqual(yield* caps(), [30, null, 30, 20, null])
+    }))
+
   it.effect("§2.6.1 D16 rounded to two decimals, exactly, up to the greatest factors", () =>
     Effect.gen(function* () {
       const cases = [
@@ -165,9 +185,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("§2.6.3 never stored: a corrected price is seen at once", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* insert("historical_float_pro", filing("HNEW", { reported_date: "2025-06-30", outstanding_shares: "10" }))
+      yield* insert("historical_float_pro", filing("HNEW", { reported_date: "2025-06-15", outstanding_shares: "10" }))
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [null])
-      yield* insert("daily_prices", price("HNEW", "2025-06-27", "1.5"))
+      yield* insert("daily_prices", price("HNEW", "2025-06-12", "1.5"))
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [15])
       yield* sql`update daily_prices set close = 2 where ticker = 'HNEW'`
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [20])
@@ -317,15 +337,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* detailsOf("ticker=HLNONE&latest=true"), [])
     }))
 
-  it.effect("§2.6 latest first chooses the newest rows, then the other filters apply to these", () =>
+  it.effect("D33 latest shows of each ticker the newest row that matches the other filters", () =>
     Effect.gen(function* () {
-      yield* insert("daily_prices", price("HKA", "2025-01-01", "2"), price("HKB", "2025-01-01", "3"))
+      yield* insert("daily_prices", price("HKA", "2024-12-31", "2"), price("HKB", "2024-12-31", "3"))
       const shared = { outstanding_shares: "10", restricted_shares: "1" }
       yield* insert(
         "historical_float_pro",
-        filing("HKA", { ...shared, details: "A new", reported_date: "2025-03-31", float: "10" }),
+        filing("HKA", { ...shared, details: "A new", reported_date: "2025-03-30", float: "10" }),
         filing("HKA", { ...shared, details: "A old", reported_date: "2024-12-31", float: "20", is_adr: true }),
-        filing("HKB", { ...shared, details: "B new", reported_date: "2025-06-30", float: "40", is_adr: true }),
+        filing("HKB", { ...shared, details: "B new", reported_date: "2025-06-29", float: "40", is_adr: true }),
         filing("HKB", {
           ...shared,
           details: "B old",
@@ -335,19 +355,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         }),
       )
       const asked = (query: string) => detailsOf(`ticker=HKA,HKB&latest=true&${query}`)
-      assert.deepStrictEqual(yield* asked("min_float=15"), ["B new"])
-      assert.deepStrictEqual(yield* asked("max_float=30"), ["A new"])
-      assert.deepStrictEqual(yield* asked("is_adr=true"), ["B new"])
-      assert.deepStrictEqual(yield* asked("is_adr=false"), ["A new"])
+      assert.deepStrictEqual(yield* asked("min_float=15"), ["B new", "A old"])
+      assert.deepStrictEqual(yield* asked("max_float=30"), ["A new", "B old"])
+      assert.deepStrictEqual(yield* asked("is_adr=true"), ["B new", "A old"])
+      assert.deepStrictEqual(yield* asked("is_adr=false"), ["A new", "B old"])
       assert.deepStrictEqual(yield* asked("min_tradable_float=39"), ["B new"])
       assert.deepStrictEqual(yield* asked("min_market_cap=30&max_market_cap=30"), ["B new"])
       assert.deepStrictEqual(yield* asked("max_market_cap=20"), ["A new"])
-      assert.deepStrictEqual(yield* asked("reported_date_to=2025-03-31"), ["A new"])
-      assert.deepStrictEqual(yield* asked("reported_date_to=2024-12-31"), [])
-      assert.deepStrictEqual(yield* asked("filed_at_to=2025-01-02"), [])
+      assert.deepStrictEqual(yield* asked("reported_date_to=2025-03-31"), ["A new", "B old"])
+      assert.deepStrictEqual(yield* asked("reported_date_to=2024-12-31"), ["A old", "B old"])
+      assert.deepStrictEqual(yield* asked("filed_at_to=2025-01-02"), ["B old"])
       assert.deepStrictEqual(yield* asked("min_outstanding_shares=10"), ["B new", "A new"])
       // Every ticker of the table, without naming any.
-      assert.deepStrictEqual(yield* detailsOf("latest=true&min_market_cap=30&max_market_cap=30"), ["B new"])
+      assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
     }))
 
   it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
@@ -422,6 +442,92 @@ layer(Service.layerAt(Date.parse("2026-07-01T03:59:00Z")))(
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
+// Any closes and filings
+// ---------------------------------------------------------------------------------------------------------------------
+
+const Symbols = Schema.Literals(["HPA", "HPB", "HPC"])
+const Days = Schema.Literals([1, 2, 3, 4, 5, 6])
+const Close = Schema.Struct({ ticker: Symbols, day: Days, close: Schema.Literals([1, 2, 3]) })
+const Filing = Schema.Struct({
+  ticker: Symbols,
+  day: Schema.NullOr(Days),
+  shares: Schema.NullOr(Schema.Literals([0, 10, 20])),
+  is_adr: Schema.Boolean,
+})
+
+type Closes = ReadonlyArray<typeof Close.Type>
+
+/** D32, as it is written. */
+const capOf = ({ day, shares, ticker }: typeof Filing.Type, closes: Closes) => {
+  if (day === null || shares === null) return null
+  const [newest] = closes.filter((close) => close.ticker === ticker && close.day <= day).toSorted((a, b) =>
+    b.day - a.day
+  )
+  const isTradingDay = closes.some((close) => close.day === day)
+  return newest === undefined || (isTradingDay && newest.day !== day) ? null : newest.close * shares
+}
+
+const dateOf = (day: number) => `2024-05-0${day}`
+
+layer(Service.layer, { excludeTestServices: true })("any closes and filings", (it) => {
+  it.effect.prop(
+    "D32 D33 market_cap, its bounds and latest are those of the decisions",
+    [
+      Arbitrary.array(Arbitrary.schema(Close), { maxLength: 9 }),
+      Arbitrary.array(Arbitrary.schema(Filing), { minLength: 1, maxLength: 9 }),
+    ],
+    ([anyCloses, anyFilings]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const closes = Array.from(new Map(anyCloses.map((close) => [`${close.ticker} ${close.day}`, close])).values())
+        yield* sql`truncate daily_prices, historical_float_pro`
+        yield* insert(
+          "daily_prices",
+          ...closes.map(({ close, day, ticker }) => price(ticker, dateOf(day), String(close))),
+        )
+        yield* insert(
+          "historical_float_pro",
+          ...anyFilings.map(({ day, is_adr, shares, ticker }, number) =>
+            filing(ticker, {
+              is_adr,
+              document_url: String(number),
+              details: String(number),
+              outstanding_shares: shares === null ? null : String(shares),
+              reported_date: day === null ? null : dateOf(day),
+            })
+          ),
+        )
+        const rows = anyFilings.map((one, number) => ({ ...one, number, cap: capOf(one, closes) })).toSorted((a, b) =>
+          (b.day ?? 0) - (a.day ?? 0) || a.ticker.localeCompare(b.ticker) || a.number - b.number
+        )
+        const all = yield* found("limit=100")
+        assert.deepStrictEqual(
+          all.map((row) => [at(row, "details"), at(row, "market_cap")]),
+          rows.map(({ cap, number }) => [String(number), cap]),
+        )
+        const filters: ReadonlyArray<readonly [string, (row: typeof rows[number]) => boolean]> = [
+          ["", () => true],
+          ["&is_adr=true", ({ is_adr }) => is_adr],
+          ["&min_market_cap=20", ({ cap }) => cap !== null && cap >= 20],
+          ["&max_market_cap=20&is_adr=false", ({ cap, is_adr }) => cap !== null && cap <= 20 && !is_adr],
+        ]
+        for (const [query, matches] of filters) {
+          const matching = rows.filter(matches)
+          const newest = matching.filter((row, index) =>
+            matching.findIndex(({ ticker }) => ticker === row.ticker) === index
+          )
+          const numbers = (some: typeof rows) => some.map(({ number }) => String(number))
+          assert.deepStrictEqual(yield* detailsOf(`limit=100${query}`), numbers(matching), query)
+          assert.deepStrictEqual(yield* detailsOf(`limit=100&latest=true${query}`), numbers(newest), query)
+          const named = newest.filter(({ ticker }) => ticker !== "HPC")
+          assert.deepStrictEqual(yield* detailsOf(`ticker=HPA,HPB&latest=true${query}`), numbers(named), query)
+        }
+      }),
+    { arbitrary: { runs: 60 } },
+  )
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
@@ -473,6 +579,9 @@ layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (i
         ["reported_date_from=2020-01-01&reported_date_to=2020-01-20", 11],
         ["latest=true", 11],
         ["latest=true&ticker=T7,T8", 2],
+        ["latest=true&is_adr=true", 2],
+        ["latest=true&min_float=19990&limit=5", 6],
+        ["latest=true&reported_date_to=2018-01-20", 11],
       ] as const
       for (const [query, rows] of queries) {
         const executed = yield* plan(query)

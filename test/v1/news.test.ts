@@ -178,7 +178,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       const asked = (types: string) => idsOf(`ticker=NFORM&form_type=${encodeURIComponent(types)}`)
       assert.deepStrictEqual(yield* asked("S-3"), ["f S-3"])
       assert.deepStrictEqual(yield* asked("S-3, 8-K"), ["f 8-K", "f S-3"])
-      assert.deepStrictEqual(yield* asked("s-3"), [])
+      assert.deepStrictEqual(yield* asked("s-3,8-k"), ["f 8-K", "f S-3"])
       assert.deepStrictEqual(yield* asked("S-3%' or true --"), [])
       for (const wrong of ["", ",", "S-3,", " "]) {
         assert.strictEqual((yield* refused(`ticker=NFORM&form_type=${wrong}`)).field, "form_type")
@@ -197,7 +197,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* asked("offering"), ["t1"])
       assert.deepStrictEqual(yield* asked("a,b"), ["t1"])
       assert.deepStrictEqual(yield* asked(`it's "{x}\\`), ["t2"])
-      for (const none of ["Offering", "offer", "price", "%", "{}", "null"]) {
+      for (const cased of ["Offering", "OFFERING", "A,B"]) assert.deepStrictEqual(yield* asked(cased), ["t1"])
+      for (const none of ["offer", "price", "%", "{}", "null"]) {
         assert.deepStrictEqual(yield* asked(none), [])
       }
       assert.strictEqual((yield* refused("tag=")).field, "tag")
@@ -216,7 +217,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* asked("hide_filings=true"), ["h1"])
       assert.deepStrictEqual(yield* asked("hide_news=true&hide_filings=true"), [])
       assert.deepStrictEqual(yield* asked("hide_news=false&hide_filings=false"), ["h1", "h2", "h3"])
-      assert.deepStrictEqual(yield* asked("hide_news=true&form_type=news,8-K"), ["h2"])
+      assert.deepStrictEqual(yield* asked("hide_news=true&form_type=news,8-K"), ["h2", "h3"])
       for (const wrong of ["hide_news=", "hide_news=1", "hide_filings=yes"]) {
         assert.strictEqual((yield* refused(wrong)).field, wrong.split("=")[0])
       }

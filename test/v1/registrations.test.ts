@@ -174,7 +174,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
       assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=S-1"), ["form 1"])
       assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=S-1/A,%20S-1"), ["form 1", "form 2"])
-      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=s-1"), [])
+      assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=s-1"), ["form 1"])
       assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=S%25"), [])
       assert.deepStrictEqual(yield* idsOf("ticker=RFORM&form_type=O'Neil%5C%25_"), ["form 3"])
       assert.deepStrictEqual(yield* idsOf("ticker=RFORM&file_no=333-3,333-2"), ["form 2", "form 3"])

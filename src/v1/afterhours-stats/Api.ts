@@ -1,7 +1,7 @@
 /** Resources: afterhours-stats, in fields and filters the same as premarket-stats; §2.1. */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { jsonOf } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { Envelope } from "../../policy/Paging.ts"
@@ -14,5 +14,7 @@ export class AfterhoursStats extends HttpApiGroup.make("afterhoursStats").add(
     query: Query,
     success: Envelope(jsonOf(AfterhoursStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described("Afterhours stats", "Trading after the close, a row a ticker and day, newest first.")),
+  }).annotate(Reads, ["afterhours_stats"]).annotateMerge(
+    described("Afterhours stats", "Trading after the close, a row a ticker and day, newest first."),
+  ),
 ).annotateMerge(tagged("Afterhours stats", "Sessions with unusual trading after the close.")) {}

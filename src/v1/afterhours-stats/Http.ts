@@ -5,7 +5,7 @@ import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
 import { sessions } from "../premarket-stats/Sessions.ts"
-import { AfterhoursStat } from "./Api.ts"
+import { AfterhoursStat, AfterhoursStats } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -14,7 +14,7 @@ export const layer = HttpApiBuilder.group(
     const execute = sessions(yield* SqlClient.SqlClient, "afterhours_stats")
     const { list } = yield* listing
     const { from } = yield* Lists
-    const page = from(["afterhours_stats"], list({ Row: AfterhoursStat, execute }))
+    const page = from(AfterhoursStats.endpoints.list, list({ Row: AfterhoursStat, execute }))
 
     return handlers.handle("list", ({ query }) => page(query))
   }),

@@ -4,7 +4,8 @@ import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
-import { DatasetRow, datasets, type Query } from "./Api.ts"
+import { DatasetRow, type Query } from "./Api.ts"
+import { datasets } from "./Readers.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,

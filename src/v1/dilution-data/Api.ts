@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import {
   date,
   flag,
@@ -19,7 +19,8 @@ import {
   words,
 } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { anyDays, bounds, consistent, flags, part, pastDays, someOf } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { anyDays, bounds, flags, part, partOfElement, pastDays, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -116,7 +117,7 @@ export const Query = Schema.Struct({ ticker: Tickers, ...filters, ...Paging }).c
 export const AdvancedQuery = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   ...filters,
-  owner: part("the name of an owner"),
+  owner: partOfElement("owners", "the name of an owner"),
   bank: part("bank"),
   price_protection: part("price_protection"),
   ...Paging,
@@ -127,7 +128,7 @@ export class DilutionData extends HttpApiGroup.make("dilutionData").add(
     query: Query,
     success: Envelope(Schema.Union([jsonOf(Warrant), jsonOf(Convertible)])),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["dilution_data"]).annotateMerge(described(
     "Dilution data",
     "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
       "convertible, and the reverse.",
@@ -136,7 +137,7 @@ export class DilutionData extends HttpApiGroup.make("dilutionData").add(
     query: AdvancedQuery,
     success: Envelope(Schema.Union([jsonOf(AdvancedWarrant), jsonOf(AdvancedConvertible)])),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["dilution_data"]).annotateMerge(described(
     "Dilution data, advanced",
     "Dilution data with owners, banks and price protection, also across all tickers.",
   )),

@@ -4,8 +4,16 @@ import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
-import { where } from "../../policy/Where.ts"
-import { AdvancedConvertible, AdvancedQuery, AdvancedWarrant, Convertible, Query, Warrant } from "./Api.ts"
+import { conditions } from "../../policy/Where.ts"
+import {
+  AdvancedConvertible,
+  AdvancedQuery,
+  AdvancedWarrant,
+  Convertible,
+  DilutionData,
+  Query,
+  Warrant,
+} from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -14,42 +22,30 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { from } = yield* Lists
-    const { in: oneOf, is, part, partOfAny, ranges } = where(sql)
-
-    const conditions = (query: typeof Query.Type | typeof AdvancedQuery.Type) => [
-      ...oneOf("ticker", query.ticker),
-      ...oneOf("security_type", query.security_type),
-      ...is("registered", query.registered),
-      ...ranges(query),
-    ]
+    const wanted = conditions(sql, Query, {})
+    const wantedAdvanced = conditions(sql, AdvancedQuery, {})
 
     const page = from(
-      ["dilution_data"],
+      DilutionData.endpoints.list,
       list({
         Row: [Warrant, Convertible],
         execute: (query: typeof Query.Type, slice) =>
           sql`
-            select ${slice.columns} from dilution_data where ${sql.and(conditions(query))}
+            select ${slice.columns} from dilution_data where ${sql.and(wanted(query))}
             ${slice.page(sql`filed_at desc, id`)}
           `,
       }),
     )
 
     const pageAdvanced = from(
-      ["dilution_data"],
+      DilutionData.endpoints.listAdvanced,
       list({
         Row: [AdvancedWarrant, AdvancedConvertible],
-        execute: (query: typeof AdvancedQuery.Type, slice) => {
-          const more = [
-            ...partOfAny("owners", query.owner),
-            ...part("bank", query.bank),
-            ...part("price_protection", query.price_protection),
-          ]
-          return sql`
-            select ${slice.columns} from dilution_data where ${sql.and([...conditions(query), ...more])}
+        execute: (query: typeof AdvancedQuery.Type, slice) =>
+          sql`
+            select ${slice.columns} from dilution_data where ${sql.and(wantedAdvanced(query))}
             ${slice.page(sql`filed_at desc, id`)}
-          `
-        },
+          `,
       }),
     )
 

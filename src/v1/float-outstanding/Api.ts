@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, money, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { bounds, consistent, flags, texts } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { bounds, flags, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -46,7 +47,7 @@ export class FloatOutstandings extends HttpApiGroup.make("floatOutstanding").add
     query: Query,
     success: Envelope(jsonOf(FloatOutstanding)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["float_outstanding"]).annotateMerge(described(
     "Float and shares outstanding",
     "The newest float, shares outstanding and ownership figures of each ticker. A message says when ownership " +
       "figures of the page are missing; a reported 0 is not missing.",

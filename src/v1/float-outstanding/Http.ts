@@ -5,8 +5,8 @@ import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
 import { columnsOf, type Values } from "../../policy/Printing.ts"
-import { where } from "../../policy/Where.ts"
-import { FloatOutstanding, Query } from "./Api.ts"
+import { conditions } from "../../policy/Where.ts"
+import { FloatOutstanding, FloatOutstandings, Query } from "./Api.ts"
 
 const columns = columnsOf(FloatOutstanding)
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
@@ -24,7 +24,7 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { from } = yield* Lists
-    const { in: oneOf, is, ranges } = where(sql)
+    const wanted = conditions(sql, Query, {})
 
     const floats = list({
       Row: FloatOutstanding,
@@ -33,22 +33,12 @@ export const layer = HttpApiBuilder.group(
         sql`
         select ${slice.columns}
         from float_outstanding
-        where ${
-          sql.and([
-            ...oneOf("ticker", query.ticker),
-            ...oneOf("country", query.country),
-            ...oneOf("sector", query.sector),
-            ...oneOf("industry", query.industry),
-            ...oneOf("exchange", query.exchange),
-            ...is("is_adr", query.is_adr),
-            ...ranges(query),
-          ])
-        }
+        where ${sql.and(wanted(query))}
         ${slice.page(sql`ticker`)}
       `,
     })
 
-    const page = from(["float_outstanding"], floats)
+    const page = from(FloatOutstandings.endpoints.list, floats)
 
     return handlers.handle("list", ({ query }) => page(query))
   }),

@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { bounds, consistent, flags, OnDate, word } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { bounds, flags, OnDate, word } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock, UtcInstant } from "../../policy/Timestamps.ts"
@@ -63,8 +64,8 @@ export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   ...OnDate,
   ...bounds("gap_percentage", "volume", "dollar_volume", "market_cap"),
-  tag: word("One of all_tags is this."),
-  filing_type: word("One of filing_types is this."),
+  tag: word("all_tags", "One of all_tags is this, in any case."),
+  filing_type: word("filing_types", "One of filing_types is this, in any case."),
   ...flags("closed_over_vwap"),
   ...Paging,
 }).check(consistent)
@@ -74,12 +75,14 @@ export class GapStats extends HttpApiGroup.make("gapStats").add(
     query: Query,
     success: Envelope(jsonOf(GapStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described("Gap stats", "Sessions that opened away from the previous close, newest first.")),
+  }).annotate(Reads, ["gap_stats"]).annotateMerge(
+    described("Gap stats", "Sessions that opened away from the previous close, newest first."),
+  ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: Query,
     success: Envelope(jsonOf(GapStatAdvanced)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["gap_stats"]).annotateMerge(described(
     "Gap stats advanced",
     "The sessions of `/v1/gap-stats`, by the same filters, with what happened after the open: spike, halts, fill and " +
       "after hours.",

@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { bounds, consistent, flags, pastDays } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { bounds, flags, pastDays } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -19,8 +20,8 @@ export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
 
 const tradableFloat = orNull(whole("float less restricted_shares; null when either is.")).schemas
 const marketCap = orNull(money(
-  "Unadjusted close on reported_date, or the last one before it, times outstanding_shares, USD; " +
-    "null when any of them is missing.",
+  "Unadjusted close on reported_date times outstanding_shares, USD. On a day without trading the last close before " +
+    "it is used; null on a trading day without a close of the symbol, and when a factor is missing.",
 )).schemas
 
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({
@@ -50,8 +51,9 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   latest: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "true: one row a ticker, its newest in the order of this endpoint. The other filters then apply to " +
-      "these rows: a ticker whose newest row does not match is left out, no older row takes its place.",
+    description: "true: one row per ticker, the newest, in the order of this endpoint, of those that match the other " +
+      "filters.",
+    filter: { operator: "statement" },
   })),
   ...flags("is_adr"),
   ...bounds("float", "outstanding_shares", "tradable_float", "market_cap"),
@@ -64,7 +66,7 @@ export class HistoricalFloatPro extends HttpApiGroup.make("historicalFloatPro").
     query: Query,
     success: Envelope(jsonOf(HistoricalFloat)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["historical_float_pro", "daily_prices"]).annotateMerge(described(
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
       "capitalisation of that day.",

@@ -5,23 +5,41 @@ import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
 import { columnsOf } from "../../policy/Printing.ts"
-import { where } from "../../policy/Where.ts"
-import { HistoricalFloat, Query } from "./Api.ts"
+import { conditions } from "../../policy/Where.ts"
+import { HistoricalFloat, HistoricalFloatPro, Query } from "./Api.ts"
 
-/** What a row shows without a look at the closes. */
+/** The columns that need no look-up of a close. */
 const withoutMarketCap = columnsOf(HistoricalFloat).filter((column) => column !== "market_cap")
 
 const fragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
-  /** §2.6: exact, and null when a factor or the day is missing; one descent of the index on (ticker, date). */
+  /**
+   * §2.6, D32: exact; null without a factor, and on a trading day on which the symbol has no close. One descent of the
+   * index on (ticker, date) and, if the close is of an earlier day, one of the index on (date). With `exists`,
+   * PostgreSQL would read the table until it finds the day.
+   */
   const marketCap = sql`(
-          select round(close * filing.outstanding_shares, 2) from daily_prices as price
-          where price.ticker = filing.ticker and price.date <= filing.reported_date
-          order by price.date desc limit 1
+          select case
+            when price.date = filing.reported_date or filing.reported_date is distinct from (
+              select traded.date from daily_prices as traded
+              where traded.date >= filing.reported_date order by traded.date limit 1
+            ) then round(price.close * filing.outstanding_shares, 2)
+          end
+          from (
+            select date, close from daily_prices
+            where daily_prices.ticker = filing.ticker and daily_prices.date <= filing.reported_date
+            order by daily_prices.date desc limit 1
+          ) as price
         )`
 
-  /** Every symbol once, by leaps through an index: a few thousand of them are not worth reading a million rows. */
+  /** The rows with the computed columns. */
+  const computed = sql`
+          select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
+          from historical_float_pro as filing
+        `
+
+  /** Each ticker once, by leaps through an index: a few thousand tickers do not justify reading a million rows. */
   const everyTicker = sql`(
             with recursive leap as (
               (select ticker from historical_float_pro order by ticker limit 1)
@@ -33,16 +51,8 @@ const fragments = (sql: SqlClient.SqlClient) => {
             select ticker from leap where ticker is not null
           )`
 
-  const newest = (tickers: ReadonlyArray<string> | undefined) =>
-    sql`(
-          select newest.* from ${tickers === undefined ? everyTicker : sql`unnest(${tickers}::text[])`} as known(ticker)
-          cross join lateral (
-            select * from historical_float_pro where ticker = known.ticker order by ${order} limit 1
-          ) as newest
-        )`
-
   const known = sql.literal(withoutMarketCap.map((column) => `"${column}"`).join(", "))
-  return { order, marketCap, newest, known }
+  return { order, marketCap, computed, everyTicker, known }
 }
 
 export const layer = HttpApiBuilder.group(
@@ -52,24 +62,32 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { from } = yield* Lists
-    const { in: oneOf, is, ranges } = where(sql)
-    const { known, marketCap, newest, order } = fragments(sql)
+    const wanted = conditions(sql, Query, {})
+    const { computed, everyTicker, known, marketCap, order } = fragments(sql)
+
+    const matching = (query: typeof Query.Type) =>
+      sql`select ${known} from (${computed}) as computed where ${sql.and(wanted(query))}`
+
+    /** D33: of each ticker the newest row among those that match. */
+    const newest = (query: typeof Query.Type) =>
+      sql`
+        select newest.*
+        from ${query.ticker === undefined ? everyTicker : sql`unnest(${query.ticker}::text[])`} as known(ticker)
+        cross join lateral (
+          ${matching(query)} and ticker = known.ticker order by ${order} limit 1
+        ) as newest
+      `
 
     // Closes are looked up for the rows of the page alone, once it is known; a filter on market_cap looks up its own.
     const page = from(
-      ["historical_float_pro", "daily_prices"],
+      HistoricalFloatPro.endpoints.list,
       list({
         Row: HistoricalFloat,
         execute: (query: typeof Query.Type, slice) =>
           sql`
       select ${slice.columns}
       from (
-        select ${known}
-        from (
-          select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
-          from ${query.latest === true ? newest(query.ticker) : sql`historical_float_pro`} as filing
-        ) as computed
-        where ${sql.and([...oneOf("ticker", query.ticker), ...is("is_adr", query.is_adr), ...ranges(query)])}
+        select * from (${query.latest === true ? newest(query) : matching(query)}) as matching
         ${slice.page(order)}
       ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
       ${slice.order(order)}

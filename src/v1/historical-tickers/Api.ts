@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, orNull, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../policy/Errors.ts"
 import { deprecated } from "../../policy/Lifecycle.ts"
@@ -33,6 +33,7 @@ export class HistoricalTickers extends HttpApiGroup.make("historicalTickers").ad
     success: HistoricalTickersAnswer,
     error: [NotFound, DataRefreshing, DatabasePoolTimeout],
   })
+    .annotate(Reads, ["ticker_changes", "historical_tickers"])
     .annotateMerge(described("Historical Tickers", "The former symbols of a ticker and the day each was given up."))
     .annotateMerge(deprecated({
       announced: "2026-11-01",

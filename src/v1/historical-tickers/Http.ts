@@ -8,7 +8,7 @@ import { todayInChicago } from "../../policy/Dates.ts"
 import { NotFound } from "../../policy/Errors.ts"
 import { single } from "../../policy/Paging.ts"
 import { finder } from "../ticker-changes/Events.ts"
-import { FormerTicker, type HistoricalTickersAnswer } from "./Api.ts"
+import { FormerTicker, HistoricalTickers, type HistoricalTickersAnswer } from "./Api.ts"
 
 type Former = typeof FormerTicker.Type
 
@@ -38,7 +38,7 @@ export const layer = HttpApiBuilder.group(
     })
 
     const names = from(
-      ["ticker_changes", "historical_tickers"],
+      HistoricalTickers.endpoints.list,
       Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
         const { ticker } = query
         const events = yield* findEvents(query)

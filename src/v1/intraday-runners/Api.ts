@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { bounds, consistent, OnDate } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { bounds, OnDate } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { EasternWallClock, NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -63,7 +64,7 @@ export class IntradayRunners extends HttpApiGroup.make("intradayRunners").add(
     query: Query,
     success: Envelope(jsonOf(IntradayRunner)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["intraday_runners"]).annotateMerge(described(
     "Intraday Runners",
     "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its " +
       "usual level, newest first.",

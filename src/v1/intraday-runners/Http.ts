@@ -5,8 +5,8 @@ import { Api } from "../../Api.ts"
 import { pageOf } from "../../db/DeepPages.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
-import { where } from "../../policy/Where.ts"
-import { IntradayRunner, Query } from "./Api.ts"
+import { conditions } from "../../policy/Where.ts"
+import { IntradayRunner, IntradayRunners, Query } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -15,11 +15,11 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { from } = yield* Lists
-    const { in: oneOf, ranges } = where(sql)
+    const wanted = conditions(sql, Query, {})
     const rows = pageOf(sql)
 
     const page = from(
-      ["intraday_runners"],
+      IntradayRunners.endpoints.list,
       list({
         Row: IntradayRunner,
         execute: (query: typeof Query.Type, slice) =>
@@ -29,11 +29,7 @@ export const layer = HttpApiBuilder.group(
             rows({
               table: "intraday_runners",
               key: ["ticker", "date"],
-              where: sql.and([
-                "anomaly_flagged and daily_volume_ratio > 9",
-                ...oneOf("ticker", query.ticker),
-                ...ranges(query),
-              ]),
+              where: sql.and(["anomaly_flagged and daily_volume_ratio > 9", ...wanted(query)]),
               order: sql`date desc, ticker`,
               slice,
             })

@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, jsonOf, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { anyDays, consistent, OnDate, pastDays, someOf } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { anyDays, OnDate, pastDays, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -73,7 +74,7 @@ export class NasdaqCompliance extends HttpApiGroup.make("nasdaqCompliance").add(
     query: Query,
     success: Envelope(jsonOf(ComplianceNotice)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["nasdaq_compliance"]).annotateMerge(described(
     "Nasdaq compliance",
     "Notices about listing requirements that a company does not meet, and how each matter stands, newest first.",
   )),

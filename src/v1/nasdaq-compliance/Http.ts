@@ -4,8 +4,8 @@ import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
-import { where } from "../../policy/Where.ts"
-import { ComplianceNotice, Query } from "./Api.ts"
+import { conditions } from "../../policy/Where.ts"
+import { ComplianceNotice, NasdaqCompliance, Query } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -14,26 +14,17 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { from } = yield* Lists
-    const { in: oneOf, ranges } = where(sql)
+    const wanted = conditions(sql, Query, {})
 
     const page = from(
-      ["nasdaq_compliance"],
+      NasdaqCompliance.endpoints.list,
       list({
         Row: ComplianceNotice,
         execute: (query: typeof Query.Type, slice) =>
           sql`
         select ${slice.columns}
         from nasdaq_compliance
-        where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("deficiency_type", query.deficiency_type),
-              ...oneOf("notice_type", query.notice_type),
-              ...oneOf("risk", query.risk),
-              ...oneOf("status", query.status),
-              ...ranges(query),
-            ])
-          }
+        where ${sql.and(wanted(query))}
         ${slice.page(sql`date desc, id`)}
       `,
       }),

@@ -2,10 +2,12 @@
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, jsonOf, orNull, text, ticker, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent, OnDate, texts, word } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { onDate, texts, word } from "../../policy/Filters.ts"
+import { custom } from "../../policy/Operators.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { EasternWallClock, NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -43,18 +45,22 @@ const Search = Schema.String.check(
 
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
-  ...OnDate,
+  ...onDate("filed_at"),
   ...texts("form_type"),
-  tag: word("The item has this tag."),
+  tag: word("tags", "The item has this tag, in any case."),
   query: Schema.optionalKey(
     Schema.String.annotate({
       description: "Words of title and summary, in any form of the word: all of them; `or` between alternatives, " +
         "quotes around a phrase, `-` before what must not occur. Stop words alone (`the`) find nothing.",
       examples: [`"public offering" -warrants`],
-    }).pipe(Schema.decodeTo(Search)),
+    }).pipe(Schema.decodeTo(Search)).annotate({ filter: { operator: "matchesWords", column: "search" } }),
   ),
-  hide_news: Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out news: filings remain." })),
-  hide_filings: Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out filings: news remain." })),
+  hide_news: custom(
+    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out news: filings remain." })),
+  ),
+  hide_filings: custom(
+    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out filings: news remain." })),
+  ),
   ...Paging,
 }).check(consistent)
 
@@ -63,7 +69,7 @@ export class News extends HttpApiGroup.make("news").add(
     query: Query,
     success: Envelope(jsonOf(NewsItem)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["news"]).annotateMerge(described(
     "News",
     "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
       "`tickers`; `date`, `date_from` and `date_to` are about `filed_at`.",
@@ -72,7 +78,7 @@ export class News extends HttpApiGroup.make("news").add(
     query: Query,
     success: Envelope(jsonOf(NewsBasicItem)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["news"]).annotateMerge(described(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, by the same filters.",
   )),

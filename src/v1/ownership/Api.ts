@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, jsonOf, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent, part, someOf } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { part, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging, Unit } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -59,7 +60,8 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 }) {}
 
 export const Query = Schema.Struct({
-  ticker: Tickers,
+  // The statement looks up the newest filing of each.
+  ticker: Tickers.annotate({ filter: { operator: "statement" } }),
   owner_name: part("owner_name"),
   owner_type: someOf(ownerTypes),
   ...Paging,
@@ -70,7 +72,7 @@ export class Ownerships extends HttpApiGroup.make("ownership").add(
     query: Query,
     success: Envelope(jsonOf(Ownership)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Unit, "filing_group").annotateMerge(described(
+  }).annotate(Unit, "filing_group").annotate(Reads, ["ownership"]).annotateMerge(described(
     "Ownership",
     "The owners of each ticker by its newest filing that has a table of holders; no result where there is none. " +
       "owner_name and owner_type choose among that filing's owners.",

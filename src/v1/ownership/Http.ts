@@ -6,8 +6,8 @@ import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
 import { columnsOf, printer, type Values } from "../../policy/Printing.ts"
 import { together } from "../../policy/Results.ts"
-import { where } from "../../policy/Where.ts"
-import { holdingColumns, Owner, OwnershipFiling, OwnershipRow, Query } from "./Api.ts"
+import { conditions } from "../../policy/Where.ts"
+import { holdingColumns, Owner, OwnershipFiling, OwnershipRow, Ownerships, Query } from "./Api.ts"
 
 const columns = columnsOf(OwnershipRow)
 const ticker = columns.indexOf("ticker")
@@ -29,7 +29,7 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { from } = yield* Lists
-    const { in: oneOf, part } = where(sql)
+    const wanted = conditions(sql, Query, {})
 
     /** §2.7: no placeholder. The index of holders is on these very words. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
@@ -38,11 +38,7 @@ export const layer = HttpApiBuilder.group(
       Row: filings,
       counted: sql`distinct ticker`,
       execute: (query: typeof Query.Type, slice) => {
-        const isShown = sql.and([
-          isHolder,
-          ...part("owner_name", query.owner_name),
-          ...oneOf("owner_type", query.owner_type),
-        ])
+        const isShown = sql.and([isHolder, ...wanted(query)])
         return sql`
         with filing as (
           select newest.* from unnest(${query.ticker}::text[]) as asked(ticker)
@@ -68,7 +64,7 @@ export const layer = HttpApiBuilder.group(
       },
     })
 
-    const page = from(["ownership"], owners)
+    const page = from(Ownerships.endpoints.list, owners)
 
     return handlers.handle("list", ({ query }) => page(query))
   }),

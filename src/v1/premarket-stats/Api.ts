@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, jsonOf, money, orNull, price, ratio, ticker, whole, words } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { bounds, consistent, OnDate, word } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { bounds, OnDate, word } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { EasternWallClock, NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -44,7 +45,7 @@ export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   ...OnDate,
   ...bounds("percentage_gain", "change_percentage", "volume", "dollar_volume", "market_cap", "tradable_float"),
-  tag: word("One of all_tags is this."),
+  tag: word("all_tags", "One of all_tags is this, in any case."),
   ...Paging,
 }).check(consistent)
 
@@ -53,5 +54,7 @@ export class PremarketStats extends HttpApiGroup.make("premarketStats").add(
     query: Query,
     success: Envelope(jsonOf(PremarketStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described("Premarket stats", "Trading before the open, a row a ticker and day, newest first.")),
+  }).annotate(Reads, ["premarket_stats"]).annotateMerge(
+    described("Premarket stats", "Trading before the open, a row a ticker and day, newest first."),
+  ),
 ).annotateMerge(tagged("Premarket stats", "Sessions with unusual trading before the open.")) {}

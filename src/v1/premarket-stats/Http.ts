@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
-import { PremarketStat } from "./Api.ts"
+import { PremarketStat, PremarketStats } from "./Api.ts"
 import { sessions } from "./Sessions.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -14,7 +14,7 @@ export const layer = HttpApiBuilder.group(
     const execute = sessions(yield* SqlClient.SqlClient, "premarket_stats")
     const { list } = yield* listing
     const { from } = yield* Lists
-    const page = from(["premarket_stats"], list({ Row: PremarketStat, execute }))
+    const page = from(PremarketStats.endpoints.list, list({ Row: PremarketStat, execute }))
 
     return handlers.handle("list", ({ query }) => page(query))
   }),

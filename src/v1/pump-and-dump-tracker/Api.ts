@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, money, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { anyDays, bounds, consistent, flags, part, pastDays, someOf, texts } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { anyDays, bounds, countryCodes, flags, part, pastDays, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import * as Printing from "../../policy/Printing.ts"
 import { Tickers } from "../../policy/Tickers.ts"
@@ -60,7 +61,7 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
 
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
-  ...texts("country"),
+  country: countryCodes,
   underwriter_risk: someOf(levels),
   country_risk: someOf(levels),
   float_risk: someOf(levels),
@@ -79,7 +80,7 @@ export class PumpAndDumpTracker extends HttpApiGroup.make("pumpAndDumpTracker").
     query: Query,
     success: Envelope(jsonOf(PumpAndDumpSuspect)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["pump_and_dump_tracker"]).annotateMerge(described(
     "Pump-and-dump tracker",
     "Companies whose stock may be promoted to be sold, with the signs that speak for it, newest offering first.",
   )),

@@ -4,8 +4,8 @@ import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
-import { where } from "../../policy/Where.ts"
-import { PumpAndDumpSuspect, Query } from "./Api.ts"
+import { conditions } from "../../policy/Where.ts"
+import { PumpAndDumpSuspect, PumpAndDumpTracker, Query } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -14,30 +14,17 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { from } = yield* Lists
-    const { in: oneOf, is, part, ranges } = where(sql)
+    const wanted = conditions(sql, Query, {})
 
     const page = from(
-      ["pump_and_dump_tracker"],
+      PumpAndDumpTracker.endpoints.list,
       list({
         Row: PumpAndDumpSuspect,
         execute: (query: typeof Query.Type, slice) =>
           sql`
         select ${slice.columns}
         from pump_and_dump_tracker
-        where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("country", query.country),
-              ...oneOf("underwriter_risk", query.underwriter_risk),
-              ...oneOf("country_risk", query.country_risk),
-              ...oneOf("float_risk", query.float_risk),
-              ...oneOf("scam_risk", query.scam_risk),
-              ...part("underwriters", query.underwriters),
-              ...is("known_underwriter", query.known_underwriter),
-              ...is("is_adr", query.is_adr),
-              ...ranges(query),
-            ])
-          }
+        where ${sql.and(wanted(query))}
         ${slice.page(sql`ipo_date desc nulls last, ticker`)}
       `,
       }),

@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, money, oneOf, orNull, price, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { anyDays, bounds, consistent, flags, part, pastDays, someOf, texts } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { anyDays, bounds, flags, identifiers, part, pastDays, someOf, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -44,7 +45,8 @@ export class Registration extends Model.Class<Registration>("Registration")({
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   type: someOf(types),
-  ...texts("form_type", "file_no"),
+  ...texts("form_type"),
+  ...identifiers("file_no"),
   bank: part("bank"),
   ...flags("effective_status", "is_atm", "over_baby_shelf"),
   ...bounds("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),
@@ -58,7 +60,7 @@ export class Registrations extends HttpApiGroup.make("registrations").add(
     query: Query,
     success: Envelope(jsonOf(Registration)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["registrations"]).annotateMerge(described(
     "Registrations",
     "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
   )),

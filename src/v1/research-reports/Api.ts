@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, RequiredTier, tagged } from "../../policy/Access.ts"
+import { described, Reads, RequiredTier, tagged } from "../../policy/Access.ts"
 import { jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { bounds, consistent, pastDays } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { bounds, pastDaysOfInstants } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
@@ -49,7 +50,7 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
 export const Query = Schema.Struct({
   ticker: Schema.optionalKey(Tickers),
   ...bounds("gain_percentage"),
-  ...pastDays("created_at"),
+  ...pastDaysOfInstants("created_at"),
   ...Paging,
 }).check(consistent)
 
@@ -58,7 +59,7 @@ export class ResearchReports extends HttpApiGroup.make("researchReports").add(
     query: Query,
     success: Envelope(jsonOf(ResearchReport)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(RequiredTier, "ultimate").annotateMerge(described(
+  }).annotate(RequiredTier, "ultimate").annotate(Reads, ["research_reports"]).annotateMerge(described(
     "Research reports",
     "Reports on tickers that ran, latest first. `created_at_from` and `created_at_to` are days on the clock of " +
       "-05:00, on which `created_at` prints.",
@@ -67,7 +68,7 @@ export class ResearchReports extends HttpApiGroup.make("researchReports").add(
     query: Query,
     success: Envelope(jsonOf(ResearchReportTldr)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["research_reports"]).annotateMerge(described(
     "Research reports TL;DR",
     "The reports of `/v1/research-reports` in a few sentences each, by the same filters.",
   )),

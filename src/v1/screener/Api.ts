@@ -2,10 +2,11 @@
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { bounds, consistent, flags, pastDays, texts } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { bounds, flags, pastDays, texts } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -109,6 +110,7 @@ export const Query = Schema.Struct({
   ...bounds(...filtered),
   sort: Schema.Literals(sorts).annotate({
     default: "ticker",
+    filter: { operator: "statement" },
     description: "A numeric field or ticker, with - in front for descending order. Rows without the value come last.",
     message: "must be ticker or a numeric field of the rows, with - in front for descending order",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
@@ -120,7 +122,7 @@ export class Screener extends HttpApiGroup.make("screener").add(
     query: Query,
     success: Envelope(jsonOf(ScreenerRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["screener"]).annotateMerge(described(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, to be filtered and sorted by them.",
   )),

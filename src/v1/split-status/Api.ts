@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, oneOf, orNull, ratio, text, ticker } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { anyDays, consistent, flags, pastDays, someOf } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { anyDays, flags, pastDays, someOf } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { Tickers } from "../../policy/Tickers.ts"
 import { NewYorkWallClock } from "../../policy/Timestamps.ts"
@@ -46,7 +47,7 @@ export class SplitStatuses extends HttpApiGroup.make("splitStatus").add(
     query: Query,
     success: Envelope(jsonOf(SplitStatus)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["split_status"]).annotateMerge(described(
     "Split status",
     "Splits from the vote to the day they take effect, as told by filings, newest filing first.",
   )),

@@ -4,8 +4,8 @@ import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { listing } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
-import { where } from "../../policy/Where.ts"
-import { Query, SplitStatus } from "./Api.ts"
+import { conditions } from "../../policy/Where.ts"
+import { Query, SplitStatus, SplitStatuses } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -14,24 +14,17 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { from } = yield* Lists
-    const { in: oneOf, is, ranges } = where(sql)
+    const wanted = conditions(sql, Query, {})
 
     const page = from(
-      ["split_status"],
+      SplitStatuses.endpoints.list,
       list({
         Row: SplitStatus,
         execute: (query: typeof Query.Type, slice) =>
           sql`
         select ${slice.columns}
         from split_status
-        where ${
-            sql.and([
-              ...oneOf("ticker", query.ticker),
-              ...oneOf("action_type", query.action_type),
-              ...is("executed", query.executed),
-              ...ranges(query),
-            ])
-          }
+        where ${sql.and(wanted(query))}
         ${slice.page(sql`filed_at desc, id`)}
       `,
       }),

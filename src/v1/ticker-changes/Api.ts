@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../policy/Access.ts"
 import { date, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
 import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { Ticker } from "../../policy/Tickers.ts"
@@ -51,7 +51,7 @@ export class TickerChanges extends HttpApiGroup.make("tickerChanges").add(
     query: Query,
     success: TickerChangesAnswer,
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotateMerge(described(
+  }).annotate(Reads, ["ticker_changes"]).annotateMerge(described(
     "Ticker Changes",
     "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
       "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why.",

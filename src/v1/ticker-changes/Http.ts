@@ -5,7 +5,7 @@ import { Answers } from "../../cache/Answers.ts"
 import { AmbiguousTickerLineage } from "../../policy/Errors.ts"
 import { todayInChicago } from "../../policy/Dates.ts"
 import { single } from "../../policy/Paging.ts"
-import type { TickerChangesAnswer } from "./Api.ts"
+import { TickerChanges, type TickerChangesAnswer } from "./Api.ts"
 import { finder } from "./Events.ts"
 import { type Refusal, resolve } from "./Lineage.ts"
 
@@ -32,7 +32,7 @@ export const layer = HttpApiBuilder.group(
     const { from } = yield* Answers
 
     const lineage = from(
-      ["ticker_changes"],
+      TickerChanges.endpoints.resolve,
       Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
         const { ticker: query_ticker } = query
         const events = yield* findEvents(query)

@@ -5,7 +5,8 @@ import { Model } from "effect/schema"
 import { described, tagged } from "../../policy/Access.ts"
 import { date, flag, jsonOf, orNull, text, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent, pastDays, statusCodes, texts } from "../../policy/Filters.ts"
+import { consistent } from "../../policy/Consistency.ts"
+import { identifiers, pastDays, pastDaysOfInstants, statusCodes } from "../../policy/Filters.ts"
 import { Envelope, Paging } from "../../policy/Paging.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
 
@@ -40,14 +41,14 @@ export class UsageDay extends Model.Class<UsageDay>("UsageDay")({
 }) {}
 
 export const Query = Schema.Struct({
-  ...texts("endpoint"),
+  ...identifiers("endpoint"),
   status_code: statusCodes,
-  ...pastDays("requested_at"),
+  ...pastDaysOfInstants("requested_at"),
   ...Paging,
 }).check(consistent)
 
 export const DailyQuery = Schema.Struct({
-  ...texts("endpoint"),
+  ...identifiers("endpoint"),
   ...pastDays("usage_date"),
   ...Paging,
 }).check(consistent)

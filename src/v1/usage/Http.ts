@@ -6,7 +6,7 @@ import { Api } from "../../Api.ts"
 import { pageOf } from "../../db/DeepPages.ts"
 import { listing, type Slice } from "../../db/Listing.ts"
 import { Lists } from "../../lists/Lists.ts"
-import { where } from "../../policy/Where.ts"
+import { columnConditions, conditions } from "../../policy/Where.ts"
 import { DailyQuery, Query, UsageDay, UsageRow } from "./Api.ts"
 
 /** An account sees only its own. */
@@ -23,8 +23,14 @@ export const layer = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { list } = yield* listing
     const { own } = yield* Lists
-    const { days, in: oneOf, ranges } = where(sql)
+    const { fromDayOfInstant, oneOf, toDayOfInstant } = columnConditions(sql)
+    const wantedDays = conditions(sql, DailyQuery, {})
     const rows = pageOf(sql)
+
+    const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
+      ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),
+      ...(requested_at_to === undefined ? [] : toDayOfInstant(column, requested_at_to)),
+    ]
 
     const key = sql`
       cross join lateral (
@@ -44,7 +50,7 @@ export const layer = HttpApiBuilder.group(
           key: ["account_id", "requested_at", "usage_id"],
           where: sql.and([
             sql`account_id = ${account_id}`,
-            ...days("requested_at", query.requested_at_from, query.requested_at_to),
+            ...days("requested_at", query),
           ]),
           order: latestFirst,
           slice,
@@ -62,7 +68,7 @@ export const layer = HttpApiBuilder.group(
       const [start, end] = [whole(slice.skip), whole(slice.skip + slice.rows)]
       const own = [
         sql`account_id = ${account_id}`,
-        ...oneOf("endpoint", endpoint),
+        ...(endpoint === undefined ? [] : oneOf("endpoint", endpoint)),
         ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
       ]
       return sql`
@@ -74,7 +80,7 @@ export const layer = HttpApiBuilder.group(
             where ${
         sql.and([
           sql`account_id = kind.account_id and endpoint = kind.endpoint and status_code = kind.status_code`,
-          ...days("moment", query.requested_at_from, query.requested_at_to),
+          ...days("moment", query),
         ])
       }
             order by moment desc limit ${end}
@@ -108,11 +114,11 @@ export const layer = HttpApiBuilder.group(
 
     const pageDaily = own(list({
       Row: UsageDay,
-      execute: ({ account_id, endpoint, ...query }: typeof DailyQuery.Type & Own, slice) =>
+      execute: ({ account_id, ...query }: typeof DailyQuery.Type & Own, slice) =>
         sql`
           select ${slice.columns}
           from usage_daily
-          where ${sql.and([sql`account_id = ${account_id}`, ...oneOf("endpoint", endpoint), ...ranges(query)])}
+          where ${sql.and([sql`account_id = ${account_id}`, ...wantedDays(query)])}
           ${slice.page(sql`usage_date desc, endpoint`)}
         `,
     }))
