@@ -197,7 +197,7 @@ describe("The house", () => {
 
   it("§house the site reads what the code declares, and asks no database; nothing but Server.ts imports it", () => {
     const declared =
-      /^src\/(v1\/datasets\/Readers|catalogue\/(Docs|Endpoints|OpenApi)|cache\/Revalidation|account\/(Errors|Prices|RateLimit)|Edge|Compression)\.ts$/
+      /^src\/(v1\/datasets\/Readers|catalogue\/(Endpoints|OpenApi)|cache\/Revalidation|account\/(Errors|Prices|RateLimit)|Base|Edge|Compression)\.ts$/
     assert.deepStrictEqual(
       strangers(isSite, (name) => isSite(name) || isPolicy(name) || isChangelog(name) || declared.test(name)),
       [],
