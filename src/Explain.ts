@@ -3,6 +3,7 @@ import { Cause, Config, Console, Effect, Layer, Option, Predicate, Stdio } from 
 import { CliError, CliOutput } from "effect/cli"
 import { HttpServerError } from "effect/http"
 import { SqlError } from "effect/sql"
+import { isLost } from "./db/Database.ts"
 import { whyNotListening } from "./Listening.ts"
 import { nearest } from "./policy/Nearest.ts"
 import { problemsOf, report } from "./Settings.ts"
@@ -34,9 +35,6 @@ const inWords = (error: unknown): Effect.Effect<string | undefined> => {
   return Effect.succeed(inOneLine(error))
 }
 
-/** A transaction whose server went away cannot be rolled back either, which Effect takes for a defect. */
-const isLost = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "ConnectionError"
-
 /** Standard error is a terminal or not, whatever standard output is. */
 const formatter = Effect.map(errors, ({ colors }) => CliOutput.defaultFormatter({ colors }))
 
@@ -44,6 +42,7 @@ export const explain = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>)
   const error = Cause.squash(cause)
   // The command line says itself what is wrong with its arguments.
   if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return
+  // A transaction whose server went away cannot be rolled back either, which Effect takes for a defect.
   const line = Cause.hasDies(cause) && !isLost(error) ? undefined : yield* inWords(error)
   const { paint } = yield* errors
   yield* Console.error(

@@ -45,7 +45,7 @@ export const isTooSlow = (error: unknown) => reason(error)?._tag === "StatementT
 const overCodes = /^(57P0[1-5]|53300)$/
 
 /** No connection could be made, or the one at hand ended. */
-const isLost = (error: unknown) => {
+export const isLost = (error: unknown) => {
   const why = reason(error)
   return why?._tag === "ConnectionError" || why?.operation === "connect" ||
     (Predicate.hasProperty(why?.cause, "code") && overCodes.test(String(why.cause.code)))

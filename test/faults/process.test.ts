@@ -175,7 +175,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       yield* fs.writeFileString(file, `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`)
       const loading = yield* start(["load", "ticker_changes", file], { DATABASE_URL: server.url })
       const isFilling = Effect.map(
-        sql`select 1 from pg_stat_activity where query like '%insert into%unnest%' and pid <> pg_backend_pid()`,
+        sql`select 1 from pg_stat_activity where query like '/* load %' and pid <> pg_backend_pid()`,
         (found) => found.length > 0,
       )
       yield* Effect.repeat(isFilling, { until: (is) => is, schedule: Schedule.spaced("10 millis") }).pipe(
