@@ -75,7 +75,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         )
         const code = (yield* Effect.promise(() => running.ended)).code
         assert.strictEqual(code, 1, value)
-        assert.include(saidBy(running), `${name}: `, value)
+        assert.match(saidBy(running), new RegExp(`\\b${name}(: | is | has a value )`), value)
         assert.notInclude(saidBy(running), secret, value)
         assert.notMatch(saidBy(running), /^\s+at .*node_modules/m, value)
       }, Effect.scoped)
