@@ -124,7 +124,6 @@ export const command = <E, R>(base: Effect.Effect<string, E, R>, paths: Readonly
         path,
         search,
         key,
-        paths,
         arrow: (yield* errors).unicode ? "→" : "->",
       }
       const asked = yield* all ? watched(everything(question, max)) : Ask.onePage(question)
