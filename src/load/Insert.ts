@@ -47,18 +47,10 @@ const converted = ({ default_value, is_list, name, type }: Column) => {
   return default_value === null ? value : `coalesce(${value}, ${default_value})`
 }
 
-/** What became of the rows of a batch. */
-export interface Inserted {
-  readonly added: number
-  /** Rows that another row with the same key and other values has replaced. */
-  readonly superseded: number
-  /** Rows that say the same as another row of the file. */
-  readonly dropped: number
-}
-
 /**
  * Inserts into a table that no other session sees and whose key is unique. Each column is one array parameter, which
- * PostgreSQL converts to the column's type.
+ * PostgreSQL converts to the column's type. Returns how many keys were added, how many rows a later row with the same
+ * key replaced, and how many only repeated another row.
  */
 export const inserter = Effect.fnUntraced(function* (target: string, columns: ReadonlyArray<Column>, { key }: Dataset) {
   const sql = yield* SqlClient.SqlClient
