@@ -7,7 +7,7 @@ import { hint } from "../policy/Nearest.ts"
 import { Progress } from "../terminal/Progress.ts"
 import { errors, output, type Screen } from "../terminal/Screen.ts"
 import { record, table } from "../terminal/Table.ts"
-import { safe, safeLines } from "../terminal/Text.ts"
+import { plural, safe, safeLines } from "../terminal/Text.ts"
 import { watched } from "../terminal/Watch.ts"
 import * as Ask from "./Ask.ts"
 import { cells, namesIn, type Row } from "./Body.ts"
@@ -45,9 +45,7 @@ const microdollars = (cost: number) => cost === 0 ? "free" : `${(cost / 1_000_00
 const footer = ({ answer: { headers }, cost, isCut, rows }: Ask.Asked, all: boolean) => {
   const remaining = headers["x-ratelimit-remaining"]
   return [
-    `${rows.length} ${rows.length === 1 ? "row" : "rows"}${
-      isCut ? `, and more (${all ? "--max raises the bound" : "--all follows"})` : ""
-    }`,
+    `${plural(rows.length, "row")}${isCut ? `, and more (${all ? "--max raises the bound" : "--all follows"})` : ""}`,
     ...(headers["x-cost-microdollars"] === undefined ? [] : [microdollars(cost)]),
     ...(remaining === undefined ? [] : [`${remaining} of ${headers["x-ratelimit-limit"]} requests left this minute`]),
   ].join(", ")
