@@ -9,7 +9,7 @@ export type Cell = string | null
 export interface Column {
   readonly name: string
   /** Numbers stand below each other by their last digit. */
-  readonly isNumber: boolean
+  readonly isNumber?: boolean
 }
 
 export interface Rows {
