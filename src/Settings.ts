@@ -85,7 +85,7 @@ const isForeign = (name: string, value: string) =>
 /** How many letters of a name may differ before it is taken for another program's. */
 const tolerance = (name: string) => name.length < 10 ? 1 : 2
 
-export interface Unknown {
+interface Unknown {
   readonly name: string
   readonly meant: Option.Option<string>
 }

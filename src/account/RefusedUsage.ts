@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { array, OID, partitioned, type Used } from "./Usage.ts"
 
 /** How many requests were refused, and the bytes of their answers. */
-export interface RefusedSum {
+interface RefusedSum {
   readonly requests: number
   readonly bytes: number
 }
