@@ -1,5 +1,4 @@
 /** Tables that wrap if they can, become a list of cards on a phone, and otherwise scroll where the reader sees it. */
-
 import { withoutTags } from "./Html.ts"
 
 /** HTML, one string per cell. */
