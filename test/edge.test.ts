@@ -183,7 +183,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         [404, "/nowhere", {}],
         [404, "/nowhere", { method: "HEAD" }],
         [404, "/nowhere", { method: "DELETE" }],
-        [404, "/", {}],
+        [302, "/", {}],
         [404, "/v1", {}],
         [404, "/v1/", {}],
         [404, "/v1/historical-tickers?ticker=NONE", {}],
@@ -329,7 +329,6 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
 
   const nowhere = [
-    "/",
     "/v1",
     "/v1/",
     "/v2/intraday-runners",
@@ -437,7 +436,6 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   it.effect("D10 a path that is near no endpoint gets no suggestion", () =>
     Effect.gen(function* () {
       const far = [
-        "/",
         "/v1",
         "/v1/",
         "/v1/x",
@@ -709,9 +707,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       const listening = yield* port
       const requests: ReadonlyArray<readonly [number, string]> = [
         [204, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
-        [404, "GET * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
-        [404, "GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
-        [404, "GET ftp://x/endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
+        [302, "GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
         [200, "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"],
         [
           200,
