@@ -6,7 +6,7 @@ import { cell } from "../policy/Cells.ts"
 import { hint } from "../policy/Nearest.ts"
 import { Progress } from "../terminal/Progress.ts"
 import { errors, output, type Screen } from "../terminal/Screen.ts"
-import { record, table } from "../terminal/Table.ts"
+import { print, record } from "../terminal/Table.ts"
 import { plural, safe, safeLines } from "../terminal/Text.ts"
 import { watched } from "../terminal/Watch.ts"
 import * as Ask from "./Ask.ts"
@@ -63,10 +63,7 @@ const printed = Effect.fnUntraced(function* (asked: Ask.Asked, wanted: Option.Op
   const arrow = screen.unicode ? "→" : "->"
   const rows = cells(asked.rows, columns, arrow)
   if (screen.isTerminal && asked.rows.length === 1) return yield* Console.log(record(rows, screen).join("\n"))
-  const { left, lines } = table(rows, screen)
-  yield* Console.log(lines.join("\n"))
-  if (left.length === 0) return
-  yield* Console.error(safe(`No room for ${left.length} columns (--columns chooses): ${left.join(", ")}`))
+  yield* print(rows, "or choose columns with --columns")
 })
 
 /** Where `base` is the service's own address, and `paths` its endpoints. */
