@@ -1,7 +1,7 @@
 /** Rows into a table, thousands at a time. Of rows with the same key the last one stays (D22). */
-import { PgTypes } from "@effect/sql-pg"
-import { Array, Effect, Result } from "effect"
+import { Array, Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { array, OID } from "../db/Arrays.ts"
 import type { Checked } from "./Check.ts"
 import type { Dataset } from "./Datasets.ts"
 import type { Cells } from "./Row.ts"
@@ -32,8 +32,7 @@ export type Batch = ReadonlyArray<Checked>
 const cellText = (cell: Cells[string]) =>
   cell === undefined || cell === null ? null : typeof cell === "string" ? cell : JSON.stringify(cell)
 
-const texts = (batch: Batch, column: string) =>
-  Result.getOrThrow(PgTypes.array(batch.map(({ cells }) => cellText(cells[column])), PgTypes.OID.text))
+const texts = (batch: Batch, column: string) => array(batch.map(({ cells }) => cellText(cells[column])), OID.text)
 
 const listed = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 
