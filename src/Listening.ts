@@ -1,25 +1,17 @@
 /** Messages about addresses and ports that the service cannot listen on. */
 import { Config, Effect, Option, Predicate } from "effect"
 import type { HttpServerError } from "effect/http"
+import { valueOf } from "./Settings.ts"
 
 const text = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
-
-const valueOf = (name: string) =>
-  Effect.map(
-    Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>()),
-    Option.getOrUndefined,
-  )
 
 /** Some systems have no `SO_REUSEPORT` that shares connections out. */
 const cannotShare = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
 /** The API and the metrics have a port and a host each; the error tells which of them it is about. */
 const namesFor = Effect.fnUntraced(function* (cause: unknown) {
-  const [host, metricsHost, metricsPort] = [
-    yield* valueOf("HOST"),
-    yield* valueOf("METRICS_HOST"),
-    yield* valueOf("METRICS_PORT"),
-  ]
+  const values = yield* Effect.forEach(["HOST", "METRICS_HOST", "METRICS_PORT"], valueOf)
+  const [host, metricsHost, metricsPort] = values.map(Option.getOrUndefined)
   const [failedHost, failedPort] = [text(cause, "address") ?? text(cause, "hostname"), text(cause, "port")]
   const isMetrics = failedPort === undefined
     ? failedHost !== undefined && failedHost === metricsHost && failedHost !== host
@@ -33,7 +25,7 @@ const namesFor = Effect.fnUntraced(function* (cause: unknown) {
 export const whyNotListening = Effect.fnUntraced(function* ({ cause }: HttpServerError.ServeError) {
   const { failedHost = "127.0.0.1", failedPort = "", host, port } = yield* namesFor(cause)
   const code = text(cause, "code") ?? ""
-  const reusesPort = Option.isSome(Option.fromUndefinedOr(yield* valueOf("REUSE_PORT")))
+  const reusesPort = yield* Effect.orElseSucceed(Config.Boolean("REUSE_PORT"), () => false)
   if (code === "EADDRINUSE") {
     const other = Number(failedPort) < 65_535 ? Number(failedPort) + 1 : 8080
     return `${port} is ${failedPort}, but another program already uses that port on ${failedHost} (in use: ${code}). ` +

@@ -59,7 +59,9 @@ const rulesOf = ({ cause, message }: Config.ConfigError) =>
     ? describe(cause.issue).issues.map(({ message, path }) => ({ name: (path ?? []).join("_"), rule: message }))
     : [{ name: "", rule: message }]
 
-const valueOf = (name: string) => Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
+/** The text of a setting, whether or not it can be used. */
+export const valueOf = (name: string) =>
+  Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
 
 /** What an error of reading settings says to whoever sets them. */
 export const problemsOf = (error: Config.ConfigError): Effect.Effect<ReadonlyArray<Problem>> =>
@@ -83,7 +85,7 @@ const isForeign = (name: string, value: string) =>
 /** How many letters of a name may differ before it is taken for another program's. */
 const tolerance = (name: string) => name.length < 10 ? 1 : 2
 
-export interface Unknown {
+interface Unknown {
   readonly name: string
   readonly meant: Option.Option<string>
 }

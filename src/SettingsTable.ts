@@ -1,6 +1,6 @@
 /** The table of all settings: what each takes, with an example, and what an unset one means. */
 
-export interface Setting {
+interface Setting {
   /** What it must be, to follow "must be". */
   readonly expected: string
   readonly example: string

@@ -51,12 +51,12 @@ const list = Command.make(
     yield* print({
       columns: [
         { name: "id", isNumber: true },
-        { name: "name", isNumber: false },
-        { name: "tier", isNumber: false },
+        { name: "name" },
+        { name: "tier" },
         { name: "balance (USD)", isNumber: true },
-        { name: "last charged (UTC)", isNumber: false },
+        { name: "last charged (UTC)" },
         { name: "keys", isNumber: true },
-        { name: "email", isNumber: false },
+        { name: "email" },
       ],
       rows: accounts.map((account) => [
         String(account.account_id),

@@ -100,7 +100,7 @@ export const admission = Layer.effect(
 
 /**
  * A whole list that may cost more than half of the balance is measured first, and refused by its exact price, which is
- * that of `/estimate`. A shorter one is cut off if it proves too long, so no list takes a balance below zero.
+ * that of `/estimate`. A shorter one is cut off if it proves too long, so no single list takes a balance below zero.
  */
 const affordable = Effect.fnUntraced(function* (whole: Whole, balance_microdollars: number, price: number) {
   if (costOf(whole.expected, price) > balance_microdollars / 2) {

@@ -2,8 +2,9 @@
  * D18: an account's running minute, which all processes count together in PostgreSQL: the statement by which a process
  * takes permits of it, and gives back those that it does not need.
  */
-import { PgClient, PgTypes } from "@effect/sql-pg"
-import { Effect, Result, Schema } from "effect"
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Schema } from "effect"
+import { array, OID } from "../db/Arrays.ts"
 import { decodeRows } from "../db/Decode.ts"
 
 /** What a process asks of an account's window. */
@@ -35,11 +36,6 @@ const Share = Schema.Struct({
 export type Share = typeof Share.Type
 
 const decode = decodeRows(Share)
-
-const { OID } = PgTypes
-
-/** A column of all wishes, in PostgreSQL's own binary form. */
-const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 
 /**
  * Over a connection of its own, for which no reader is waited for. Rows are locked in the order of the accounts, so two

@@ -67,7 +67,9 @@ export const make = (most = maxWaiting) => {
     const written = () => {
       for (const [index, tally] of taken.entries()) {
         tally.written = batch[index]?.to ?? tally.written
-        if (tally.written.requests === tally.requests) waiting.delete(tally)
+        waiting.delete(tally)
+        // A row that has grown meanwhile waits behind the others.
+        if (tally.requests > tally.written.requests) waiting.add(tally)
       }
     }
     return { batch, written }

@@ -1,10 +1,11 @@
 /** D29: how requests refused with 429 are recorded. Several share a row, which grows. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { array, OID, partitioned, type Used } from "./Usage.ts"
+import { array, OID } from "../db/Arrays.ts"
+import { partitioned, type Used } from "./Usage.ts"
 
 /** How many requests were refused, and the bytes of their answers. */
-export interface RefusedSum {
+interface RefusedSum {
   readonly requests: number
   readonly bytes: number
 }

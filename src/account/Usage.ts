@@ -3,10 +3,10 @@
  * their days and takes their cost off the balances, all of it from the rows that are new: sent twice they count once.
  * It locks the accounts first, in one order, so that two instances never wait for each other in a circle.
  */
-import { PgTypes } from "@effect/sql-pg"
-import { DateTime, Effect, Predicate, Result } from "effect"
+import { DateTime, Effect, Predicate } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
+import { array, OID } from "../db/Arrays.ts"
 
 /** A request that was answered. */
 export interface Used {
@@ -36,11 +36,6 @@ export const batchOf = (rows: ReadonlyArray<Used>): Batch => {
   const common = `${SecureRandom.uuidV7Unsafe().slice(0, 18)}${SecureRandom.uuidV4Unsafe().slice(18, 31)}`
   return { rows, ids: rows.map((_, at) => common + (0x100000 + at).toString(16).slice(1)) }
 }
-
-export const { OID } = PgTypes
-
-/** PostgreSQL is told a column at once, in its own binary form. */
-export const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 
 const isRepeated = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueViolation"
 

@@ -6,7 +6,7 @@ import { Authentication } from "../account/Authentication.ts"
 import { Api } from "../Api.ts"
 import { RequiredTier } from "../policy/Access.ts"
 import * as Lifecycle from "../policy/Lifecycle.ts"
-import { nearest } from "../policy/Nearest.ts"
+import { didYouMean, nearest } from "../policy/Nearest.ts"
 import { Unit } from "../policy/Paging.ts"
 import type { EndpointRow } from "./Api.ts"
 
@@ -81,7 +81,7 @@ const paths = new Map(endpoints.map(({ row }) => [nameOf(row.path), row.path]))
 const names = Array.from(paths.keys())
 
 /** The endpoint that is probably meant by an unknown path: a misspelt one, one of another version, or one below it. */
-export const suggest = (path: string): Option.Option<string> => {
+const suggest = (path: string): Option.Option<string> => {
   const name = nameOf(path)
   return nearest(name, names).pipe(
     Option.orElse(() => Option.fromUndefinedOr(names.find((known) => name.startsWith(`${known}/`)))),
@@ -89,6 +89,4 @@ export const suggest = (path: string): Option.Option<string> => {
   )
 }
 
-/** ` Did you mean /v1/news?`, or nothing. */
-export const hint = (path: string) =>
-  Option.match(suggest(path), { onNone: () => "", onSome: (meant) => ` Did you mean ${meant}?` })
+export const hint = (path: string) => didYouMean(suggest(path))

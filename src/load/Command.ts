@@ -2,14 +2,13 @@
 import { Console, Duration, Effect, Option, Ref, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
+import { plural } from "../terminal/Text.ts"
 import { watched } from "../terminal/Watch.ts"
 import { datasetNamed, datasets, find } from "./Datasets.ts"
 import { describe } from "./Describe.ts"
 import { filesIn } from "./Folder.ts"
 import type { Merged } from "./Insert.ts"
 import * as Load from "./Load.ts"
-
-const plural = (count: number, noun = "row") => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 const merged = ({ added, unchanged, updated }: Merged, isCheck: boolean) =>
   isCheck
@@ -20,8 +19,10 @@ const merged = ({ added, unchanged, updated }: Merged, isCheck: boolean) =>
 const summary = ({ dropped, merged: known, rows, superseded, table }: Load.Loaded, check: boolean, seconds: number) => {
   const what = known !== undefined ? merged(known, check) : check ? "are right; nothing was loaded" : "loaded"
   const repeats = dropped === 0 ? [] : [`${plural(dropped, "repeated row")} dropped`]
-  const corrected = superseded === 0 ? [] : [`${plural(superseded)} replaced by a later row with the same key`]
-  return `${table}: ${[`${plural(rows)} ${what}`, ...repeats, ...corrected, `in ${seconds.toFixed(1)} s`].join(", ")}`
+  const corrected = superseded === 0 ? [] : [`${plural(superseded, "row")} replaced by a later row with the same key`]
+  return `${table}: ${
+    [`${plural(rows, "row")} ${what}`, ...repeats, ...corrected, `in ${seconds.toFixed(1)} s`].join(", ")
+  }`
 }
 
 const run = Effect.fnUntraced(function* (task: Load.Task) {

@@ -1,7 +1,7 @@
 /** Rows into a table, thousands at a time. Of rows with the same key the last one stays (D22). */
-import { PgTypes } from "@effect/sql-pg"
-import { Array, Effect, Result } from "effect"
+import { Array, Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { array, OID } from "../db/Arrays.ts"
 import type { Checked } from "./Check.ts"
 import type { Dataset } from "./Datasets.ts"
 import type { Cells } from "./Row.ts"
@@ -32,8 +32,7 @@ export type Batch = ReadonlyArray<Checked>
 const cellText = (cell: Cells[string]) =>
   cell === undefined || cell === null ? null : typeof cell === "string" ? cell : JSON.stringify(cell)
 
-const texts = (batch: Batch, column: string) =>
-  Result.getOrThrow(PgTypes.array(batch.map(({ cells }) => cellText(cells[column])), PgTypes.OID.text))
+const texts = (batch: Batch, column: string) => array(batch.map(({ cells }) => cellText(cells[column])), OID.text)
 
 const listed = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 
@@ -47,18 +46,10 @@ const converted = ({ default_value, is_list, name, type }: Column) => {
   return default_value === null ? value : `coalesce(${value}, ${default_value})`
 }
 
-/** What became of the rows of a batch. */
-export interface Inserted {
-  readonly added: number
-  /** Rows that another row with the same key and other values has replaced. */
-  readonly superseded: number
-  /** Rows that say the same as another row of the file. */
-  readonly dropped: number
-}
-
 /**
  * Inserts into a table that no other session sees and whose key is unique. Each column is one array parameter, which
- * PostgreSQL converts to the column's type.
+ * PostgreSQL converts to the column's type. Returns how many keys were added, how many rows a later row with the same
+ * key replaced, and how many only repeated another row.
  */
 export const inserter = Effect.fnUntraced(function* (target: string, columns: ReadonlyArray<Column>, { key }: Dataset) {
   const sql = yield* SqlClient.SqlClient

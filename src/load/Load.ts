@@ -5,6 +5,7 @@
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { Progress } from "../terminal/Progress.ts"
+import { plural } from "../terminal/Text.ts"
 import { type BadRow, checker, mostBadRows, refused } from "./Check.ts"
 import { type Dataset, datasetNamed } from "./Datasets.ts"
 import { type Batch, type Column, columnsOf, inserter, merge, type Merged } from "./Insert.ts"
@@ -57,7 +58,7 @@ const mostExamples = 3
 const warningOf = ({ count, examples }: Unreachable, { table }: Dataset) => {
   if (count === 0) return undefined
   const which = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
-  return `Warning: ${count} ${count === 1 ? "row" : "rows"} of ${table} with symbols of more than 6 characters ` +
+  return `Warning: ${plural(count, "row")} of ${table} with symbols of more than 6 characters ` +
     `(${which}). /v1/ticker-changes takes symbols of up to 6, so nobody can ask it for these.`
 }
 

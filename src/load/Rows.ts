@@ -24,7 +24,7 @@ const utf8 = (path: string) => <R>(source: Stream.Stream<Uint8Array, UnreadableF
 
 const reasons: Readonly<Record<string, string>> = { PermissionDenied: "permission denied" }
 
-const unreadable = (path: string, absolute: string) => ({ reason: { _tag } }: PlatformError.PlatformError) =>
+const unreadable = (path: string, absolute = path) => ({ reason: { _tag } }: PlatformError.PlatformError) =>
   new UnreadableFile({
     message: _tag === "NotFound"
       ? `There is no file ${path}${absolute === path ? "" : ` (${absolute})`}.`
@@ -57,10 +57,9 @@ const withCommas = (path: string) => <R>(source: Stream.Stream<Uint8Array, Unrea
 
 const bytes = Effect.fnUntraced(function* (path: string, size: number) {
   const fs = yield* FileSystem.FileSystem
-  const absolute = (yield* Path.Path).resolve(path)
   const progress = yield* Progress
   Object.assign(progress, { done: 0, total: size > 0 ? size : undefined })
-  const stream = Stream.mapError(fs.stream(path), unreadable(path, absolute)).pipe(
+  const stream = Stream.mapError(fs.stream(path), unreadable(path)).pipe(
     Stream.tap((piece) =>
       Effect.sync(() => {
         progress.done += piece.length

@@ -3,14 +3,13 @@ import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Base } from "../Base.ts"
 import * as Connection from "../db/Connection.ts"
+import { plural } from "../terminal/Text.ts"
 import * as Announce from "./Announce.ts"
 import { Unsubscribe } from "./Settings.ts"
 
-const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`
-
 const summary = ({ already, entry, recipients, unusable, unwilling }: Announce.Chosen, dry: boolean) =>
   [
-    `${entry.id}: ${counted(recipients.length, "address", "addresses")} ${dry ? "would be written to" : "queued"}`,
+    `${entry.id}: ${plural(recipients.length, "address", "addresses")} ${dry ? "would be written to" : "queued"}`,
     ...(already === 0 ? [] : [`${already} queued before`]),
     ...(unwilling === 0 ? [] : [`${unwilling} without news`]),
     ...(unusable.length === 0 ? [] : [`no addresses: ${unusable.map((text) => JSON.stringify(text)).join(", ")}`]),
@@ -103,7 +102,7 @@ const retry = Command.make(
   },
   Effect.fnUntraced(function* ({ entry, status }) {
     const again = yield* Announce.retry(status, entry)
-    yield* Console.log(`${counted(again, "mail")} queued again.`)
+    yield* Console.log(`${plural(again, "mail")} queued again.`)
   }),
 ).pipe(
   Command.withDescription("Queue mails again that failed, or whose delivery is unknown"),

@@ -1,12 +1,12 @@
 /** §7.2: what no endpoint declares. A request that does not decode is a 422 naming its fields; a defect is a 500. */
-import { Cause, Effect, Layer, Option, SchemaAST } from "effect"
+import { Cause, Effect, Layer, SchemaAST } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { Exchange } from "./Exchange.ts"
 import { unknownParameter } from "./Filters.ts"
-import { nearest } from "./Nearest.ts"
+import { hint } from "./Nearest.ts"
 import { reasonsIn } from "./Reasons.ts"
 
 const mostReasons = 20
@@ -31,9 +31,8 @@ const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
 /** A misspelt filter must never widen the answer (D4): it is refused, with the name that was probably meant. */
 const suggest = (names: ReadonlyArray<string>) => ({ field, reason }: Field): Field => {
   if (reason !== unknownParameter) return { field, reason }
-  const meant = nearest(field, names)
-  const hint = Option.isSome(meant) ? `Did you mean ${meant.value}?` : `It takes ${names.join(", ") || "none"}.`
-  return { field: field.slice(0, 64), reason: `${unknownParameter}. ${hint}` }
+  const advice = hint(field, names) || ` It takes ${names.join(", ") || "none"}.`
+  return { field: field.slice(0, 64), reason: `${unknownParameter}.${advice}` }
 }
 
 /** A reason that starts with a capital is a sentence of its own (`Invalid ticker(s): …`, §7.2). */

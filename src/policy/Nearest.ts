@@ -51,5 +51,6 @@ export const nearest = (
 }
 
 /** ` Did you mean news?`, or nothing. */
-export const hint = (sent: string, names: ReadonlyArray<string>) =>
-  Option.match(nearest(sent, names), { onNone: () => "", onSome: (name) => ` Did you mean ${name}?` })
+export const didYouMean = Option.match({ onNone: () => "", onSome: (name: string) => ` Did you mean ${name}?` })
+
+export const hint = (sent: string, names: ReadonlyArray<string>) => didYouMean(nearest(sent, names))

@@ -105,7 +105,7 @@ type CustomNames<Query extends Parameters> = {
 }[keyof Query["fields"]]
 
 /** A condition for each parameter of the query that is declared `custom`; called if the parameter was sent. */
-export type Customs<Query extends Parameters> = {
+type Customs<Query extends Parameters> = {
   readonly [Name in CustomNames<Query>]: (query: Query["Type"]) => Fragments
 }
 

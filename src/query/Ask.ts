@@ -9,8 +9,6 @@ export interface Question {
   readonly path: string
   readonly search: string
   readonly key: Option.Option<Redacted.Redacted>
-  /** Endpoints by which a misspelt path is put right. */
-  readonly paths: ReadonlyArray<string>
   readonly arrow: string
 }
 
@@ -32,7 +30,7 @@ export interface Answer {
   readonly headers: HttpClientResponse.HttpClientResponse["headers"]
 }
 
-export const ask = Effect.fnUntraced(function* ({ arrow, base, key, path, paths, search }: Question) {
+export const ask = Effect.fnUntraced(function* ({ arrow, base, key, path, search }: Question) {
   const request = HttpClientRequest.get(`${base}${path}${search}`, { headers: { accept: "application/json" } })
   const response = yield* HttpClient.execute(
     Option.match(key, { onNone: () => request, onSome: (one) => HttpClientRequest.bearerToken(request, one) }),
@@ -43,7 +41,7 @@ export const ask = Effect.fnUntraced(function* ({ arrow, base, key, path, paths,
   )
   const { headers, status } = response.response
   if (status === 200) return { text: response.text, headers } satisfies Answer
-  return yield* refusal({ status, text: response.text, path, retryAfter: headers["retry-after"] }, paths, arrow)
+  return yield* refusal({ status, text: response.text, retryAfter: headers["retry-after"] }, arrow)
 })
 
 /** §2.6: the query of the next page. Its address may be another one than this machine reaches the service by. */

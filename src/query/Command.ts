@@ -6,8 +6,8 @@ import { cell } from "../policy/Cells.ts"
 import { hint } from "../policy/Nearest.ts"
 import { Progress } from "../terminal/Progress.ts"
 import { errors, output, type Screen } from "../terminal/Screen.ts"
-import { record, table } from "../terminal/Table.ts"
-import { safe, safeLines } from "../terminal/Text.ts"
+import { print, record } from "../terminal/Table.ts"
+import { plural, safe, safeLines } from "../terminal/Text.ts"
 import { watched } from "../terminal/Watch.ts"
 import * as Ask from "./Ask.ts"
 import { cells, namesIn, type Row } from "./Body.ts"
@@ -45,9 +45,7 @@ const microdollars = (cost: number) => cost === 0 ? "free" : `${(cost / 1_000_00
 const footer = ({ answer: { headers }, cost, isCut, rows }: Ask.Asked, all: boolean) => {
   const remaining = headers["x-ratelimit-remaining"]
   return [
-    `${rows.length} ${rows.length === 1 ? "row" : "rows"}${
-      isCut ? `, and more (${all ? "--max raises the bound" : "--all follows"})` : ""
-    }`,
+    `${plural(rows.length, "row")}${isCut ? `, and more (${all ? "--max raises the bound" : "--all follows"})` : ""}`,
     ...(headers["x-cost-microdollars"] === undefined ? [] : [microdollars(cost)]),
     ...(remaining === undefined ? [] : [`${remaining} of ${headers["x-ratelimit-limit"]} requests left this minute`]),
   ].join(", ")
@@ -65,10 +63,7 @@ const printed = Effect.fnUntraced(function* (asked: Ask.Asked, wanted: Option.Op
   const arrow = screen.unicode ? "→" : "->"
   const rows = cells(asked.rows, columns, arrow)
   if (screen.isTerminal && asked.rows.length === 1) return yield* Console.log(record(rows, screen).join("\n"))
-  const { left, lines } = table(rows, screen)
-  yield* Console.log(lines.join("\n"))
-  if (left.length === 0) return
-  yield* Console.error(safe(`No room for ${left.length} columns (--columns chooses): ${left.join(", ")}`))
+  yield* print(rows, "or choose columns with --columns")
 })
 
 /** Where `base` is the service's own address, and `paths` its endpoints. */
@@ -124,7 +119,6 @@ export const command = <E, R>(base: Effect.Effect<string, E, R>, paths: Readonly
         path,
         search,
         key,
-        paths,
         arrow: (yield* errors).unicode ? "→" : "->",
       }
       const asked = yield* all ? watched(everything(question, max)) : Ask.onePage(question)

@@ -1,6 +1,5 @@
 /** What the service refused, for people: its own message, what belongs to it, and what to do. */
 import { Option, Predicate, Schema } from "effect"
-import { hint } from "../policy/Nearest.ts"
 import { chain, parse } from "./Body.ts"
 
 /** The service answered, but not with data. */
@@ -45,26 +44,24 @@ const fields = (details: unknown) => {
   return found.length < 2 ? [] : found.map((field) => `  ${of(field, "field") ?? "?"}: ${of(field, "reason") ?? ""}`)
 }
 
-export const whereKeysComeFrom =
+const whereKeysComeFrom =
   "A key is read from --key-file, else from TICKERLINE_KEY, else, for this machine's embedded database, from its " +
   "demo key. `tickerline keys create` makes one."
 
-export interface Response {
+interface Response {
   readonly status: number
   readonly text: string
-  readonly path: string
   readonly retryAfter: string | undefined
 }
 
-const advice = ({ path, retryAfter, status }: Response, paths: ReadonlyArray<string>) => {
+const advice = ({ retryAfter, status }: Response) => {
   if (status === 401) return [whereKeysComeFrom]
-  if (status === 404) return [(hint(path, paths) || hint(`/v1${path}`, paths)).trim()].filter((text) => text !== "")
   if (retryAfter !== undefined) return [`Try again in ${retryAfter} s.`]
   return []
 }
 
-/** `paths` are the endpoints that are known; `arrow` is as the terminal can show it. */
-export const refusal = (response: Response, paths: ReadonlyArray<string>, arrow: string) => {
+/** `arrow` is as the terminal can show it. */
+export const refusal = (response: Response, arrow: string) => {
   const known = Option.flatMap(parse(response.text), decode)
   const lines = Option.match(known, {
     onNone: () => [`The answer is ${response.status}, and not of Tickerline: ${response.text.slice(0, 200)}`],
@@ -75,5 +72,5 @@ export const refusal = (response: Response, paths: ReadonlyArray<string>, arrow:
       ...(response.status >= 500 && request_id !== undefined ? [`request_id ${request_id}`] : []),
     ],
   })
-  return new Refused({ message: [...lines, ...advice(response, paths)].join("\n") })
+  return new Refused({ message: [...lines, ...advice(response)].join("\n") })
 }

@@ -1,4 +1,4 @@
-/** Text as it may stand in HTML, between tags and in quoted attributes. */
+/** Text as HTML, and HTML as text. */
 
 const escapes: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -8,4 +8,7 @@ const escapes: Readonly<Record<string, string>> = {
   "'": "&#39;",
 }
 
+/** Text as it may stand between tags and in quoted attributes. */
 export const escape = (text: string) => text.replace(/[&<>"']/g, (found) => escapes[found] ?? found)
+
+export const withoutTags = (html: string) => html.replace(/<[^>]+>/g, "")

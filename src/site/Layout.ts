@@ -1,5 +1,5 @@
 /** The frame of all pages. It works without scripts, on a phone, in light and dark, and on paper. */
-import { escape } from "./Html.ts"
+import { escape, withoutTags } from "./Html.ts"
 import { asset, at, type Page, referencePath, sections } from "./Page.ts"
 
 /** A line of the navigation. */
@@ -47,15 +47,13 @@ const main = [
 const themeSwitch = `<label class="theme" hidden><span>Theme</span><select><option value="system">System</option>` +
   `<option value="light">Light</option><option value="dark">Dark</option></select></label>`
 
-const text = (html: string) => html.replace(/<[^>]+>/g, "")
-
 /** The headings of a page that have an address. */
 const headings = (body: string) => Array.from(body.matchAll(/<h2 id="([^"]+)">([\s\S]*?)<\/h2>/g))
 
 const contents = (body: string) => {
   const found = headings(body)
   if (found.length < 2) return ""
-  const lines = found.map(([, id = "", title = ""]) => `<li><a href="#${id}">${text(title)}</a></li>`)
+  const lines = found.map(([, id = "", title = ""]) => `<li><a href="#${id}">${withoutTags(title)}</a></li>`)
   return `<nav class="contents" aria-label="On this page"><p class="section">On this page</p><ul>${
     lines.join("")
   }</ul></nav>`

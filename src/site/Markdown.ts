@@ -1,7 +1,7 @@
 /** A guide's Markdown as HTML. What it is made of is fixed: no HTML of its own, and links that lead somewhere. */
 import { Marked, type Tokens } from "marked"
 import { coloured } from "./Colours.ts"
-import { escape } from "./Html.ts"
+import { escape, withoutTags } from "./Html.ts"
 import { at } from "./Page.ts"
 import { table } from "./Table.ts"
 
@@ -56,7 +56,7 @@ export const render = (file: string, source: string, blocks: Blocks): Guide => {
       },
       heading({ depth, tokens }: Tokens.Heading) {
         const inner = this.parser.parseInline(tokens)
-        const slug = slugOf(inner.replace(/<[^>]+>/g, ""))
+        const slug = slugOf(withoutTags(inner))
         if (depth === 1) {
           found.title = plain(tokens.map(({ raw }) => raw).join(""))
           return `<h1>${inner}</h1>\n`

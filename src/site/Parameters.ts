@@ -1,7 +1,8 @@
 /** The parameters of an endpoint, as a table in which the visitor fills in their values. */
+import { at } from "../catalogue/Schemas.ts"
 import { code } from "./blocks/Tables.ts"
 import { escape } from "./Html.ts"
-import { at, bounds, choices, kinds, listAt, oneOf, resolved, sentences, textAt, typed } from "./Schemas.ts"
+import { bounds, choices, kinds, listAt, oneOf, resolved, sentences, textAt, typed } from "./Schemas.ts"
 
 /** The field in which a visitor writes a parameter's value. */
 const input = (name: string, schema: unknown, value: string) => {

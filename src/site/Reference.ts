@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { type Endpoint, endpoints } from "../catalogue/Endpoints.ts"
 import { document } from "../catalogue/OpenApi.ts"
+import { at } from "../catalogue/Schemas.ts"
 import { BaseUrl } from "../Edge.ts"
 import { code, families, prose } from "./blocks/Tables.ts"
 import { escape } from "./Html.ts"
@@ -9,7 +10,7 @@ import { example } from "./Guides.ts"
 import { fence } from "./Markdown.ts"
 import { at as pageAt, type Page, referenceOf, referencePath } from "./Page.ts"
 import { parametersOf } from "./Parameters.ts"
-import { at, choices, entriesAt, fieldsOf, kinds, listAt, resolved, responsesOf, textAt, unique } from "./Schemas.ts"
+import { choices, entriesAt, fieldsOf, kinds, listAt, resolved, responsesOf, textAt, unique } from "./Schemas.ts"
 import { table } from "./Table.ts"
 import { keyForm } from "./Tools.ts"
 
@@ -38,12 +39,10 @@ const codesOf = (response: unknown) =>
 
 const errorsOf = (operation: unknown) => {
   const rows = responsesOf(operation).filter(([status]) => Number(status) >= 400)
-    .map((
-      [status, response],
-    ) => [
+    .map(([status, response]) => [
       status,
       codesOf(response).map(code).join(" "),
-      prose(textAt(response, "description")).replaceAll(" | ", "<br>"),
+      prose(textAt(response, "description")),
     ])
   return rows.length === 0
     ? ""
@@ -81,6 +80,7 @@ const page = (endpoint: Endpoint, origin: string): Page => {
   const header = row.tier === null ? "" : `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `
   const title = row.label.replace("DEPRECATED ", "")
   const success = resolved(at(operation, "responses", "200"))
+  const fields = unique(fieldsOf(at(success, "content", "application/json", "schema")))
   const block = (text: string) => fence("json", text)
   const others = examples.filter((one) => one !== first)
   return {
@@ -94,9 +94,7 @@ const page = (endpoint: Endpoint, origin: string): Page => {
       text: [
         row.description,
         ...listAt(operation, "parameters").map((one) => textAt(one, "name")),
-        ...fieldsOf(at(success, "content", "application/json", "schema")).map(([cell = ""]) =>
-          (/<code>(.*?)<\/code>/.exec(cell)?.[1] ?? "").split(".").at(-1) ?? ""
-        ),
+        ...fields.map(([cell = ""]) => (/<code>(.*?)<\/code>/.exec(cell)?.[1] ?? "").split(".").at(-1) ?? ""),
       ].join(" "),
     },
     body: `<h1>${escape(title)}</h1>
@@ -135,11 +133,7 @@ ${
       section(
         "answer-fields",
         "Fields of the answer",
-        fieldsOf(at(success, "content", "application/json", "schema")).length === 0 ? "" : table(
-          ["Field", "Meaning"],
-          unique(fieldsOf(at(success, "content", "application/json", "schema"))),
-          { label: "Fields of the answer" },
-        ),
+        fields.length === 0 ? "" : table(["Field", "Meaning"], fields, { label: "Fields of the answer" }),
       )
     }${section("response-headers", "Response headers", headersOf(success))}${
       section(

@@ -1,13 +1,11 @@
 /** What the OpenAPI document says of an operation's schemas, as text and HTML. */
 import { Predicate } from "effect"
 import { document } from "../catalogue/OpenApi.ts"
+import { at } from "../catalogue/Schemas.ts"
 import { code, prose } from "./blocks/Tables.ts"
 import { escape } from "./Html.ts"
 
-export type Path = ReadonlyArray<string>
-
-export const at = (value: unknown, ...path: Path): unknown =>
-  path.reduce<unknown>((found, key) => Predicate.isObject(found) ? Reflect.get(found, key) : undefined, value)
+type Path = ReadonlyArray<string>
 
 export const listAt = (value: unknown, ...path: Path): ReadonlyArray<unknown> => {
   const found = at(value, ...path)
@@ -35,18 +33,18 @@ export const responsesOf = (operation: unknown) =>
   entriesAt(operation, "responses").map(([status, response]) => [status, resolved(response)] as const)
 
 /** The schemas that a value may follow; `null` is one of them. */
-export const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
+const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
   const own = resolved(schema)
   const among = [...listAt(own, "anyOf"), ...listAt(own, "oneOf")]
   return among.length === 0 ? [own] : among.flatMap(alternatives)
 }
 
-export const isNull = (schema: unknown) => at(schema, "type") === "null"
+const isNull = (schema: unknown) => at(schema, "type") === "null"
 
 export const kinds = (schema: unknown) => alternatives(schema).filter((kind) => !isNull(kind))
 
 /** What the schema, or the first of its alternatives that does, says under a keyword. */
-export const said = (schema: unknown, keyword: string): unknown =>
+const said = (schema: unknown, keyword: string): unknown =>
   [schema, resolved(schema), ...kinds(schema)].flatMap((one) => [one, ...listAt(one, "allOf")])
     .map((one) => at(one, keyword)).find((value) => value !== undefined)
 
@@ -59,9 +57,9 @@ export const choices = (schema: unknown): ReadonlyArray<string> =>
   )
 
 /** The schema of a list's items; a tuple is described by its first. */
-export const itemsOf = (list: unknown) => listAt(list, "prefixItems")[0] ?? at(list, "items")
+const itemsOf = (list: unknown) => listAt(list, "prefixItems")[0] ?? at(list, "items")
 
-export const typeOf = (schema: unknown): string => {
+const typeOf = (schema: unknown): string => {
   const names = kinds(schema).map((kind) => {
     if (at(kind, "type") === "array") return `array of ${typeOf(itemsOf(kind))}`
     return textAt(kind, "format") || textAt(kind, "type") || "any"

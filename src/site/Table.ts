@@ -1,4 +1,5 @@
 /** Tables that wrap if they can, become a list of cards on a phone, and otherwise scroll where the reader sees it. */
+import { withoutTags } from "./Html.ts"
 
 /** HTML, one string per cell. */
 type Cells = ReadonlyArray<string>
@@ -10,7 +11,7 @@ const breakable = (cell: string) =>
 /** A phone shows each row of a wide table as a card, in which the column's name precedes the value. */
 const mostColumns = 2
 
-const text = (html: string) => html.replace(/<[^>]+>/g, "").replaceAll('"', "&quot;")
+const text = (html: string) => withoutTags(html).replaceAll('"', "&quot;")
 
 interface Options {
   readonly label?: string

@@ -9,7 +9,7 @@ export type Cell = string | null
 export interface Column {
   readonly name: string
   /** Numbers stand below each other by their last digit. */
-  readonly isNumber: boolean
+  readonly isNumber?: boolean
 }
 
 export interface Rows {
@@ -80,9 +80,9 @@ export const record = ({ columns, rows: [row = []] }: Rows, screen: Screen): Rea
 }
 
 /** Prints a table on standard output, and on standard error the columns for which the terminal has no room. */
-export const print = Effect.fnUntraced(function* (rows: Rows) {
+export const print = Effect.fnUntraced(function* (rows: Rows, advice = "or write the table to a file") {
   const { left, lines } = table(rows, yield* output)
   yield* Console.log(lines.join("\n"))
   if (left.length === 0) return
-  yield* Console.error(`No room for ${left.join(", ")}. Widen the terminal, or write the table to a file.`)
+  yield* Console.error(safe(`No room for ${left.join(", ")}. Widen the terminal, ${advice}.`))
 })

@@ -1,6 +1,9 @@
 /** Text on a terminal: as wide as it is shown, and without what a terminal would obey. */
 import stringWidth from "string-width"
 
+/** `1 row`, `2 rows`. */
+export const plural = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`
+
 /** Columns, of which an East Asian letter and an emoji take two. */
 export const widthOf = (text: string) => stringWidth(text)
 

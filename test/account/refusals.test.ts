@@ -66,6 +66,19 @@ it.effect.prop(
     }),
 )
 
+it("D29 a row that grows all the time does not keep others from being written", () => {
+  const refusals = Refusals.make()
+  for (const endpoint of ["/grows", "/waits"]) refusals.add(used({ endpoint }))
+  const written: Array<string> = []
+  for (let times = 0; times < 2; times++) {
+    const taken = refusals.take(1)
+    refusals.add(used({ endpoint: "/grows" }))
+    taken.written()
+    written.push(...taken.batch.map(({ row }) => row.endpoint))
+  }
+  assert.deepStrictEqual(written, ["/grows", "/waits"])
+})
+
 it("D29 memory is bounded by accounts and endpoints, however long nothing can be written", () => {
   const most = 50
   const refusals = Refusals.make(most)
