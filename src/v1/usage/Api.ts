@@ -26,9 +26,7 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   cached: flag("Answered from memory, or the client had the answer already (304)."),
   deprecated: flag("The endpoint was deprecated."),
   key_hint: orNull(text("The first characters of the key that was used; null: the key is gone.")),
-  request_count: Schema.Int.annotate({
-    description: "How many requests the row stands for: 1, or more of those that were refused with 429.",
-  }),
+  request_count: whole("How many requests the row stands for: 1, or more of those that were refused with 429."),
 }) {}
 
 export class UsageDay extends Model.Class<UsageDay>("UsageDay")({
