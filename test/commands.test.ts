@@ -278,7 +278,10 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         yield* run(["load", "news"], environment),
         /load takes a dataset and a file, or --all with a folder/,
       )
-      failed(yield* run(["load", "--all", "/nowhere"], environment), /\/nowhere cannot be read/)
+      failed(yield* run(["load", "--all", "/nowhere"], environment), /There is no folder \/nowhere\./)
+      const file = `${market}/news.csv`
+      failed(yield* run(["load", "--all", file], environment), /news\.csv is a file, and --all takes a folder\./)
+      failed(yield* run(["load", "news", market], environment), /market is a folder, and load takes a file\./)
       yield* sql`truncate screener, news, daily_prices`
     }))
 
@@ -582,6 +585,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.isBelow(yield* until(key, 401), 1000)
       yield* mistaken([
         [["keys", "enable", id], new RegExp(`Key ${id} was revoked.*for good`)],
+        [["keys", "disable", id], new RegExp(`Key ${id} was revoked.*for good`)],
         [["keys", "rotate", id], new RegExp(`Key ${id} is not active`)],
         [["keys", "rotate", id, "--grace", "7d"], new RegExp(`Key ${id} is not active`)],
       ], refused)

@@ -119,13 +119,22 @@ export const revoke = Effect.fnUntraced(function* (id: number) {
   if (revoked.length === 0) return yield* noSuchKey(id)
 })
 
+/** Why a key could not be disabled or enabled. */
+const unchangeable = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql`select from api_keys where key_id = ${id}`
+  if (found.length === 0) return yield* noSuchKey(id)
+  return yield* new KeyHasEnded({ message: `Key ${id} was revoked, which is for good.` })
+})
+
 /** Puts a key aside until it is enabled again. */
 export const disable = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const disabled = yield* sql`
-    update api_keys set disabled_at = coalesce(disabled_at, now()) where key_id = ${id} returning key_id
+    update api_keys set disabled_at = coalesce(disabled_at, now())
+    where key_id = ${id} and revoked_at is null returning key_id
   `
-  if (disabled.length === 0) return yield* noSuchKey(id)
+  if (disabled.length === 0) return yield* unchangeable(id)
 })
 
 export const enable = Effect.fnUntraced(function* (id: number) {
@@ -133,8 +142,5 @@ export const enable = Effect.fnUntraced(function* (id: number) {
   const enabled = yield* sql`
     update api_keys set disabled_at = null where key_id = ${id} and revoked_at is null returning key_id
   `
-  if (enabled.length === 1) return
-  const found = yield* sql`select from api_keys where key_id = ${id}`
-  if (found.length === 0) return yield* noSuchKey(id)
-  return yield* new KeyHasEnded({ message: `Key ${id} was revoked, which is for good.` })
+  if (enabled.length === 0) return yield* unchangeable(id)
 })

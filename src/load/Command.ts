@@ -103,11 +103,12 @@ export const load = Command.make(
       Argument.withDescription(`One of ${datasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
       Argument.optional,
     ),
-    file: Argument.File("file").pipe(
+    // Any path, so that a folder is refused in the words of `Rows.ts`.
+    file: Argument.Path("file").pipe(
       Argument.withDescription("A .csv, .ndjson or .jsonl file; .gz too"),
       Argument.optional,
     ),
-    all: Flag.Directory("all").pipe(
+    all: Flag.Path("all").pipe(
       Flag.withDescription("Load every file of this folder that is named after a table"),
       Flag.optional,
     ),

@@ -1,5 +1,5 @@
 /** Which files of a folder are named after a table, and so say by themselves where they belong. */
-import { Effect, FileSystem, Path, Schema } from "effect"
+import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { datasets, find } from "./Datasets.ts"
 
 export class UnclearFolder extends Schema.TaggedError<UnclearFolder>()("UnclearFolder", { message: Schema.String }) {}
@@ -12,10 +12,19 @@ const tableOf = (file: string) => find(named.exec(file)?.[1] ?? "")?.table
 export const filesIn = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const names = yield* Effect.mapError(
-    fs.readDirectory(folder),
-    (error) => new UnclearFolder({ message: `${folder} cannot be read: ${error.reason._tag}.` }),
-  )
+  const unreadable = ({ reason: { _tag } }: PlatformError.PlatformError) =>
+    new UnclearFolder({
+      message: _tag === "NotFound"
+        ? `There is no folder ${folder}.`
+        : `${folder} cannot be read: ${_tag === "PermissionDenied" ? "permission denied" : _tag}.`,
+    })
+  const { type } = yield* Effect.mapError(fs.stat(folder), unreadable)
+  if (type !== "Directory") {
+    return yield* new UnclearFolder({
+      message: `${folder} is a file, and --all takes a folder. To load the file, name its dataset: load news ${folder}`,
+    })
+  }
+  const names = yield* Effect.mapError(fs.readDirectory(folder), unreadable)
   const found = datasets.map(({ table }) => ({ table, files: names.filter((name) => tableOf(name) === table) }))
   const twice = found.find(({ files }) => files.length > 1)
   if (twice !== undefined) {

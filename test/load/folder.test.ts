@@ -78,14 +78,20 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       assert.deepStrictEqual(others, ["README.md", "news.txt", "newsletter.csv"])
     }))
 
-  it.effect("README: two files for a table, none for any, and no folder at all are each told", () =>
+  it.effect("README: two files for a table, none for any, a file and no folder at all are each told", () =>
     Effect.gen(function* () {
       const twice = yield* Effect.flip(filesIn(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
       assert.match(twice.message, /news has two files in .*: news\.csv, news\.ndjson/)
       const none = yield* Effect.flip(filesIn(yield* folderOf({ "notes.txt": "" })))
       assert.match(none.message, /No file in .* is named after a table/)
       const nowhere = yield* Effect.flip(filesIn("/nowhere/at/all"))
-      assert.match(nowhere.message, /\/nowhere\/at\/all cannot be read/)
+      assert.strictEqual(nowhere.message, "There is no folder /nowhere/at/all.")
+      const file = `${yield* folderOf({ "news.csv": "" })}/news.csv`
+      const notFolder = yield* Effect.flip(filesIn(file))
+      assert.strictEqual(
+        notFolder.message,
+        `${file} is a file, and --all takes a folder. To load the file, name its dataset: load news ${file}`,
+      )
     }))
 
   it.effect("D22 a row whose key has empty cells is updated when it comes again", () =>
