@@ -6,13 +6,14 @@ import { Authentication } from "../account/Authentication.ts"
 import { described, Revalidated, tagged, Tier } from "../policy/Access.ts"
 import { DatabasePoolTimeout, DataRefreshing, fieldsWith } from "../policy/Errors.ts"
 import { NoParameters } from "../policy/Filters.ts"
+import { Count } from "../policy/Paging.ts"
 
 export const EndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "The stable key of an endpoint." }),
   label: Schema.String.annotate({ description: "Its name; `DEPRECATED` stands before the name of a deprecated one." }),
-  description: Schema.String,
+  description: Schema.String.annotate({ description: "What it answers." }),
   tier: Schema.NullOr(Tier).annotate({ description: "The least tier that sees it; null: no key is needed." }),
-  deprecated: Schema.Boolean,
+  deprecated: Schema.Boolean.annotate({ description: "True from its announced deprecation on." }),
   sunset: Schema.NullOr(Schema.String).annotate({
     description: "The date after which it may stop responding; null while none is committed.",
   }),
@@ -74,14 +75,17 @@ export class NotReady extends Schema.Error<NotReady>("NotReady")(
 export class Catalogue extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
     query: NoParameters,
-    success: Schema.Struct({ count: Schema.Int, results: Schema.Array(EndpointRow) }),
+    success: Schema.Struct({
+      count: Count,
+      results: Schema.Array(EndpointRow).annotate({ description: "A row for each endpoint." }),
+    }),
   }).annotateMerge(described("Endpoints", "Every endpoint, and whether it is deprecated."))
     .annotate(Revalidated, true),
   HttpApiEndpoint.get("estimate", "/estimate", {
     query: EstimateQuery,
     success: Schema.Struct({
-      count: Schema.Int,
-      results: Schema.Tuple([Estimate]),
+      count: Count,
+      results: Schema.Tuple([Estimate]).annotate({ description: "Exactly one object." }),
       message: Schema.optionalKey(Schema.String.annotate({ description: "Why the request would cost nothing." })),
     }),
     error: [DataRefreshing, DatabasePoolTimeout],

@@ -5,6 +5,7 @@ import { described, Revalidated, tagged } from "../policy/Access.ts"
 import { Day } from "../policy/Dates.ts"
 import { consistent } from "../policy/Consistency.ts"
 import { flags, someOf } from "../policy/Filters.ts"
+import { Count } from "../policy/Paging.ts"
 import { Entry, entryTypes } from "./Entry.ts"
 
 /** What is left out narrows nothing; the entries that remain satisfy all that is sent. */
@@ -29,7 +30,10 @@ export const feedType = "application/atom+xml; charset=utf-8"
 export class Changes extends HttpApiGroup.make("changelog").add(
   HttpApiEndpoint.get("list", "/v1/changelog", {
     query: ChangelogQuery,
-    success: Schema.Struct({ count: Schema.Int, results: Schema.Array(Entry) }),
+    success: Schema.Struct({
+      count: Count,
+      results: Schema.Array(Entry).annotate({ description: "The entries, newest first." }),
+    }),
   }).annotateMerge(described(
     "Changelog",
     "Every change, addition, deprecation and fix, newest first, all on one page; planned ones, too.",

@@ -83,8 +83,8 @@ export type LineageReason = typeof LineageReason.Type
 
 /** §2.2: one symbol change. */
 export const ChangeEvent = Schema.Struct({
-  old_ticker: Schema.String,
-  new_ticker: Schema.String,
+  old_ticker: Schema.String.annotate({ description: "The symbol given up." }),
+  new_ticker: Schema.String.annotate({ description: "The symbol taken." }),
   effective_date: Schema.String.annotate({ description: "YYYY-MM-DD." }),
 }).annotate({ identifier: "ChangeEvent" })
 

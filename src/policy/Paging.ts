@@ -43,14 +43,17 @@ export interface Page {
   readonly format?: Format
 }
 
+/** The `count` of a list. */
+export const Count = Schema.Int.annotate({ description: "The length of `results`." })
+
 /** `{ count, results, message?, page, limit, has_more }`. */
 export const Envelope = <Row extends Schema.Top>(row: Row) =>
   Schema.Struct({
-    count: Schema.Int.annotate({ description: "The length of `results`." }),
-    results: Schema.Array(row),
+    count: Count,
+    results: Schema.Array(row).annotate({ description: "The rows of the page." }),
     message: Schema.optionalKey(Schema.String.annotate({ description: "A data-quality disclaimer." })),
-    page: Schema.Int,
-    limit: Schema.Int,
+    page: Schema.Int.annotate({ description: "The page of this response." }),
+    limit: Schema.Int.annotate({ description: "The maximum number of rows on a page." }),
     has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),
   })
 

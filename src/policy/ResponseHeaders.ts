@@ -22,7 +22,7 @@ const count = (description: string, example: number): Declared => ({
 const optional = (declared: Declared): Declared => ({ ...declared, required: false })
 
 export const responseHeaders = {
-  "X-API-Version": text("The version that served the request (§9.1).", "v1"),
+  "X-API-Version": text("The version that served the request.", "v1"),
   "X-Request-Id": text(
     "Identifies the request; the same value as `request_id` in an error. Your own `X-Request-Id` is kept if it has " +
       "1 to 128 characters of `A-Z a-z 0-9 . _ -`.",

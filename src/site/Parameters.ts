@@ -4,15 +4,16 @@ import { code } from "./blocks/Tables.ts"
 import { escape } from "./Html.ts"
 import { bounds, choices, kinds, listAt, oneOf, resolved, sentences, textAt, typed } from "./Schemas.ts"
 
+/** The words of a parameter that takes one of them; a list's description names its words itself. */
+const wordsOf = (schema: unknown) =>
+  kinds(schema).every((kind) => at(kind, "type") !== "array" && choices(kind).length > 0) ? choices(schema) : []
+
 /** The field in which a visitor writes a parameter's value. */
 const input = (name: string, schema: unknown, value: string) => {
   const attributes = `id="p-${escape(name)}" name="${escape(name)}" form="try"`
   const isBoolean = kinds(schema).some((kind) => at(kind, "type") === "boolean")
-  const values = isBoolean ? ["true", "false"] : choices(schema)
-  const isList = kinds(schema).some((kind) => at(kind, "type") === "array")
-  const isChoice = !isList && values.length > 0 &&
-    kinds(schema).every((kind) => isBoolean || choices(kind).length > 0)
-  if (!isChoice) {
+  const values = isBoolean ? ["true", "false"] : wordsOf(schema)
+  if (values.length === 0) {
     const map = at(resolved(schema), "type") === "object" ? ` data-parameters="all"` : ""
     return `<input type="text" ${attributes}${map} value="${escape(value)}" autocomplete="off" spellcheck="false">`
   }
@@ -35,7 +36,7 @@ export const parametersOf = (operation: unknown, asked: URLSearchParams) => {
     return [
       `<label for="p-${escape(name)}">${code(name)}</label> ${typed(schema)}${required}`,
       input(name, schema, value),
-      sentences(textAt(parameter, "description"), oneOf(choices(schema)), bounds(schema)),
+      sentences(textAt(parameter, "description"), oneOf(wordsOf(schema)), bounds(schema)),
     ]
   })
 }

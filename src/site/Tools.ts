@@ -33,7 +33,7 @@ const samples = [
   ["OSTK", "a chain of three changes"],
   ["META", "one symbol, two issuers"],
   ["GOOG", "two changes on one day"],
-  ["MEGX", "a former symbol given up twice"],
+  ["MEGX", "its former symbol given up twice"],
   ["FNGU", "changes that do not connect"],
   ["BMR1", "given up, and taken back"],
 ] as const

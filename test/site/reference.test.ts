@@ -41,6 +41,19 @@ layer(Service.sampled, { excludeTestServices: true, timeout: "120 seconds" })("T
       }
     }))
 
+  it.effect("§4.5 a page explains every field, parameter and header once", () =>
+    Effect.gen(function* () {
+      for (const path of documented) {
+        const { text } = yield* open(referenceOf(path))
+        const rows = Array.from(text.matchAll(/<tr role="row"><td.*?<\/tr>/gs), ([row]) => row)
+        assert.isAbove(rows.length, 0, path)
+        assert.deepStrictEqual(rows.filter((row) => /data-label="Meaning"><\/td>/.test(row)), [], path)
+        assert.deepStrictEqual(rows.filter((row) => plain(row).split("One of ").length > 2), [], path)
+        assert.notInclude(plain(text), "§", path)
+        assert.notInclude(plain(text), "One of all.", path)
+      }
+    }))
+
   it.effect("§4.5 a page names every field of its endpoint's rows, with those within them", () =>
     Effect.gen(function* () {
       const found = plain((yield* open("/v1/docs/reference/news")).text)

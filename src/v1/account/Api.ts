@@ -7,7 +7,7 @@ import { jsonOf, oneOf, orNull, text, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { consistent } from "../../policy/Consistency.ts"
 import { NoParameters } from "../../policy/Filters.ts"
-import { Envelope, Paging } from "../../policy/Paging.ts"
+import { Count, Envelope, Paging } from "../../policy/Paging.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
 
 export class AccountRow extends Model.Class<AccountRow>("Account")({
@@ -37,7 +37,10 @@ export const KeysQuery = Schema.Struct(Paging).check(consistent)
 export class Accounts extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("show", "/account", {
     query: NoParameters,
-    success: Schema.Struct({ count: Schema.Int, results: Schema.Tuple([jsonOf(AccountRow)]) }),
+    success: Schema.Struct({
+      count: Count,
+      results: Schema.Tuple([jsonOf(AccountRow)]).annotate({ description: "Exactly one object." }),
+    }),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described("Account", "Your account.")),
   HttpApiEndpoint.get("listKeys", "/account/api-keys", {

@@ -23,8 +23,10 @@ export const FormerTicker = Schema.Struct({
 }).annotate({ identifier: "HistoricalTicker" })
 
 export const HistoricalTickersAnswer = Schema.Struct({
-  count: Schema.Int,
-  historical_tickers: Schema.Array(FormerTicker),
+  count: Schema.Int.annotate({ description: "The length of `historical_tickers`." }),
+  historical_tickers: Schema.Array(FormerTicker).annotate({
+    description: "By date, then those without a date; then by symbol.",
+  }),
 })
 
 export class HistoricalTickers extends HttpApiGroup.make("historicalTickers").add(

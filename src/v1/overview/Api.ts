@@ -6,6 +6,7 @@ import { described, tagged, tiers } from "../../policy/Access.ts"
 import { jsonOf, oneOf, orNull, text, whole } from "../../policy/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
 import { NoParameters } from "../../policy/Filters.ts"
+import { Count } from "../../policy/Paging.ts"
 import { UtcInstant } from "../../policy/Timestamps.ts"
 
 export class Overview extends Model.Class<Overview>("Overview")({
@@ -25,7 +26,10 @@ export class Overview extends Model.Class<Overview>("Overview")({
 export class Overviews extends HttpApiGroup.make("overview").add(
   HttpApiEndpoint.get("show", "/overview", {
     query: NoParameters,
-    success: Schema.Struct({ count: Schema.Int, results: Schema.Tuple([jsonOf(Overview)]) }),
+    success: Schema.Struct({
+      count: Count,
+      results: Schema.Tuple([jsonOf(Overview)]).annotate({ description: "Exactly one object." }),
+    }),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(described("Overview", "Your account at a glance: limits, balance, and what today has cost so far.")),
 ).annotateMerge(tagged("Overview", "The account at a glance.")) {}

@@ -43,7 +43,7 @@ export const Query = Schema.Struct({ ticker: Ticker })
 
 export const TickerChangesAnswer = Schema.Struct({
   count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
-  results: Schema.Tuple([TickerChangesResult]),
+  results: Schema.Tuple([TickerChangesResult]).annotate({ description: "Exactly one object." }),
 })
 
 export class TickerChanges extends HttpApiGroup.make("tickerChanges").add(
