@@ -17,6 +17,14 @@ let interruptedWith: number | undefined
 process.once("SIGINT", () => interruptedWith ??= 130)
 process.once("SIGTERM", () => interruptedWith ??= 143)
 
+// Whoever reads the output has left, as `head` does. A service serves on; another command ends as if interrupted.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error
+  if (serving) return
+  interruptedWith ??= 141
+  process.kill(process.pid, "SIGTERM")
+})
+
 const exitStatus = (cause: Cause.Cause<unknown>) => {
   if (!Cause.hasInterruptsOnly(cause)) return exitCode(cause)
   return serving ? 0 : interruptedWith ?? exitCode(cause)

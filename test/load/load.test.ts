@@ -178,6 +178,7 @@ const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags:
   return {
     said,
     send: (signal: NodeJS.Signals) => Effect.sync(() => child.kill(signal)),
+    leave: Effect.sync(() => child.stdout.destroy()),
     kill: Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), end),
     result: Effect.map(end, (code) => ({ code, ...said })),
   }
@@ -1181,6 +1182,23 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           assert.deepStrictEqual(yield* leftOver, [])
         }),
     )
+
+    it.effect("README: a load whose output nobody reads any more ends as if interrupted, and exits with 141", () =>
+      Effect.gen(function* () {
+        yield* seed
+        const release = yield* held("historical_tickers")
+        const place = yield* folder
+        const fs = yield* FileSystem.FileSystem
+        yield* fs.writeFileString(`${place}/ticker_changes.csv`, csv(changes(7, "N")))
+        yield* fs.writeFileString(`${place}/historical_tickers.csv`, csv([{ ticker: "AAA", former_ticker: "BBB" }]))
+        const loading = yield* command(["load", "--all", place])
+        yield* loading.leave
+        const { code, err } = yield* loading.result
+        yield* release
+        assert.strictEqual(code, 141, err)
+        assert.include(err, "Interrupted. Replaced: ticker_changes. Unchanged: historical_tickers.")
+        assert.notMatch(err, /\n\s+at /)
+      }))
 
     it.effect("README: Ctrl-C in the middle of one file leaves the table as it was, and says so", () =>
       Effect.gen(function* () {
