@@ -28,7 +28,7 @@ const wrong: Readonly<Record<Kind, ReadonlyArray<string>>> = {
   date: ["", "yesterday", "2025-02-30", "2025-1-1", "20250101", "2025-01-01T00:00:00Z", "0000-01-01"],
   boolean: ["", "1", "yes", "TRUE"],
   words: ["", "nonsense", ","],
-  ticker: ["", ",", "A B", "A".repeat(17), "Ä"],
+  ticker: ["", ",", "A B", "AAAAAAAAAAAAAAAAA", "Ä"],
   tickers: ["", ",", "@@", "Ä", "AAAAAAAAAAAAAAAAA"],
   sort: ["", "nonsense", "-website", "price;drop table screener", "price,ticker"],
   text: ["", "\0"],

@@ -4,6 +4,7 @@ import { Api } from "../Api.ts"
 import { conditional, ofRelease } from "../cache/Revalidation.ts"
 import { constant } from "../Compression.ts"
 import { BaseUrl } from "../Edge.ts"
+import { countRecords } from "../policy/Exchange.ts"
 import { endpoints } from "./Endpoints.ts"
 import { estimator } from "./Estimate.ts"
 import { documentAt } from "./OpenApi.ts"
@@ -25,7 +26,7 @@ export const layer = HttpApiBuilder.group(
     const openapi = released(documentAt((yield* BaseUrl) || "/"))
 
     return handlers.handleAll({
-      endpoints: ({ request }) => Effect.succeed(catalogue(request)),
+      endpoints: ({ request }) => Effect.as(countRecords(results.length), catalogue(request)),
       openapi: ({ request }) => Effect.succeed(openapi(request)),
       estimate: ({ query, request }) => estimate(query.endpoint, request),
       live: () => Effect.succeed({ status: "ok" } as const),

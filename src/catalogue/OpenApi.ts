@@ -23,9 +23,18 @@ const files = {
   [contentTypes.ndjson]: file("One of `results` a line."),
 }
 
-/** Each example under the path and status that it answers; several of one kind stand side by side. */
-const addExamples = (spec: Json) => {
-  for (const { name, request, response, status } of examples) {
+interface Example {
+  readonly name: string
+  readonly request: string
+  readonly status: number
+  /** Missing until `UPDATE_EXAMPLES=1 npm test -- examples` has filled it in. */
+  readonly response?: unknown
+}
+
+/** Adds each example that has a response to its path and status; several of one kind stand side by side. */
+export const addExamples = (spec: Json, all: ReadonlyArray<Example>) => {
+  for (const { name, request, response, status } of all) {
+    if (response === undefined) continue
     const path = request.split("?", 1)[0] ?? request
     const content = at(spec, "paths", path, "get", "responses", String(status), "content", "application/json")
     if (!Predicate.isObject(content)) throw new Error(`samples/examples.json: nothing documents ${status} of ${path}`)
@@ -149,7 +158,7 @@ const finish = (spec: Json) => {
   addFormats(spec)
   explainParameters(spec, declared)
   explainEstimate(spec)
-  addExamples(spec)
+  addExamples(spec, examples)
   completeResponses(spec, declared)
   open(at(spec, "components"))
   open(at(spec, "paths"))

@@ -4,6 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import * as Revalidation from "../cache/Revalidation.ts"
 import { BaseUrl } from "../Edge.ts"
+import { countRecords } from "../policy/Exchange.ts"
 import { type ChangelogQuery, feedType } from "./Api.ts"
 import { atom } from "./Atom.ts"
 import { changelog } from "./Changelog.ts"
@@ -34,10 +35,11 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const base = yield* BaseUrl
     return handlers.handleAll({
-      list: ({ query }) => {
+      list: Effect.fnUntraced(function* ({ query }) {
         const results = chosen(query)
-        return respond(JSON.stringify({ count: results.length, results }), "application/json")
-      },
+        yield* countRecords(results.length)
+        return yield* respond(JSON.stringify({ count: results.length, results }), "application/json")
+      }),
       feed: ({ query }) => {
         const feed = atom(chosen(query), { base, search: searchOf(query), newest: changelog[0]?.date ?? "2026-11-01" })
         return respond(feed, feedType)

@@ -706,6 +706,15 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual((yield* estimateOf("/v1/docs", [["ticker", "@@"]])).status, 200)
     }))
 
+  it.effect("D28 the estimate of a free list counts the rows of its answer", () =>
+    Effect.gen(function* () {
+      for (const path of ["/endpoints", "/v1/changelog", "/v1/datasets"]) {
+        const { body } = yield* ask(path)
+        const estimate = yield* estimateOf(path)
+        assert.strictEqual(fieldOf(estimate, "records_returned"), at(body, "count"), path)
+      }
+    }))
+
   it.effect("D4 D28 a mistake in the request's own parameters is the request's own mistake", () =>
     Effect.gen(function* () {
       const fields = Effect.fnUntraced(function* (path: string, query: Query) {
