@@ -268,7 +268,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const { revoked_at } = yield* rowOf(key)
       assert.isNotNull(revoked_at)
       assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
-      yield* Keys.disable(id)
+      assert.strictEqual((yield* Effect.flip(Keys.disable(id)))._tag, "KeyHasEnded")
       assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
       yield* Keys.revoke(id)
       assert.deepStrictEqual((yield* rowOf(key)).revoked_at, revoked_at)

@@ -147,7 +147,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       }
       yield* stop
       const rows = yield* sql`
-        select requested_at::text as first, endpoint, request_id, request_count as count, bytes::int, status_code::int as status
+        select requested_at::text as first, endpoint, request_id, request_count::int as count, bytes::int, status_code::int as status
         from usage where status_code = 429 order by requested_at, endpoint
       `
       const row = (first: string, endpoint: string, sent: number, count: number) => ({
@@ -197,7 +197,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const [one, other] = ["01a00000-0000-7000-8000-000000000001", "01a00000-0000-7000-8000-000000000002"]
       const found = Effect.gen(function* () {
         const rows = yield* sql<{ readonly count: number; readonly bytes: number }>`
-          select request_count as count, bytes::int from usage where endpoint = '/v1/again' order by usage_id
+          select request_count::int as count, bytes::int from usage where endpoint = '/v1/again' order by usage_id
         `
         const days = yield* sql<{ readonly requests: number; readonly errors: number; readonly bytes: number }>`
           select requests::int, errors::int, bytes::int from usage_daily where endpoint = '/v1/again'

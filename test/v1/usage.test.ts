@@ -275,7 +275,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(answers.slice(0, 3).map(({ status }) => status), [200, 200, 200])
       assert.isTrue(refused.every(({ status }) => status === 429))
       const rows = yield* sql<{ readonly minute: string; readonly endpoint: string; readonly count: number }>`
-        select date_trunc('minute', requested_at)::text as minute, endpoint, request_count as count, request_id,
+        select date_trunc('minute', requested_at)::text as minute, endpoint, request_count::int as count, request_id,
           bytes::int, cost_microdollars::int, cached
         from usage where account_id = ${account_id} and status_code = 429 order by requested_at
       `
