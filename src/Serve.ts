@@ -41,7 +41,7 @@ type Serve = (typeof Shortcut.Service)["serve"]
  * Who sees each request first, when it is its turn: nobody while the layers are made, although the socket is open
  * already; then the shortcut. What comes too early waits, since Node would take it and never answer.
  */
-const makeDoor = ({ cutOffInTime, inTurn, server }: ReturnType<typeof Sockets.make>) => {
+const makeDoor = ({ endConnections, inTurn, server }: ReturnType<typeof Sockets.make>) => {
   const emit = server.emit.bind(server)
   const early: Array<() => void> = []
   let isOpen = false
@@ -69,7 +69,7 @@ const makeDoor = ({ cutOffInTime, inTurn, server }: ReturnType<typeof Sockets.ma
     })
   const leaveToOthers = Effect.sync(() => {
     serve = (_request, _response, others) => others()
-    cutOffInTime()
+    endConnections()
   })
   return (shortcut: Serve) => Effect.acquireRelease(open(shortcut), () => leaveToOthers)
 }

@@ -101,7 +101,8 @@ const refusal = (socket: Duplex, status: number): Turn => ({
 })
 
 export const make = ({ answer, end: farewell, headers, request: whole }: Patience) => {
-  const connections = new WeakMap<Duplex, Connection>()
+  const connections = new Map<Duplex, Connection>()
+  let ending = false
 
   /** When what came before was answered; a request that cannot be read to its end is refused in its own place. */
   const refuse = (socket: Duplex, status: number) => {
@@ -140,7 +141,7 @@ export const make = ({ answer, end: farewell, headers, request: whole }: Patienc
         if (request.rawHeaders.length > 2 * mostHeaders) return end(431)
         if (isAmbiguous(request) || !normalizeTarget(request)) return end(400)
         // There is no other protocol here, but Node drops what was sent along as if it belonged to one.
-        if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+        if (ending || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", next)
         return afterBody(request, response, proceed, () => end(413))
       },
@@ -190,8 +191,19 @@ export const make = ({ answer, end: farewell, headers, request: whole }: Patienc
     socket.once("close", () => {
       clearTimeout(timer)
       line.length = 0
+      connections.delete(socket)
     })
   })
-  const cutOffInTime = () => void setTimeout(() => server.closeAllConnections(), Duration.toMillis(farewell)).unref()
-  return { server, inTurn, cutOffInTime }
+
+  /** Node would keep a connection open whose request is under way when the server closes. */
+  const endConnections = () => {
+    ending = true
+    for (const { response } of connections.values()) {
+      if (response === undefined) continue
+      if (response.headersSent) response.once("close", () => server.closeIdleConnections())
+      else response.shouldKeepAlive = false
+    }
+    setTimeout(() => server.closeAllConnections(), Duration.toMillis(farewell)).unref()
+  }
+  return { server, inTurn, endConnections }
 }

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Schedule, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Schedule, Scope } from "effect"
+import { SqlClient } from "effect/sql"
 import { patience } from "../src/Sockets.ts"
 import * as Instances from "./support/Instances.ts"
 import { freePort } from "./support/Processes.ts"
@@ -50,6 +51,38 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       const port = yield* Instances.instance({}, { port: 0 })
       const { headers } = yield* Instances.wire(port, "/health/live", "", { headers: { Connection: "keep-alive" } })
       assert.strictEqual(headers["keep-alive"], "timeout=75")
+    }).pipe(Effect.scoped))
+
+  it.effect("README, deploy: an orderly end closes a connection after the request that is under way on it", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { basic } = yield* TestKeys
+      const scope = yield* Scope.make()
+      const port = yield* Scope.provide(Instances.instance({}, { port: 0 }), scope)
+      const released = yield* Deferred.make<void>()
+      const locked = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkChild(sql.withTransaction(
+        sql`lock table screener in access exclusive mode`.pipe(
+          Effect.andThen(Deferred.succeed(locked, undefined)),
+          Effect.andThen(Deferred.await(released)),
+        ),
+      ))
+      yield* Deferred.await(locked)
+      const asking = yield* Effect.forkChild(
+        Instances.wire(port, "/v1/screener?limit=7", basic, { headers: { Connection: "keep-alive" } }),
+      )
+      const waits = sql`select 1 from pg_locks where relation = 'screener'::regclass and not granted`
+      yield* Effect.repeat(waits, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis") })
+      const ending = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      const isOpen = Effect.match(Instances.wire(port, "/health/live", ""), {
+        onFailure: (error) => !isRefused(error),
+        onSuccess: () => true,
+      })
+      yield* Effect.repeat(isOpen, { until: (open) => !open, schedule: Schedule.spaced("10 millis") })
+      yield* Deferred.succeed(released, undefined)
+      const { headers, status } = yield* Fiber.join(asking)
+      yield* Effect.all([Fiber.join(ending), Fiber.join(holding)])
+      assert.deepStrictEqual([status, headers["connection"]], [200, "close"])
     }).pipe(Effect.scoped))
 
   it.effect("README, deploy: an orderly end does not wait for a client that does not take its answer", () =>
