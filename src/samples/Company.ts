@@ -22,7 +22,7 @@ export interface Company {
   readonly industry: string | null
 }
 
-/** Nobody has such a number. Every second one has a leading zero, which many programs lose, as most real CIKs do. */
+/** A CIK that no company has. Every second one has leading zeros, like most real CIKs; many programs lose them. */
 const cikOf = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

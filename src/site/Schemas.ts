@@ -48,7 +48,7 @@ const said = (schema: unknown, keyword: string): unknown =>
   [schema, resolved(schema), ...kinds(schema)].flatMap((one) => [one, ...listAt(one, "allOf")])
     .map((one) => at(one, keyword)).find((value) => value !== undefined)
 
-/** The words that a value must be one of; those of its items if it is a list. */
+/** The allowed values of a schema, or of its items if it is an array. */
 export const choices = (schema: unknown): ReadonlyArray<string> =>
   kinds(schema).flatMap((kind) =>
     at(kind, "type") === "array"

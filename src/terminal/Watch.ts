@@ -12,7 +12,7 @@ const logged = Duration.seconds(10)
 
 const clear = "\r\u001b[K"
 
-/** Whether progress goes to the log, because everything on standard error has to be a log entry. */
+/** Whether progress is written as log entries, so that standard error holds nothing else. */
 export const ToLog = Context.Reference<boolean>("tickerline/terminal/Watch/ToLog", { defaultValue: () => false })
 
 /** What is being done, and the figures of this moment. */
