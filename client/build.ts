@@ -29,7 +29,7 @@ execFileSync(join(root, "node_modules/.bin/tsc"), [
 writeFileSync(join(folder, "client/Endpoints.d.ts"), endpointTypes())
 
 const bundle = await rolldown({
-  input: join(root, "src/client/Promise.ts"),
+  input: join(root, "src/client/PromiseClient.ts"),
   platform: "neutral",
   cwd: root,
 })

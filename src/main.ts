@@ -3,8 +3,8 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
 import process from "node:process"
-import * as Commands from "./Commands.ts"
-import { exitCode } from "./Explain.ts"
+import * as Commands from "./cli/CommandLine.ts"
+import { exitCode } from "./cli/ErrorReport.ts"
 
 /** A service that is told to stop has done its work; any other command has not. */
 let serving = false

@@ -2,10 +2,10 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
-import { Authentication } from "../src/account/Authentication.ts"
+import { Authentication } from "../src/accounts/keys/Authentication.ts"
 import { Api } from "../src/Api.ts"
 import { document } from "../src/catalogue/OpenApi.ts"
-import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../src/policy/Timestamps.ts"
+import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../src/rows/Timestamps.ts"
 import { free, isSent, url, wordOf } from "./support/Contract.ts"
 import * as Service from "./support/Service.ts"
 

@@ -4,7 +4,7 @@ import { HttpApi } from "effect/http-api"
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path/posix"
 import { fileURLToPath } from "node:url"
-import { Authentication } from "../src/account/Authentication.ts"
+import { Authentication } from "../src/accounts/keys/Authentication.ts"
 import { Api } from "../src/Api.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -51,7 +51,7 @@ const isCache = (name: string) => name.startsWith("src/cache/")
 const isObservability = (name: string) => name.startsWith("src/observability/")
 const isTerminal = (name: string) => name.startsWith("src/terminal/")
 /** Where work notes how far it is; nothing is shown by it. */
-const isProgress = (name: string) => name === "src/terminal/Progress.ts"
+const isProgress = (name: string) => name === "src/observability/Progress.ts"
 const isAccount = (name: string) => name.startsWith("src/account/")
 const isClient = (name: string) => name.startsWith("src/client/")
 const isLists = (name: string) => name.startsWith("src/lists/")
@@ -136,7 +136,7 @@ describe("The house", () => {
     assert.deepStrictEqual(strangers(isObservability, isBelow), [])
     // What is a command shows how far it is.
     const allowed = (name: string, file: string) =>
-      isBelow(name) || isDatabase(name) || isProgress(name) || (file === "src/db/Command.ts" && isTerminal(name))
+      isBelow(name) || isDatabase(name) || isProgress(name) || (file === "src/cli/MigrateCommand.ts" && isTerminal(name))
     assert.deepStrictEqual(strangers(isDatabase, allowed), [])
     assert.deepStrictEqual(
       strangers(
@@ -158,7 +158,7 @@ describe("The house", () => {
     assert.deepStrictEqual(strangers(isTerminal, isTerminal), [])
     const isCommand = (name: string) => /^src\/(doctor|query)\//.test(name)
     // The doctor knows all settings, those of query too.
-    const others = strangers((file) => !isCommand(file) && file !== "src/Commands.ts", (name) => !isCommand(name))
+    const others = strangers((file) => !isCommand(file) && file !== "src/cli/CommandLine.ts", (name) => !isCommand(name))
     assert.deepStrictEqual(others, [])
   })
 
@@ -169,7 +169,7 @@ describe("The house", () => {
       strangers(
         isChangelog,
         (name, file) =>
-          told(name) || (file.endsWith("/Http.ts") && (isCache(name) || ["src/Api.ts", "src/Edge.ts"].includes(name))),
+          told(name) || (file.endsWith("/Http.ts") && (isCache(name) || ["src/Api.ts", "src/http/Middleware.ts"].includes(name))),
       ),
       [],
     )
@@ -207,7 +207,7 @@ describe("The house", () => {
 
   it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {
     assert.deepStrictEqual(
-      strangers((file) => file !== "src/Serve.ts", (name) => name !== "src/Server.ts"),
+      strangers((file) => file !== "src/cli/ServeCommand.ts", (name) => name !== "src/Server.ts"),
       [],
     )
     assert.deepStrictEqual(strangers((file) => file !== "src/Server.ts", (name) => !name.endsWith("/Http.ts")), [])
@@ -215,7 +215,7 @@ describe("The house", () => {
 
   it("§house nothing imports main.ts, and that alone the commands", () => {
     assert.deepStrictEqual(strangers(() => true, (name) => name !== "src/main.ts"), [])
-    assert.deepStrictEqual(strangers((file) => file !== "src/main.ts", (name) => name !== "src/Commands.ts"), [])
+    assert.deepStrictEqual(strangers((file) => file !== "src/main.ts", (name) => name !== "src/cli/CommandLine.ts"), [])
   })
 
   it("§house no file imports itself by a detour", () => {

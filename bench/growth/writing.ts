@@ -1,7 +1,7 @@
 /** What a row of usage costs, written by the service's own recorder beside the rows that are there. */
 import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { batchOf, recorder, type Used } from "../../src/account/Usage.ts"
+import { batchOf, recorder, type Used } from "../../src/accounts/billing/UsageRecorder.ts"
 import { client } from "../../src/db/Database.ts"
 import { cpuOf, cpuOfFamily } from "../measure.ts"
 import type { Postgres } from "../postgres.ts"

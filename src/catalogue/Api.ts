@@ -1,12 +1,12 @@
 /** What the service says of itself: open to everybody (D2), but for what a request would cost (D28). */
 import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { Admission } from "../account/Admission.ts"
-import { Authentication } from "../account/Authentication.ts"
-import { described, Revalidated, tagged, Tier } from "../policy/Access.ts"
-import { DatabasePoolTimeout, DataRefreshing, fieldsWith } from "../policy/Errors.ts"
-import { NoParameters } from "../policy/Filters.ts"
-import { Count } from "../policy/Paging.ts"
+import { Admission } from "../accounts/Authorization.ts"
+import { Authentication } from "../accounts/keys/Authentication.ts"
+import { described, Revalidated, tagged, Tier } from "../rules/EndpointAnnotations.ts"
+import { DatabasePoolTimeout, DataRefreshing, fieldsWith } from "../rules/Errors.ts"
+import { NoParameters } from "../rules/Filters.ts"
+import { Count } from "../rules/Paging.ts"
 
 export const EndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "The stable key of an endpoint." }),

@@ -1,13 +1,13 @@
 /** §2.5, D25: every endpoint there is, read from the one declaration that also serves it. */
 import { Context, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
-import { Charged } from "../account/Admission.ts"
-import { Authentication } from "../account/Authentication.ts"
+import { Charged } from "../accounts/Authorization.ts"
+import { Authentication } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
-import { RequiredTier } from "../policy/Access.ts"
-import * as Lifecycle from "../policy/Lifecycle.ts"
-import { didYouMean, nearest } from "../policy/Nearest.ts"
-import { Unit } from "../policy/Paging.ts"
+import { RequiredTier } from "../rules/EndpointAnnotations.ts"
+import * as Lifecycle from "../rules/Lifecycle.ts"
+import { didYouMean, nearest } from "../rules/Suggestions.ts"
+import { Unit } from "../rules/Paging.ts"
 import type { EndpointRow } from "./Api.ts"
 
 export interface Endpoint {

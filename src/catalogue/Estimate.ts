@@ -6,10 +6,10 @@
  */
 import { Effect, Schema } from "effect"
 import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { costOf } from "../account/Prices.ts"
-import { ValidationError } from "../policy/Errors.ts"
-import * as Exchange from "../policy/Exchange.ts"
-import { Tickers } from "../policy/Tickers.ts"
+import { costOf } from "../accounts/billing/Pricing.ts"
+import { ValidationError } from "../rules/Errors.ts"
+import * as Exchange from "../http/RequestContext.ts"
+import { Tickers } from "../rules/Tickers.ts"
 import * as Endpoints from "./Endpoints.ts"
 
 const path = "/estimate"

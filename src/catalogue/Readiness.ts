@@ -1,9 +1,9 @@
 /** Whether data can be served, and which part keeps them from it: what a balancer asks. */
 import { Context, Effect } from "effect"
-import { Metering } from "../account/Metering.ts"
-import { RateLimit } from "../account/RateLimit.ts"
-import { Versions } from "../cache/Versions.ts"
-import { Heartbeat } from "../db/Heartbeat.ts"
+import { Metering } from "../accounts/billing/Metering.ts"
+import { RateLimit } from "../accounts/limits/RateLimit.ts"
+import { Versions } from "../lists/DatasetVersions.ts"
+import { Heartbeat } from "../db/health/HealthProbe.ts"
 import { NotReady } from "./Api.ts"
 
 /** Whether the service was told to end: balancers learn it here, before connections are refused. */

@@ -1,7 +1,7 @@
 /** Which statuses an operation can answer, and which headers each of them carries (D14, D17, D18, D27). */
 import { Option } from "effect"
-import type { Deprecation } from "../policy/Lifecycle.ts"
-import { type HeaderName, responseHeaders } from "../policy/ResponseHeaders.ts"
+import type { Deprecation } from "../rules/Lifecycle.ts"
+import { type HeaderName, responseHeaders } from "../rules/ResponseHeaders.ts"
 
 /** What the declaration of an endpoint says about its responses. */
 export interface Facts {

@@ -1,7 +1,7 @@
 /** The responses of the OpenAPI document: the statuses that no endpoint declares, and the headers of all (D14). */
 import { Array, Schema } from "effect"
-import { BadRequest, MethodNotAllowed } from "../policy/Errors.ts"
-import { responseHeaders } from "../policy/ResponseHeaders.ts"
+import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
+import { responseHeaders } from "../rules/ResponseHeaders.ts"
 import { type Facts, headersOf } from "./ResponseHeaders.ts"
 import { at, type Json } from "./Schemas.ts"
 

@@ -1,11 +1,11 @@
 /** §9.6, D2: the changelog, open to everybody and free. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { described, Revalidated, tagged } from "../policy/Access.ts"
-import { Day } from "../policy/Dates.ts"
-import { consistent } from "../policy/Consistency.ts"
-import { flags, someOf } from "../policy/Filters.ts"
-import { Count } from "../policy/Paging.ts"
+import { described, Revalidated, tagged } from "../rules/EndpointAnnotations.ts"
+import { Day } from "../rules/Dates.ts"
+import { consistent } from "../rules/ParameterCombinations.ts"
+import { flags, someOf } from "../rules/Filters.ts"
+import { Count } from "../rules/Paging.ts"
 import { Entry, entryTypes } from "./Entry.ts"
 
 /** What is left out narrows nothing; the entries that remain satisfy all that is sent. */

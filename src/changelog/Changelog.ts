@@ -4,7 +4,7 @@
  */
 import { Option, Schema } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"
-import type { Deprecation } from "../policy/Lifecycle.ts"
+import type { Deprecation } from "../rules/Lifecycle.ts"
 import source from "./entries.json" with { type: "json" }
 import { type Entry, Release, type Written } from "./Entry.ts"
 

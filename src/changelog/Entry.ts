@@ -1,7 +1,7 @@
 /** §9.6: what one entry of the changelog tells: pure, so that contract, pages and mails can all read it. */
 import { Schema } from "effect"
-import { Day } from "../policy/Dates.ts"
-import { documentation } from "../policy/Lifecycle.ts"
+import { Day } from "../rules/Dates.ts"
+import { documentation } from "../rules/Lifecycle.ts"
 
 /** The page of all entries; each has its id as an anchor there. */
 export const page = `${documentation}/changelog`

@@ -1,7 +1,7 @@
 /** The error that calls of the Promise client are rejected with. */
 import { Predicate } from "effect"
 import type { Code, DetailsOf } from "./Endpoints.ts"
-import type { Told } from "./Told.ts"
+import type { Told } from "./ResponseMetadata.ts"
 
 export type { Code, DetailsOf } from "./Endpoints.ts"
 

@@ -1,6 +1,6 @@
 /**
- * What a call can end in beside the errors of the contract. Those are the classes of `policy/Errors.ts` and
- * `account/Errors.ts`: `Effect.catchTag("AmbiguousTickerLineage", …)`.
+ * What a call can end in beside the errors of the contract. Those are the classes of `rules/Errors.ts` and
+ * `accounts/AccountErrors.ts`: `Effect.catchTag("AmbiguousTickerLineage", …)`.
  */
 import { Data } from "effect"
 

@@ -1,5 +1,5 @@
 /** The calls that the Promise client offers for an endpoint, as types without Effect. */
-import type { Told } from "./Told.ts"
+import type { Told } from "./ResponseMetadata.ts"
 
 /** An answer that comes in pages (D8). */
 export interface Paged {

@@ -2,11 +2,11 @@
 import { Context, Effect, Layer, Option } from "effect"
 import { PgClient } from "@effect/sql-pg"
 import { client } from "./Database.ts"
-import * as Embedded from "./Embedded.ts"
-import * as Limits from "./Limits.ts"
-import * as Migrations from "./Migrations.ts"
-import * as Pooler from "./Pooler.ts"
-import { DatabaseUrl, Direct, DirectUrl } from "./Session.ts"
+import * as Embedded from "./embedded/EmbeddedPostgres.ts"
+import * as Limits from "./pool/SessionSettingsGuard.ts"
+import * as Migrations from "./migrations/Migrations.ts"
+import * as Pooler from "./pool/PoolerCheck.ts"
+import { DatabaseUrl, Direct, DirectUrl } from "./pool/Session.ts"
 
 /** The folder of the embedded server, `None` where the database is somebody else's. */
 export class Home extends Context.Service<Home, { readonly folder: Option.Option<string> }>()("tickerline/db/Home") {}

@@ -2,11 +2,11 @@
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, Metric, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
-import { atZero, counter, gauge } from "../observability/Measures.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../policy/Errors.ts"
-import { Exchange } from "../policy/Exchange.ts"
-import { Direct, session } from "./Session.ts"
-import { turnstile } from "./Turnstile.ts"
+import { atZero, counter, gauge } from "../observability/CallbackMetrics.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { Exchange } from "../http/RequestContext.ts"
+import { Direct, session } from "./pool/Session.ts"
+import { turnstile } from "./pool/PoolQueue.ts"
 
 /** The server counts 30 seconds itself; this is for a server that no longer answers at all. */
 const longestRead = Duration.seconds(36)
@@ -96,7 +96,7 @@ type Asked<A, R> = Effect.Effect<A, Failure | DataRefreshing | DatabasePoolTimeo
 export type Elsewhere = <A, R>(query: Effect.Effect<A, Failure, R>, route: string, primary: Asked<A, R>) => Asked<A, R>
 
 /**
- * Nobody, but where an answer is made that all accounts share (`cache/Answers.ts`). So accounts, keys, usage and
+ * Nobody, but where an answer is made that all accounts share (`lists/QueryCache.ts`). So accounts, keys, usage and
  * balances are always read from the primary.
  */
 export const Elsewhere = Context.Reference<Elsewhere | undefined>("tickerline/db/Elsewhere", {

@@ -4,10 +4,10 @@
  */
 import { Effect, Fiber, Latch, Layer, Option, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Heartbeat } from "../db/Heartbeat.ts"
+import { Heartbeat } from "../db/health/HealthProbe.ts"
 import type { Job } from "./Job.ts"
-import { believed, leases, renewed } from "./Leases.ts"
-import { drop, isHeld, type Post, post, working } from "./Work.ts"
+import { believed, leases, renewed } from "./JobLease.ts"
+import { drop, isHeld, type Post, post, working } from "./JobRunner.ts"
 
 /** Renews the leases of all posts, and takes those that nobody has. */
 const keeper = ({ declare, take }: Pick<ReturnType<typeof leases>, "declare" | "take">, posts: ReadonlyArray<Post>) => {

@@ -1,6 +1,6 @@
 /** D30: the tables that `load` fills, each with the row that says what its columns are. */
 import { Effect, Schema } from "effect"
-import { hint } from "../policy/Nearest.ts"
+import { hint } from "../rules/Suggestions.ts"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
 import { DilutiveSecurity, strayColumn } from "../v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../v1/float-outstanding/Api.ts"
@@ -18,7 +18,7 @@ import { ResearchReport } from "../v1/research-reports/Api.ts"
 import { ScreenerRow } from "../v1/screener/Api.ts"
 import { SplitStatus } from "../v1/split-status/Api.ts"
 import { TickerChange } from "../v1/ticker-changes/Api.ts"
-import type { Cells } from "./Row.ts"
+import type { Cells } from "./ParsedRow.ts"
 
 export interface Dataset {
   /** The table; also the dataset's name on the command line, with `_` or with `-`. */

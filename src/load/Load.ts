@@ -4,13 +4,13 @@
  */
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { Progress } from "../terminal/Progress.ts"
-import { plural } from "../terminal/Text.ts"
-import { type BadRow, checker, mostBadRows, refused } from "./Check.ts"
+import { Progress } from "../observability/Progress.ts"
+import { plural } from "../cli/terminal/Text.ts"
+import { type BadRow, checker, mostBadRows, refused } from "./CellValidation.ts"
 import { type Dataset, datasetNamed } from "./Datasets.ts"
-import { type Batch, type Column, columnsOf, inserter, merge, type Merged } from "./Insert.ts"
-import { read } from "./Rows.ts"
-import { alone, discard, ensureKey, finish, prepare, stage, swap } from "./Swap.ts"
+import { type Batch, type Column, columnsOf, inserter, merge, type Merged } from "./RowInserter.ts"
+import { read } from "./FileReader.ts"
+import { alone, discard, ensureKey, finish, prepare, stage, swap } from "./TableSwap.ts"
 
 /** Rows per statement. */
 const batchSize = 5_000

@@ -6,11 +6,11 @@
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, type Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Job, Lease } from "../jobs/Job.ts"
-import { atZero, gauge } from "../observability/Measures.ts"
-import { compose } from "./Message.ts"
+import { atZero, gauge } from "../observability/CallbackMetrics.ts"
+import { compose } from "./MimeMessage.ts"
 import { type Claimed, leaseSeconds, outbox } from "./Outbox.ts"
-import { settings } from "./Settings.ts"
-import { deliverer, type NotDelivered } from "./Smtp.ts"
+import { settings } from "./MailSettings.ts"
+import { deliverer, type NotDelivered } from "./SmtpDelivery.ts"
 
 /** How often the outbox is looked into. */
 const pause = Duration.seconds(2)

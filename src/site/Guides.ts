@@ -1,6 +1,6 @@
 /** The guides: each file of `docs/`, read and rendered once, when the service starts. */
 import { Effect, FileSystem, Path } from "effect"
-import { BaseUrl } from "../Edge.ts"
+import { BaseUrl } from "../http/Middleware.ts"
 import { blocks } from "./Blocks.ts"
 import { render } from "./Markdown.ts"
 import { at, type Page } from "./Page.ts"

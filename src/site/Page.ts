@@ -1,5 +1,5 @@
 /** One page of the documentation, whoever writes it. */
-import { documentation } from "../policy/Lifecycle.ts"
+import { documentation } from "../rules/Lifecycle.ts"
 
 /** The groups of the navigation, in order. */
 export const sections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const

@@ -5,7 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import { type AmbiguousTickerLineage, make, type Options, type Told } from "../../src/client/Client.ts"
 import { createServer } from "node:http"
 import { nameOf } from "../../src/client/Contract.ts"
-import { createClient, TickerlineError } from "../../src/client/Promise.ts"
+import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
 import * as Contract from "../support/Contract.ts"
 import * as Service from "../support/Service.ts"
 

@@ -17,7 +17,7 @@ import {
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { version } from "../../src/client/Send.ts"
+import { version } from "../../src/client/HttpSender.ts"
 import { run } from "../support/Examples.ts"
 import { fencesOf } from "../support/Fences.ts"
 import { placesOf, root } from "../support/Processes.ts"

@@ -1,10 +1,10 @@
 /** All of it: built, filled with data, and with ways to wait until it is well again. */
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
-import * as Accounts from "../../src/account/Accounts.ts"
-import * as Keys from "../../src/account/Keys.ts"
+import * as Accounts from "../../src/accounts/Accounts.ts"
+import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
 import { client } from "../../src/db/Database.ts"
-import * as FirstStart from "../../src/FirstStart.ts"
+import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as Numbers from "./Numbers.ts"
 import { passwords } from "./Patroni.ts"
 import * as Postgres from "./Postgres.ts"

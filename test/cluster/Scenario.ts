@@ -1,6 +1,6 @@
 /** What a scenario is, and what it is held to: its clients' answers, its bounds, and the books at its end. */
 import { Data, Effect, Schedule } from "effect"
-import * as Accounts from "../../src/account/Accounts.ts"
+import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Clients from "./Clients.ts"
 import { Cluster, within } from "./Cluster.ts"
 import * as Reckoning from "./Reckoning.ts"

@@ -10,7 +10,7 @@ import { proxy } from "../support/Proxy.ts"
 import * as Service from "../support/Service.ts"
 import * as Standby from "../support/Standby.ts"
 import * as Steady from "../support/Steady.ts"
-import { told } from "../support/Told.ts"
+import { told } from "../support/ResponseMetadata.ts"
 
 /** Paid in advance, by a customer whom nothing of this empties. */
 const credit = 9_000_000_000

@@ -3,13 +3,13 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
 import { client } from "../../src/db/Database.ts"
-import * as FirstStart from "../../src/FirstStart.ts"
+import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { instance } from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
 import { proxy } from "../support/Proxy.ts"
 import * as Service from "../support/Service.ts"
 import * as Steady from "../support/Steady.ts"
-import { told } from "../support/Told.ts"
+import { told } from "../support/ResponseMetadata.ts"
 
 /** The way to a database that is filled. */
 class Way extends Context.Service<

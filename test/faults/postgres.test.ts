@@ -8,7 +8,7 @@ import * as Ledger from "../support/Ledger.ts"
 import { filled, OwnServer } from "../support/OwnServer.ts"
 import * as Service from "../support/Service.ts"
 import * as Steady from "../support/Steady.ts"
-import { told } from "../support/Told.ts"
+import { told } from "../support/ResponseMetadata.ts"
 
 const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
 

@@ -9,7 +9,7 @@ import { filled, OwnServer } from "../support/OwnServer.ts"
 import { end, type Environment, freePort, start } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as Steady from "../support/Steady.ts"
-import { told } from "../support/Told.ts"
+import { told } from "../support/ResponseMetadata.ts"
 
 const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
 

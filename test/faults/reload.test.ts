@@ -6,7 +6,7 @@ import { load } from "../../src/load/Load.ts"
 import * as Instances from "../support/Instances.ts"
 import * as Ledger from "../support/Ledger.ts"
 import * as Steady from "../support/Steady.ts"
-import { told } from "../support/Told.ts"
+import { told } from "../support/ResponseMetadata.ts"
 
 /** Rows of ticker_changes in which every lineage is one step, from a generation that its symbols tell. */
 const generation = Effect.fnUntraced(function* (of: string, count: number) {

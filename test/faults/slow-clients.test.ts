@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { patience } from "../../src/Sockets.ts"
+import { patience } from "../../src/http/ConnectionLimits.ts"
 import { at } from "../support/Contract.ts"
 import * as Files from "../support/Files.ts"
 import * as Instances from "../support/Instances.ts"

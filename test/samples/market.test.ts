@@ -5,11 +5,11 @@ import { Context, Effect, FileSystem, Layer, Result, Schema, Stream } from "effe
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { checker } from "../../src/load/Check.ts"
+import { checker } from "../../src/load/CellValidation.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { read } from "../../src/load/Rows.ts"
-import { generate, type Wanted } from "../../src/samples/Generate.ts"
-import { type Table, tables } from "../../src/samples/Tables.ts"
+import { read } from "../../src/load/FileReader.ts"
+import { generate, type Wanted } from "../../samples/generator/Generate.ts"
+import { type Table, tables } from "../../samples/generator/Tables.ts"
 
 /** The last day of the market. */
 const today = "2026-11-13"
@@ -242,7 +242,7 @@ layer(Market.layer)("the fictional market", (it) => {
     Effect.gen(function* () {
       const { rows } = yield* Market
       const used = new Set(
-        ["real/ticker_changes.csv", "made-up/ticker_changes.csv"].flatMap((path) =>
+        ["facts/ticker_changes.csv", "fictional/ticker_changes.csv"].flatMap((path) =>
           file(path).split("\n").slice(1).flatMap((line) => line.split(",").slice(0, 2))
         ),
       )

@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
 import { entriesOf, excerpt, find, wordsOf } from "../../src/site/browser/find.js"
-import { documentation } from "../../src/policy/Lifecycle.ts"
+import { documentation } from "../../src/rules/Lifecycle.ts"
 import { referenceOf } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 

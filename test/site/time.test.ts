@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, DateTime, Schema } from "effect"
 import * as Time from "../../src/site/browser/time.js"
-import { NewYorkWallClock, UtcInstant } from "../../src/policy/Timestamps.ts"
+import { NewYorkWallClock, UtcInstant } from "../../src/rows/Timestamps.ts"
 
 const day = 86_400_000
 

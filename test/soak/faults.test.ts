@@ -12,7 +12,7 @@ import { end, start } from "../support/Processes.ts"
 import { proxy } from "../support/Proxy.ts"
 import * as Service from "../support/Service.ts"
 import * as Steady from "../support/Steady.ts"
-import { told } from "../support/Told.ts"
+import { told } from "../support/ResponseMetadata.ts"
 
 const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
 

@@ -5,7 +5,7 @@ import { HttpServer } from "effect/http"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { type Browser as Chromium, type BrowserContextOptions, chromium, type Page } from "playwright-core"
-import * as FirstStart from "../../src/FirstStart.ts"
+import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { isProgram, placesOf } from "./Processes.ts"
 import * as Service from "./Service.ts"
 

@@ -2,8 +2,8 @@
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Effect, Exit, Layer, Stdio } from "effect"
 import { format } from "node:util"
-import * as Commands from "../../src/Commands.ts"
-import { exitCode } from "../../src/Explain.ts"
+import * as Commands from "../../src/cli/CommandLine.ts"
+import { exitCode } from "../../src/cli/ErrorReport.ts"
 import type { Ended, Environment } from "./Processes.ts"
 
 /** As `run` of `Processes.ts`: to its end, with nothing of the environment of the tests; after ninety seconds no code. */

@@ -1,7 +1,7 @@
 /** What a migration does to a database that is in use, as PostgreSQL itself tells it. */
 import { Data, Effect, Predicate } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import type { Script } from "../../src/db/Scripts.ts"
+import type { Script } from "../../src/db/migrations/MigrationScripts.ts"
 import { few } from "./Migrating.ts"
 
 /** Of tables and their columns, keys and functions: what whoever was there before relies on, one thing a line. */

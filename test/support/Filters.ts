@@ -1,7 +1,7 @@
 /** What holds for every filter of a kind. Each test brings rows of its own; a key is what it knows a row by. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { todayInNewYork } from "../../src/policy/Dates.ts"
+import { todayInNewYork } from "../../src/rules/Dates.ts"
 import type { Refusal } from "./Rooms.ts"
 
 type Refused<E, R> = (query: string) => Effect.Effect<Refusal, E, R>

@@ -2,10 +2,10 @@
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
 import { type Cluster, user } from "../../src/db/embedded/Cluster.ts"
-import { ensure, find } from "../../src/db/embedded/Server.ts"
+import { ensure, find } from "../../src/db/embedded/PostgresServer.ts"
 import { client } from "../../src/db/Database.ts"
-import * as Migrations from "../../src/db/Migrations.ts"
-import * as FirstStart from "../../src/FirstStart.ts"
+import * as Migrations from "../../src/db/migrations/Migrations.ts"
+import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { makeCluster } from "./Programs.ts"
 
 export class OwnServer extends Context.Service<OwnServer, {

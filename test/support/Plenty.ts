@@ -2,8 +2,8 @@
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Dataset, datasets } from "../../src/load/Datasets.ts"
-import { columnsOf } from "../../src/load/Insert.ts"
-import { kinds } from "../../src/load/Describe.ts"
+import { columnsOf } from "../../src/load/RowInserter.ts"
+import { kinds } from "../../src/load/DatasetDescription.ts"
 
 /** Tickers of a table that has several rows for each. */
 const tickers = 2_000

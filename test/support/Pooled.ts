@@ -5,7 +5,7 @@ import { Effect, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { inject } from "vitest"
 import { client } from "../../src/db/Database.ts"
-import * as Roles from "../../src/db/Roles.ts"
+import * as Roles from "../../src/db/migrations/ServiceRole.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import * as Service from "./Service.ts"
 

@@ -6,8 +6,8 @@ import { Effect, FileSystem } from "effect"
 import { randomBytes } from "node:crypto"
 import { dirname } from "node:path"
 import { choosePort, type Cluster, openCluster, user } from "../../src/db/embedded/Cluster.ts"
-import { findPlace, openHome } from "../../src/db/embedded/Home.ts"
-import { EmbeddedPostgresError, run } from "../../src/db/embedded/Process.ts"
+import { findPlace, openHome } from "../../src/db/embedded/HomeDirectory.ts"
+import { EmbeddedPostgresError, run } from "../../src/db/embedded/ChildProcess.ts"
 
 /** The folder of the programs, where it is not the embedded server's. */
 export const installed = process.env["TEST_POSTGRES_BIN"] || undefined

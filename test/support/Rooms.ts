@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem, Predicate, Ref } from "effect"
 import { load } from "../../src/load/Load.ts"
-import type { Tier } from "../../src/policy/Access.ts"
+import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
 import * as Service from "./Service.ts"
 
 const { ask, at } = Service

@@ -4,8 +4,8 @@ import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql"
 import { closeSync, openSync } from "node:fs"
 import { choosePort, user } from "../../src/db/embedded/Cluster.ts"
-import { type Child, launch, run } from "../../src/db/embedded/Process.ts"
-import * as Migrations from "../../src/db/Migrations.ts"
+import { type Child, launch, run } from "../../src/db/embedded/ChildProcess.ts"
+import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { OwnServer } from "./OwnServer.ts"
 
 export interface Standby {

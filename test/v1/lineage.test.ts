@@ -634,8 +634,8 @@ describe("D20 D21 the sample data", () => {
     })
   }
 
-  const real = eligible("real/ticker_changes.csv")
-  const all = components([...real, ...eligible("made-up/ticker_changes.csv")])
+  const real = eligible("facts/ticker_changes.csv")
+  const all = components([...real, ...eligible("fictional/ticker_changes.csv")])
 
   it("D21 the oracle agrees on every component, in whatever order its events are found", () => {
     assert.isAbove(real.length, 150)

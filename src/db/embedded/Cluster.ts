@@ -3,9 +3,9 @@ import { Effect, FileSystem, Schema } from "effect"
 import { randomBytes, randomInt } from "node:crypto"
 import { createServer } from "node:net"
 import process from "node:process"
-import { exclusively, explained, findPlace, openHome, type Place } from "./Home.ts"
-import { complaint, EmbeddedPostgresError, ownServer, run } from "./Process.ts"
-import { findPackage, install, temporary } from "./Programs.ts"
+import { exclusively, explained, findPlace, openHome, type Place } from "./HomeDirectory.ts"
+import { complaint, EmbeddedPostgresError, ownServer, run } from "./ChildProcess.ts"
+import { findPackage, install, temporary } from "./PostgresPrograms.ts"
 
 export const user = "tickerline"
 

@@ -1,10 +1,10 @@
 /** Resources: afterhours-stats, in fields and filters the same as premarket-stats; §2.1. */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../policy/Access.ts"
-import { jsonOf } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { Envelope } from "../../policy/Paging.ts"
+import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
+import { jsonOf } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { Envelope } from "../../rules/Paging.ts"
 import { fields, Query } from "../premarket-stats/Api.ts"
 
 export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat")(fields) {}

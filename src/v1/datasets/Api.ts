@@ -2,12 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
-import { jsonOf, orNull, text, words } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent } from "../../policy/Consistency.ts"
-import { Envelope, Paging } from "../../policy/Paging.ts"
-import { UtcInstant } from "../../policy/Timestamps.ts"
+import { described, tagged } from "../../rules/EndpointAnnotations.ts"
+import { jsonOf, orNull, text, words } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { consistent } from "../../rules/ParameterCombinations.ts"
+import { Envelope, Paging } from "../../rules/Paging.ts"
+import { UtcInstant } from "../../rows/Timestamps.ts"
 
 export class DatasetRow extends Model.Class<DatasetRow>("Dataset")({
   dataset: text("Its name."),

@@ -2,7 +2,7 @@
 import { Array, Context, Order } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../../Api.ts"
-import { Reads } from "../../policy/Access.ts"
+import { Reads } from "../../rules/EndpointAnnotations.ts"
 
 const declared = () => {
   const found: Array<{ readonly dataset: string; readonly path: string }> = []

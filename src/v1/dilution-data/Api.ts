@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../policy/Access.ts"
+import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
 import {
   date,
   flag,
@@ -17,13 +17,13 @@ import {
   ticker,
   whole,
   words,
-} from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent } from "../../policy/Consistency.ts"
-import { anyDays, bounds, flags, part, partOfElement, pastDays, someOf } from "../../policy/Filters.ts"
-import { Envelope, Paging } from "../../policy/Paging.ts"
-import { Tickers } from "../../policy/Tickers.ts"
-import { NewYorkWallClock } from "../../policy/Timestamps.ts"
+} from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { consistent } from "../../rules/ParameterCombinations.ts"
+import { anyDays, bounds, flags, part, partOfElement, pastDays, someOf } from "../../rules/Filters.ts"
+import { Envelope, Paging } from "../../rules/Paging.ts"
+import { Tickers } from "../../rules/Tickers.ts"
+import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const warrants = ["warrant", "prefunded_warrant"] as const
 const convertibles = ["convertible_note", "convertible_preferred"] as const

@@ -2,14 +2,14 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../policy/Access.ts"
-import { date, flag, jsonOf, money, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent } from "../../policy/Consistency.ts"
-import { bounds, flags, texts } from "../../policy/Filters.ts"
-import { Envelope, Paging } from "../../policy/Paging.ts"
-import { Tickers } from "../../policy/Tickers.ts"
-import { NewYorkWallClock } from "../../policy/Timestamps.ts"
+import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
+import { date, flag, jsonOf, money, orNull, ratio, text, ticker, whole } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { consistent } from "../../rules/ParameterCombinations.ts"
+import { bounds, flags, texts } from "../../rules/Filters.ts"
+import { Envelope, Paging } from "../../rules/Paging.ts"
+import { Tickers } from "../../rules/Tickers.ts"
+import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutstanding")({
   ticker: ticker(),

@@ -2,11 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../policy/Access.ts"
-import { date, orNull, ticker } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../policy/Errors.ts"
-import { deprecated } from "../../policy/Lifecycle.ts"
-import { LongTicker } from "../../policy/Tickers.ts"
+import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
+import { date, orNull, ticker } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
+import { deprecated } from "../../rules/Lifecycle.ts"
+import { LongTicker } from "../../rules/Tickers.ts"
 
 /** A row of the table: a former name known without an event. */
 export class HistoricalTicker extends Model.Class<HistoricalTicker>("HistoricalTickerRow")({

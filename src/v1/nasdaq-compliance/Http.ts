@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { listing } from "../../db/Listing.ts"
-import { Lists } from "../../lists/Lists.ts"
-import { conditions } from "../../policy/Where.ts"
+import { listing } from "../../lists/Listing.ts"
+import { Lists } from "../../lists/ListResponse.ts"
+import { conditions } from "../../lists/Conditions.ts"
 import { ComplianceNotice, NasdaqCompliance, Query } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(

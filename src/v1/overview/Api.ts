@@ -2,12 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged, tiers } from "../../policy/Access.ts"
-import { jsonOf, oneOf, orNull, text, whole } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { NoParameters } from "../../policy/Filters.ts"
-import { Count } from "../../policy/Paging.ts"
-import { UtcInstant } from "../../policy/Timestamps.ts"
+import { described, tagged, tiers } from "../../rules/EndpointAnnotations.ts"
+import { jsonOf, oneOf, orNull, text, whole } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { NoParameters } from "../../rules/Filters.ts"
+import { Count } from "../../rules/Paging.ts"
+import { UtcInstant } from "../../rows/Timestamps.ts"
 
 export class Overview extends Model.Class<Overview>("Overview")({
   account_id: whole("The account's number."),

@@ -1,12 +1,12 @@
 import { Array, Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Account } from "../../account/Authentication.ts"
-import { RateLimit } from "../../account/RateLimit.ts"
+import { Account } from "../../accounts/keys/Authentication.ts"
+import { RateLimit } from "../../accounts/limits/RateLimit.ts"
 import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
-import { todayInNewYork } from "../../policy/Dates.ts"
-import { countRecords } from "../../policy/Exchange.ts"
+import { todayInNewYork } from "../../rules/Dates.ts"
+import { countRecords } from "../../http/RequestContext.ts"
 import { Overview } from "./Api.ts"
 
 export const layer = HttpApiBuilder.group(

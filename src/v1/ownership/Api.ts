@@ -2,14 +2,14 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../policy/Access.ts"
-import { date, jsonOf, oneOf, orNull, ratio, text, ticker, whole } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent } from "../../policy/Consistency.ts"
-import { part, someOf } from "../../policy/Filters.ts"
-import { Envelope, Paging, Unit } from "../../policy/Paging.ts"
-import { Tickers } from "../../policy/Tickers.ts"
-import { NewYorkWallClock } from "../../policy/Timestamps.ts"
+import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
+import { date, jsonOf, oneOf, orNull, ratio, text, ticker, whole } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { consistent } from "../../rules/ParameterCombinations.ts"
+import { part, someOf } from "../../rules/Filters.ts"
+import { Envelope, Paging, Unit } from "../../rules/Paging.ts"
+import { Tickers } from "../../rules/Tickers.ts"
+import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_owner"] as const
 

@@ -1,7 +1,7 @@
 /** Two tables have one shape: sessions before the open, and `/v1/afterhours-stats`. */
 import type { SqlClient } from "effect/sql"
-import type { Slice } from "../../db/Listing.ts"
-import { conditions } from "../../policy/Where.ts"
+import type { Slice } from "../../lists/Listing.ts"
+import { conditions } from "../../lists/Conditions.ts"
 import { Query } from "./Api.ts"
 
 /** A page of sessions from either of the two tables of this shape. */

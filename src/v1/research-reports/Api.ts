@@ -2,14 +2,14 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, RequiredTier, tagged } from "../../policy/Access.ts"
-import { jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent } from "../../policy/Consistency.ts"
-import { bounds, pastDaysOfInstants } from "../../policy/Filters.ts"
-import { Envelope, Paging } from "../../policy/Paging.ts"
-import { Tickers } from "../../policy/Tickers.ts"
-import { UtcInstant } from "../../policy/Timestamps.ts"
+import { described, Reads, RequiredTier, tagged } from "../../rules/EndpointAnnotations.ts"
+import { jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { consistent } from "../../rules/ParameterCombinations.ts"
+import { bounds, pastDaysOfInstants } from "../../rules/Filters.ts"
+import { Envelope, Paging } from "../../rules/Paging.ts"
+import { Tickers } from "../../rules/Tickers.ts"
+import { UtcInstant } from "../../rows/Timestamps.ts"
 
 const subject = {
   ticker: ticker("The symbol that the report is about."),

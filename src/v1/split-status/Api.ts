@@ -2,14 +2,14 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../policy/Access.ts"
-import { date, flag, jsonOf, oneOf, orNull, ratio, text, ticker } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent } from "../../policy/Consistency.ts"
-import { anyDays, flags, pastDays, someOf } from "../../policy/Filters.ts"
-import { Envelope, Paging } from "../../policy/Paging.ts"
-import { Tickers } from "../../policy/Tickers.ts"
-import { NewYorkWallClock } from "../../policy/Timestamps.ts"
+import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
+import { date, flag, jsonOf, oneOf, orNull, ratio, text, ticker } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { consistent } from "../../rules/ParameterCombinations.ts"
+import { anyDays, flags, pastDays, someOf } from "../../rules/Filters.ts"
+import { Envelope, Paging } from "../../rules/Paging.ts"
+import { Tickers } from "../../rules/Tickers.ts"
+import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const actions = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"] as const
 

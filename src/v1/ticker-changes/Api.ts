@@ -2,11 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../policy/Access.ts"
-import { date, oneOf, orNull, text, ticker } from "../../policy/Columns.ts"
-import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { Ticker } from "../../policy/Tickers.ts"
-import { UtcInstant } from "../../policy/Timestamps.ts"
+import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
+import { date, oneOf, orNull, text, ticker } from "../../rows/Columns.ts"
+import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { Ticker } from "../../rules/Tickers.ts"
+import { UtcInstant } from "../../rows/Timestamps.ts"
 
 export const statuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
 

@@ -1,6 +1,6 @@
 /** D20, D21: from the eligible events around a symbol to its chain, or to the reasons why it is none. Pure. */
 import { Array, Order, Result } from "effect"
-import type { LineageReason } from "../../policy/Errors.ts"
+import type { LineageReason } from "../../rules/Errors.ts"
 
 /** One eligible change, as the table holds it. */
 export interface Event {

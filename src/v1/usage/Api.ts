@@ -2,13 +2,13 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, tagged } from "../../policy/Access.ts"
-import { date, flag, jsonOf, orNull, text, whole } from "../../policy/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../policy/Errors.ts"
-import { consistent } from "../../policy/Consistency.ts"
-import { identifiers, pastDays, pastDaysOfInstants, statusCodes } from "../../policy/Filters.ts"
-import { Envelope, Paging } from "../../policy/Paging.ts"
-import { UtcInstant } from "../../policy/Timestamps.ts"
+import { described, tagged } from "../../rules/EndpointAnnotations.ts"
+import { date, flag, jsonOf, orNull, text, whole } from "../../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { consistent } from "../../rules/ParameterCombinations.ts"
+import { identifiers, pastDays, pastDaysOfInstants, statusCodes } from "../../rules/Filters.ts"
+import { Envelope, Paging } from "../../rules/Paging.ts"
+import { UtcInstant } from "../../rows/Timestamps.ts"
 
 const endpoint = text("The path that was asked.")
 const bytes = whole("Size of the body as sent, before any compression.")

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Account } from "../../account/Authentication.ts"
+import { Account } from "../../accounts/keys/Authentication.ts"
 import { Api } from "../../Api.ts"
-import { pageOf } from "../../db/DeepPages.ts"
-import { listing, type Slice } from "../../db/Listing.ts"
-import { Lists } from "../../lists/Lists.ts"
-import { columnConditions, conditions } from "../../policy/Where.ts"
+import { pageOf } from "../../lists/DeepPages.ts"
+import { listing, type Slice } from "../../lists/Listing.ts"
+import { Lists } from "../../lists/ListResponse.ts"
+import { columnConditions, conditions } from "../../lists/Conditions.ts"
 import { DailyQuery, Query, UsageDay, UsageRow } from "./Api.ts"
 
 /** An account sees only its own. */

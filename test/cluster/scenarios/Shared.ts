@@ -1,8 +1,8 @@
 /** What all processes count and know together: limits, wrong keys, keys that were revoked, mails that were sent. */
 import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
-import * as Accounts from "../../../src/account/Accounts.ts"
-import * as Keys from "../../../src/account/Keys.ts"
+import * as Accounts from "../../../src/accounts/Accounts.ts"
+import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Cluster, within } from "../Cluster.ts"
 import { hold, type Scenario } from "../Scenario.ts"
 import { type App, apps, ports } from "../Surroundings.ts"

@@ -1,0 +1,182 @@
+/** Accounts made, listed and credited, for the command line. */
+import { Data, Effect, Option, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Tier } from "../rules/EndpointAnnotations.ts"
+
+export class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
+
+export class AccountExists extends Data.TaggedError("AccountExists")<{ readonly message: string }> {}
+
+export class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
+
+/** The account exists, and has another tier or email address than was given. */
+export class AccountDiffers extends Data.TaggedError("AccountDiffers")<{ readonly message: string }> {}
+
+/** A credit would make the account pay in advance, and nobody asked for that. */
+export class BilledLater extends Data.TaggedError("BilledLater")<{ readonly message: string }> {}
+
+const noSuchAccount = (name: string) =>
+  new NoSuchAccount({
+    message: `There is no account ${name}. \`accounts list\` shows all accounts; \`accounts create\` makes one.`,
+  })
+
+export interface Wanted {
+  readonly name: string
+  readonly tier: Tier
+  readonly email: string | null
+  /** Paid in advance, with nothing on it yet; otherwise billed later. */
+  readonly prepaid: boolean
+}
+
+/** Makes an account where there is none of that name, and tells whether it did. */
+const make = Effect.fnUntraced(function* ({ email, name, prepaid, tier }: Wanted) {
+  const sql = yield* SqlClient.SqlClient
+  const made = yield* sql`
+    insert into accounts (name, tier, contact_email, balance_microdollars)
+    values (${name}, ${tier}, ${email}, ${prepaid ? "0" : null}::text::bigint)
+    on conflict (name) do nothing returning account_id
+  `
+  return made.length === 1
+})
+
+export const create = Effect.fnUntraced(function* (wanted: Wanted) {
+  if (!(yield* make(wanted))) {
+    return yield* new AccountExists({ message: `There is an account ${wanted.name} already. Nothing was changed.` })
+  }
+})
+
+/** Leaves an account as it is where there is one. */
+export const ensure = (wanted: Wanted) => Effect.asVoid(make(wanted))
+
+const Terms = Schema.Struct({
+  tier: Tier,
+  contact_email: Schema.NullOr(Schema.String),
+  billed_later: Schema.Boolean,
+})
+
+const termsOf = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Terms,
+    execute: (name) =>
+      sql`select tier, contact_email, balance_microdollars is null as billed_later from accounts where name = ${name}`,
+  })
+  const found = yield* find(name)
+  return Option.isNone(found) ? yield* noSuchAccount(name) : found.value
+})
+
+/** The account for a new key: made if it does not exist and a tier is given, and never changed. */
+export const forKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
+  if (tier !== null && (yield* make({ name, tier, email, prepaid: false }))) return
+  const terms = yield* termsOf(name)
+  const quoted = JSON.stringify(name)
+  if (tier !== null && tier !== terms.tier) {
+    return yield* new AccountDiffers({
+      message: `The account ${name} has the tier ${terms.tier}, which a new key does not change. No key was made. ` +
+        `Leave out --tier, or change the tier of all its keys: accounts set-tier ${quoted} ${tier}`,
+    })
+  }
+  if (email !== null && email !== terms.contact_email) {
+    return yield* new AccountDiffers({
+      message:
+        `The account ${name} has ${terms.contact_email === null ? "no email address" : "another email address"}, ` +
+        `and a new key does not change that. No key was made. Leave out --email, or change the address: ` +
+        `accounts set-email ${quoted} ${email}`,
+    })
+  }
+})
+
+/** Changes what the account may see and how much it may ask; instances notice within a second. */
+export const setTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
+  const sql = yield* SqlClient.SqlClient
+  const changed = yield* sql`update accounts set tier = ${tier} where name = ${name} returning account_id`
+  if (changed.length === 0) return yield* noSuchAccount(name)
+})
+
+/** Where the account is written to; null: nowhere. */
+export const setEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
+  const sql = yield* SqlClient.SqlClient
+  const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
+  if (changed.length === 0) return yield* noSuchAccount(name)
+})
+
+/** Whether the account is told of new features; what concerns how its requests are answered it is told in any case. */
+export const setNews = Effect.fnUntraced(function* (name: string, news: boolean) {
+  const sql = yield* SqlClient.SqlClient
+  const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
+  if (changed.length === 0) return yield* noSuchAccount(name)
+})
+
+export interface Credit {
+  readonly name: string
+  readonly microdollars: bigint
+  /** Of the payment, say: it is credited once. */
+  readonly reference: string | null
+  /** Whether an account that is billed later may become one that pays in advance. */
+  readonly prepaid: boolean
+}
+
+const Credited = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
+
+/** Adds to the balance. Returns the new one, and whether the account was billed later until now. */
+export const credit = Effect.fnUntraced(function* (wanted: Credit) {
+  const sql = yield* SqlClient.SqlClient
+  const { microdollars, name, prepaid, reference } = wanted
+  const add = SqlSchema.findOneOption({
+    Request: Schema.Void,
+    Result: Credited,
+    execute: () =>
+      sql`
+        with account as (
+          select account_id, balance_microdollars is null as billed_later from accounts
+          where name = ${name} for no key update
+        ), credited as (
+          insert into credits (account_id, amount_microdollars, reference)
+          select account_id, ${String(microdollars)}::text::bigint, ${reference} from account
+          where ${prepaid} or not billed_later
+          on conflict do nothing returning account_id, amount_microdollars
+        )
+        update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
+        from credited join account using (account_id) where accounts.account_id = credited.account_id
+        returning balance_microdollars as balance, account.billed_later as switched
+      `,
+  })
+  const credited = yield* add(undefined)
+  if (Option.isSome(credited)) return credited.value
+  if ((yield* termsOf(name)).billed_later && !prepaid) {
+    return yield* new BilledLater({
+      message: `The account ${name} is billed later and has no balance. Nothing was changed. ` +
+        "With --prepaid it is credited and pays in advance from then on: once its balance is used up, its requests " +
+        "are refused with 402.",
+    })
+  }
+  return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} before. Nothing was changed.` })
+})
+
+const Listed = Schema.Struct({
+  account_id: Schema.BigInt,
+  name: Schema.String,
+  tier: Schema.String,
+  balance_microdollars: Schema.NullOr(Schema.BigInt),
+  last_charged: Schema.NullOr(Schema.String),
+  keys: Schema.BigInt,
+  contact_email: Schema.NullOr(Schema.String),
+})
+
+/** Every account, oldest first. */
+export const list = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Listed,
+    execute: () =>
+      sql`
+        select account_id, name, tier, balance_microdollars, contact_email,
+          to_char(last_charged_at, 'YYYY-MM-DD HH24:MI:SS') as last_charged,
+          (select count(*) from api_keys where api_keys.account_id = accounts.account_id) as keys
+        from accounts order by account_id
+      `,
+  })
+  return yield* find(undefined)
+})

@@ -1,0 +1,132 @@
+/**
+ * `tickerline`, also as `tickerline/promise`: the API for programs without Effect. Its types name nothing of Effect, so
+ * the published package works without it (see `client/build.ts`).
+ *
+ * ```ts
+ * const tickerline = createClient({ baseUrl: "https://api.example.com", apiKey })
+ * const { results: [chain] } = await tickerline.tickerChanges.get({ ticker: "OSTK" })
+ * for await (const row of tickerline.intradayRunners.rows({ limit: 100 })) console.log(row.ticker, row.high_time)
+ * ```
+ */
+import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema } from "effect"
+import { FetchHttpClient, HttpClient } from "effect/http"
+import { UtcInstant } from "../rows/Timestamps.ts"
+import { type Plan, plans } from "./ResponseDecoder.ts"
+import { asker, following, isPaged, type Outcome, warning } from "./Call.ts"
+import { type AnyQuery, nameOf } from "./Contract.ts"
+import type { TickerlineClient } from "./Endpoints.ts"
+import { errorOf } from "./Errors.ts"
+import type { NoAnswer } from "./Failures.ts"
+import type { CallOptions, Paged } from "./Resource.ts"
+import type { Deprecated, Told } from "./ResponseMetadata.ts"
+
+export type { TickerlineClient } from "./Endpoints.ts"
+export { type Code, type DetailsOf, TickerlineError } from "./Errors.ts"
+export type { CallOptions, List, Resource } from "./Resource.ts"
+export type { Deprecated, Told } from "./ResponseMetadata.ts"
+
+export interface Options {
+  /** Where the service is: `https://api.example.com`. */
+  readonly baseUrl: string | URL
+  /** Left out: only what needs none is answered. */
+  readonly apiKey?: string | undefined
+  /** How often a request is sent again after 429, 503 and lost connections, 3 by default; 0: never. */
+  readonly retries?: number | undefined
+  /** The longest wait before sending again, 30,000 by default; who is told to wait longer gets the error at once. */
+  readonly longestWaitMs?: number | undefined
+  /** The longest that one attempt takes, 60,000 by default. */
+  readonly timeoutMs?: number | undefined
+  readonly userAgent?: string | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Instead of the global one: for proxies, tests, and what a platform adds. */
+  readonly fetch?: typeof globalThis.fetch | undefined
+  /** Is told of each answer, an error's too: for meters of cost and limits. */
+  readonly onAnswer?: ((path: string, told: Told) => void) | undefined
+  /** Is told once of each endpoint that is deprecated. By default it is a warning on the console. */
+  readonly onDeprecated?: ((path: string, deprecated: Deprecated) => void) | undefined
+}
+
+const print = Schema.encodeSync(UtcInstant.schemas.json)
+
+const plain = (value: unknown): unknown =>
+  DateTime.isDateTime(value)
+    ? print(DateTime.toUtc(value))
+    : Array.isArray(value)
+    ? value.map(plain)
+    : typeof value === "object" && value !== null
+    ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner)]))
+    : value
+
+type Run = (
+  plan: Plan,
+  query: AnyQuery,
+  signal: AbortSignal | undefined,
+) => Promise<Exit.Exit<Outcome, NoAnswer>>
+
+/** Before it is known which endpoint it is. */
+interface Unnamed {
+  readonly get: (query: never, options?: CallOptions) => Promise<unknown>
+  readonly getWithHeaders: (
+    query: never,
+    options?: CallOptions,
+  ) => Promise<{ readonly answer: unknown; readonly told: Told }>
+  readonly pages?: (query: never, options?: CallOptions) => AsyncIterable<Paged>
+  readonly rows?: (query: never, options?: CallOptions) => AsyncIterable<unknown>
+}
+
+const resource = (plan: Plan, run: Run): Unnamed => {
+  const getWithHeaders = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
+    signal?.throwIfAborted()
+    const exit = await run(plan, query, signal)
+    if (Exit.isFailure(exit)) {
+      signal?.throwIfAborted()
+      throw errorOf(Cause.squash(exit.cause), null)
+    }
+    const { result, told } = exit.value
+    if (Result.isFailure(result)) throw errorOf(result.failure, told)
+    return { answer: plain(result.success), told }
+  }
+  const get = async (query?: AnyQuery, options?: CallOptions) => (await getWithHeaders(query, options)).answer
+  async function* pages(query: AnyQuery = {}, options?: CallOptions) {
+    for (let next: AnyQuery | undefined = query; next !== undefined;) {
+      const answer: unknown = await get(next, options)
+      if (isPaged(answer)) yield answer
+      next = following(next, answer)
+    }
+  }
+  async function* rows(query?: AnyQuery, options?: CallOptions) {
+    for await (const answer of pages(query, options)) yield* answer.results
+  }
+  return plan.paged ? { get, getWithHeaders, pages, rows } : { get, getWithHeaders }
+}
+
+const hook = <Value>(listener: (path: string, value: Value) => void) => (path: string, value: Value) =>
+  Effect.sync(() => listener(path, value))
+
+/** Throws a `TickerlineError` with the code `invalid_options` where no request can be sent with these options. */
+export const createClient = (options: Options): TickerlineClient => {
+  const { apiKey, longestWaitMs, onAnswer, onDeprecated, retries, timeoutMs } = options
+  const made = Effect.runSync(
+    asker({
+      baseUrl: options.baseUrl,
+      apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
+      retries: { times: retries, longestWait: longestWaitMs },
+      timeout: timeoutMs,
+      userAgent: options.userAgent,
+      headers: options.headers,
+      onAnswer: onAnswer === undefined ? undefined : hook(onAnswer),
+      onDeprecated: hook(onDeprecated ?? ((path, deprecated) => console.warn(warning(path, deprecated)))),
+    }).pipe(Effect.result, Effect.provide(FetchHttpClient.layer)),
+  )
+  if (Result.isFailure(made)) throw errorOf(made.failure, null)
+  const ask = made.success
+  const run: Run = (plan, query, signal) =>
+    ask(plan, query).pipe(
+      // Headers that no preflight of a browser expects.
+      Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+      Effect.provideService(FetchHttpClient.Fetch, options.fetch ?? globalThis.fetch),
+      (call) => Effect.runPromiseExit(call, signal === undefined ? {} : { signal }),
+    )
+  // The types are read from the contract as the values are; here alone the compiler takes our word that they agree.
+  return Object.fromEntries(plans.map((plan) => [nameOf(plan.path), resource(plan, run)])) as TickerlineClient
+}

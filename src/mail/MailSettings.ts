@@ -1,0 +1,65 @@
+/** How mails go out; without `SMTP_URL` none does. */
+import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
+import { Email, isEmail } from "../accounts/EmailAddress.ts"
+
+export interface Mailbox {
+  readonly name: string
+  readonly address: string
+}
+
+const mailbox = (text: string): Mailbox | undefined => {
+  const [, name = "", address = ""] = /^\s*"?([^"<>\p{Cc}]*?)"?\s*<([^<>]+)>\s*$/u.exec(text) ?? ["", "", text.trim()]
+  return isEmail(address) ? { name, address } : undefined
+}
+
+export const From = Config.schema(
+  Schema.String.check(Schema.makeFilter((text: string) => mailbox(text) !== undefined, {
+    message: "must be an address of mail, such as Tickerline <notices@example.com>",
+  })),
+  "MAIL_FROM",
+).pipe(Config.map((text) => mailbox(text) ?? { name: "", address: text }))
+
+/** Where customers write who want no news. */
+export const Unsubscribe = Config.option(Config.schema(Email, "MAIL_UNSUBSCRIBE"))
+
+const canBeServer = (text: string) => {
+  try {
+    const { hash, hostname, password, pathname, protocol, search, username } = new URL(text)
+    decodeURIComponent(`${username}:${password}`)
+    return /^smtps?:$/.test(protocol) && hostname !== "" && /^\/?$/.test(pathname) && search === "" && hash === "" &&
+      (username === "") === (password === "")
+  } catch {
+    return false
+  }
+}
+
+export const SmtpUrl = Config.schema(
+  Schema.String.check(Schema.makeFilter(canBeServer, {
+    message: "must be an address of a mail server, smtp://user:password@host:587, or smtps:// for TLS from the start",
+  })),
+  "SMTP_URL",
+).pipe(Config.map((text) => Redacted.make(text)))
+
+export const PerMinute = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
+  "MAIL_PER_MINUTE",
+)
+  .pipe(Config.withDefault(60))
+
+export const RetryAfter = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
+
+/** None where no server is named. */
+export const settings = Effect.gen(function* () {
+  const url = yield* Config.option(SmtpUrl)
+  if (Option.isNone(url)) return Option.none()
+  const pace = Duration.divideUnsafe(Duration.minutes(1), yield* PerMinute)
+  return Option.some({
+    url: url.value,
+    from: yield* From,
+    unsubscribe: yield* Unsubscribe,
+    /** The time from one mail to the next. */
+    pace,
+    /** The first wait after a failure; each further one is twice as long. */
+    retryAfter: yield* RetryAfter,
+  })
+})

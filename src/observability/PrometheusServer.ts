@@ -1,0 +1,23 @@
+/** `/metrics` for Prometheus, on a port of its own that no client reaches; off unless `METRICS_PORT` names one. */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Config, Effect, Layer, Option } from "effect"
+import { HttpMiddleware, HttpRouter } from "effect/http"
+import { PrometheusMetrics } from "effect/observability"
+import { createServer } from "node:http"
+import * as Process from "./ProcessMetrics.ts"
+
+export const Port = Config.option(Config.Port("METRICS_PORT"))
+export const Host = Config.NonEmptyString("METRICS_HOST").pipe(Config.withDefault("127.0.0.1"))
+
+const at = (host: string, port: number) =>
+  HttpRouter.serve(PrometheusMetrics.layerHttp(), { disableLogger: true, disableListenLog: true }).pipe(
+    Layer.merge(Process.layer),
+    Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port })),
+    Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
+  )
+
+export const layer = Layer.unwrap(Effect.gen(function* () {
+  const port = yield* Port
+  const host = yield* Host
+  return Option.match(port, { onNone: () => Layer.empty, onSome: (port) => at(host, port) })
+}))

@@ -1,0 +1,245 @@
+/** What clients received, what was recorded and what was charged are the same, to the microdollar. */
+import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Exit, FileSystem, Layer, Logger, Random, Redacted, Schedule, Scope } from "effect"
+import { HttpServer } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { Agent, get } from "node:http"
+import * as Accounts from "../../../src/accounts/Accounts.ts"
+import * as Embedded from "../../../src/db/embedded/EmbeddedPostgres.ts"
+import * as Migrations from "../../../src/db/migrations/Migrations.ts"
+import * as Server from "../../../src/Server.ts"
+import * as Plenty from "../../support/Plenty.ts"
+import * as Service from "../../support/Service.ts"
+import { client } from "../../support/Through.ts"
+
+interface Answer {
+  readonly account: string
+  readonly status: number
+  readonly id: string
+  readonly bytes: number
+  readonly cost: number
+  /** Whether the service knew the account: only then is there somebody to record the request for. */
+  readonly keyed: boolean
+}
+
+/** A PostgreSQL that may be killed; it comes back by itself, on its port. */
+class Killable extends Context.Service<Killable, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
+  "test/Killable",
+) {
+  static readonly layer = Layer.effect(
+    Killable,
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-billing-" })
+      const { url } = yield* Embedded.make(home)
+      return { home, url }
+    }),
+  )
+}
+
+const kill = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const { home } = yield* Killable
+  const [data] = yield* Effect.map(
+    fs.readDirectory(home, { recursive: true }),
+    (files) => files.filter((file) => file.endsWith("postmaster.pid")),
+  )
+  const pid = Number((yield* fs.readFileString(`${home}/${data}`)).split("\n")[0])
+  yield* Effect.sync(() => process.kill(pid, "SIGKILL"))
+})
+
+const database = Layer.unwrap(Effect.gen(function* () {
+  const { url } = yield* Killable
+  return Layer.provideMerge(Migrations.layer, PgClient.layer({ url, maxConnections: 4 }))
+})).pipe(Layer.provideMerge(Killable.layer), Layer.provide(Logger.layer([])))
+
+const surroundings = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
+
+/** An instance of the service with a pool and a port of its own; ended by closing its scope. */
+const instance = Effect.gen(function* () {
+  const { url } = yield* Killable
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(
+    Layer.fresh(Server.layer.pipe(
+      Layer.provide(client({ url, applicationName: "tickerline-instance" })),
+      Layer.provide(Logger.layer([])),
+      Layer.provide(Service.generous),
+      Layer.provideMerge(NodeHttpServer.layerTest),
+      Layer.provide(surroundings),
+    )),
+    scope,
+  )
+  const { address } = Context.get(context, HttpServer.HttpServer)
+  return { port: "port" in address ? address.port : 0, stop: Scope.close(scope, Exit.void) }
+})
+
+const agent = new Agent({ keepAlive: true, maxSockets: 256 })
+
+const ask = (port: number, account: string, key: string, path: string) =>
+  Effect.callback<Answer, Error>((resume) => {
+    const request = get({ agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key } }, (response) => {
+      let bytes = 0
+      response.on("data", (chunk: Buffer) => {
+        bytes += chunk.length
+      }).on("error", (error) => resume(Effect.fail(error))).on("end", () => {
+        const header = (name: string) => String(response.headers[name] ?? "")
+        resume(Effect.succeed({
+          account,
+          status: response.statusCode ?? 0,
+          id: header("x-request-id"),
+          bytes,
+          cost: Number(header("x-cost-microdollars")),
+          keyed: header("x-cost-microdollars") !== "",
+        }))
+      })
+    }).on("error", (error) => resume(Effect.fail(error)))
+    return Effect.sync(() => request.destroy())
+  })
+
+const paths = [
+  "/v1/ticker-changes?ticker=O7",
+  "/v1/ticker-changes?ticker=TOOLONG",
+  "/v1/historical-tickers?ticker=NONE1",
+  "/v1/intraday-runners?limit=3",
+  "/v1/intraday-runners?ticker=T7&limit=100",
+  "/v1/screener?limit=5&sort=-price",
+  "/v1/ownership?ticker=T1,T2,T3",
+  "/v1/float-outstanding?limit=20",
+  "/v1/news?nonsense=1",
+  "/v1/research-reports",
+  "/v1/overview",
+  "/v1/usage?limit=2",
+  "/estimate?endpoint=/v1/screener",
+]
+
+/** Balances to start with: one that lasts, one that is used up on the way, one that is billed later. */
+const balances = { lasting: 50_000_000, ending: 10_000, later: null }
+
+const requests = 10_000
+
+/** What the tables hold of an account. */
+const accountOf = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{
+    readonly balance: string | null
+    readonly credited: string
+    readonly rows: number
+    readonly cost: string
+    readonly daily_requests: string
+    readonly daily_cost: string
+  }>`
+    select balance_microdollars::text as balance,
+      (select coalesce(sum(amount_microdollars), 0)::text from credits where credits.account_id = accounts.account_id)
+        as credited,
+      (select count(*)::int from usage where usage.account_id = accounts.account_id) as rows,
+      (select coalesce(sum(cost_microdollars), 0)::text from usage where usage.account_id = accounts.account_id) as cost,
+      (select coalesce(sum(requests), 0)::text from usage_daily as daily where daily.account_id = accounts.account_id)
+        as daily_requests,
+      (select coalesce(sum(cost_microdollars), 0)::text from usage_daily as daily
+        where daily.account_id = accounts.account_id) as daily_cost
+    from accounts where name = ${name}
+  `
+  return row ?? (yield* Effect.die(new Error(`no account ${name}`)))
+})
+
+const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, number) => total + number, 0)
+
+/** A statement of the test may meet the database at its restart, too. */
+const persistently = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 300 })
+
+layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, timeout: "120 seconds" })(
+  "billing",
+  (it) => {
+    it.effect("D27 D29 10,000 concurrent requests to two instances, with two deaths of the database: all sums agree", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* Plenty.fillAll(300)
+        const keys = yield* Effect.forEach(Object.entries(balances), ([name, balance]) =>
+          Effect.gen(function* () {
+            const key = yield* Service.keyFor(name, "basic")
+            if (balance !== null) {
+              const credit = { name, microdollars: BigInt(balance), reference: "first", prepaid: true }
+              yield* Accounts.credit(credit)
+            }
+            return { name, key }
+          }))
+        const started = sql`select pg_postmaster_start_time() as at`
+        const before = yield* started
+        const instances = [yield* instance, yield* instance]
+        let answered = 0
+        const killed = { first: false, second: false }
+        const one = Effect.fnUntraced(function* (at: number) {
+          const { key, name } = keys[at % keys.length] ?? { name: "", key: "" }
+          const port = instances[yield* Random.nextIntBetween(0, 1)]?.port ?? 0
+          const path = paths[yield* Random.nextIntBetween(0, paths.length - 1)] ?? ""
+          const answer = yield* ask(port, name, key, path)
+          answered += 1
+          if (!killed.first && answered > requests / 3) {
+            killed.first = true
+            yield* kill
+          }
+          if (!killed.second && answered > (2 * requests) / 3) {
+            killed.second = true
+            yield* kill
+          }
+          if (at % 1_000 === 0) {
+            const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}`, prepaid: false }
+            yield* persistently(Effect.catchTag(Accounts.credit(credit), "AlreadyCredited", () => Effect.void))
+          }
+          return answer
+        })
+        const answers = yield* Effect.forEach(Array.from({ length: requests }, (_, at) => at), one, {
+          concurrency: "unbounded",
+        })
+        // An orderly stop is all that the rows get: what is not written by then is written by it, or lost.
+        yield* Effect.forEach(instances, ({ stop }) => stop, { concurrency: 2, discard: true })
+
+        const statuses = new Map<number, number>()
+        for (const { status } of answers) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+        assert.sameMembers(
+          [...statuses.keys()].filter((status) => ![200, 402, 403, 404, 422, 503].includes(status)),
+          [],
+        )
+        for (const status of [200, 402, 403, 404, 422]) assert.isAbove(statuses.get(status) ?? 0, 0, String(status))
+        assert.isAbove(statuses.get(200) ?? 0, requests / 4)
+        assert.strictEqual(killed.first && killed.second, true)
+        assert.notDeepEqual(yield* persistently(started), before, "the database was started again")
+
+        const keyed = answers.filter((answer) => answer.keyed)
+        // Without the database nobody can be asked whose key it is; that is all that may stay unrecorded.
+        assert.deepStrictEqual(answers.filter((answer) => !answer.keyed && answer.status !== 503), [])
+        const rows = yield* persistently(sql<{
+          readonly request_id: string
+          readonly status_code: number
+          readonly bytes: string
+          readonly cost: string
+        }>`select request_id, status_code, bytes::text, cost_microdollars::text as cost from usage`)
+        assert.strictEqual(rows.length, keyed.length)
+        const recorded = new Map(rows.map((row) => [row.request_id, row]))
+        for (const { bytes, cost, id, status } of keyed) {
+          const row = recorded.get(id)
+          assert.deepStrictEqual(
+            { status: row?.status_code, bytes: Number(row?.bytes), cost: Number(row?.cost) },
+            { status, bytes, cost },
+          )
+        }
+
+        for (const { name } of keys) {
+          const account = yield* accountOf(name)
+          const own = keyed.filter((answer) => answer.account === name)
+          const cost = sum(own.map((answer) => answer.cost))
+          assert.isAbove(cost, 0)
+          assert.strictEqual(account.rows, own.length)
+          assert.strictEqual(Number(account.cost), cost)
+          assert.strictEqual(Number(account.daily_requests), own.length)
+          assert.strictEqual(Number(account.daily_cost), cost)
+          if (account.balance === null) assert.strictEqual(name, "later")
+          else assert.strictEqual(Number(account.balance), Number(account.credited) - cost)
+        }
+        const ending = yield* accountOf("ending")
+        assert.isAtMost(Number(ending.balance), 0, "its balance was used up on the way")
+      }))
+  },
+)

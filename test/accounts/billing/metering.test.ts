@@ -1,0 +1,365 @@
+/** D29: rows wait while the database does not take them, are never dropped, and are written once. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import {
+  Clock,
+  ConfigProvider,
+  Context,
+  DateTime,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  Metric,
+  Redacted,
+  Schedule,
+  Scope,
+} from "effect"
+import { FetchHttpClient, HttpClient } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { spawn } from "node:child_process"
+import { Metering, requestsRefused, rowsLost } from "../../../src/accounts/billing/Metering.ts"
+import { dropBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
+import { refusalRecorder, type Refused } from "../../../src/accounts/billing/RefusedUsage.ts"
+import { type Batch, batchOf, recorder } from "../../../src/accounts/billing/UsageRecorder.ts"
+import { used } from "../../support/Ledger.ts"
+import * as Service from "../../support/Service.ts"
+import { client } from "../../support/Through.ts"
+
+const settings = (values: Record<string, string>) =>
+  ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
+
+class Url extends Context.Service<Url, Redacted.Redacted>()("test/Url") {}
+
+const base = Layer.unwrap(Effect.map(
+  Service.ownDatabase,
+  (url) => Layer.merge(client({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
+)).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
+
+/** A process's metering, ended by closing its scope; what it logs of failures is meant. */
+const metering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(
+    Layer.fresh(Metering.layer).pipe(Layer.provide(settings(values)), Layer.provide(Logger.layer([]))),
+    scope,
+  )
+  const meter = yield* Effect.provide(Metering, context)
+  return { meter, stop: Scope.close(scope, Exit.void) }
+})
+
+const sums = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
+    select (select count(*)::int from usage) as rows,
+      (select coalesce(sum(requests), 0)::int from usage_daily) as requests,
+      (select balance_microdollars::int from accounts where account_id = 1) as balance
+  `
+  return row
+})
+
+const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
+  Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 1_000 })
+
+layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (it) => {
+  it.effect("D29 a batch that is sent again, wholly or in part, counts once", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into accounts (name, tier, balance_microdollars) values ('metered', 'basic', 1000)`
+      const write = yield* recorder
+      const { ids, rows } = batchOf([used(), used({ status_code: 500, cost_microdollars: 0 }), used()])
+      const those = (...which: ReadonlyArray<number>): Batch => ({
+        rows: which.flatMap((at) => rows[at] ?? []),
+        ids: which.flatMap((at) => ids[at] ?? []),
+      })
+      yield* write(those(0, 1))
+      yield* write(those(0, 1))
+      yield* write(those(1, 2, 2))
+      assert.deepStrictEqual(yield* sums, { rows: 3, requests: 3, balance: 1000 - 14 })
+      const daily = yield* sql`
+        select usage_date::text, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int from usage_daily
+      `
+      assert.deepStrictEqual(daily.map((row) => ({ ...row })), [{
+        usage_date: "2026-06-01",
+        endpoint: "/v1/screener",
+        requests: 3,
+        errors: 1,
+        bytes: 300,
+        cost_microdollars: 14,
+      }])
+    }))
+
+  it.effect("D29 many writers at once, and each batch twice: the balance is exact", () =>
+    Effect.gen(function* () {
+      const before = yield* sums
+      const write = yield* recorder
+      const batches = Array.from({ length: 40 }, () => batchOf(Array.from({ length: 25 }, () => used())))
+      yield* Effect.forEach([...batches, ...batches], (batch) => write(batch), { concurrency: 8, discard: true })
+      assert.deepStrictEqual(yield* sums, {
+        rows: (before?.rows ?? 0) + 1_000,
+        requests: (before?.requests ?? 0) + 1_000,
+        balance: (before?.balance ?? 0) - 7_000,
+      })
+    }))
+
+  it.effect("D29 while the table cannot be written rows wait, and too many of them refuse requests until it can", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const before = yield* sums
+      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      yield* sql`alter table usage rename to usage_away`
+      meter.record(used())
+      meter.record(used())
+      yield* meter.admit
+      meter.record(used())
+      const refused = Metric.value(requestsRefused)
+      const { count } = yield* refused
+      const error = yield* Effect.flip(meter.admit)
+      assert.strictEqual(error._tag, "DatabasePoolTimeout")
+      assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
+      // What was answered already is kept, however many there are.
+      meter.record(used())
+      yield* sql`alter table usage_away rename to usage`
+      yield* until(Effect.exit(meter.admit), Exit.isSuccess)
+      yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + 4)
+      assert.strictEqual((yield* sums)?.balance, (before?.balance ?? 0) - 28)
+      yield* stop
+    }))
+
+  it.effect("D29 a flood of requests refused with 429 takes one row a minute, and no room of other requests", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const before = yield* sums
+      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      const start = Date.parse("2026-06-02T12:00:00.000Z")
+      const flood = 100_000
+      for (let sent = 0; sent < flood; sent++) {
+        meter.record(used({
+          requested_at: start + sent,
+          request_id: `refused ${sent}`,
+          status_code: 429,
+          bytes: 10,
+          cost_microdollars: 0,
+          endpoint: sent % 2 === 0 ? "/v1/news" : "/v1/screener",
+        }))
+        if (sent % 1_000 === 0) assert.isTrue(meter.hasRoom())
+      }
+      yield* stop
+      const rows = yield* sql`
+        select requested_at::text as first, endpoint, request_id, request_count::int as count, bytes::int, status_code::int as status
+        from usage where status_code = 429 order by requested_at, endpoint
+      `
+      const row = (first: string, endpoint: string, sent: number, count: number) => ({
+        first,
+        endpoint,
+        request_id: `refused ${sent}`,
+        count,
+        bytes: 10 * count,
+        status: 429,
+      })
+      assert.deepStrictEqual(rows.map((found) => ({ ...found })), [
+        row("2026-06-02 12:00:00+00", "/v1/news", 0, 30_000),
+        row("2026-06-02 12:00:00.001+00", "/v1/screener", 1, 30_000),
+        row("2026-06-02 12:01:00+00", "/v1/news", 60_000, 20_000),
+        row("2026-06-02 12:01:00.001+00", "/v1/screener", 60_001, 20_000),
+      ])
+      assert.deepStrictEqual(yield* sums, {
+        rows: (before?.rows ?? 0) + 4,
+        requests: (before?.requests ?? 0) + flood,
+        balance: before?.balance ?? 0,
+      })
+      const daily = yield* sql`
+        select endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int as cost
+        from usage_daily where usage_date = '2026-06-02' order by endpoint
+      `
+      assert.deepStrictEqual(daily.map((found) => ({ ...found })), [
+        { endpoint: "/v1/news", requests: 50_000, errors: 50_000, bytes: 500_000, cost: 0 },
+        { endpoint: "/v1/screener", requests: 50_000, errors: 50_000, bytes: 500_000, cost: 0 },
+      ])
+    }))
+
+  it.effect("D29 counts of refused requests that are sent again count once, in whatever order", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const write = yield* refusalRecorder
+      const row = used({
+        requested_at: Date.parse("2026-06-03T12:00:00.000Z"),
+        status_code: 429,
+        endpoint: "/v1/again",
+      })
+      const grow = (id: string, from: number, to: number): Refused => ({
+        id,
+        row,
+        from: { requests: from, bytes: 5 * from },
+        to: { requests: to, bytes: 5 * to },
+      })
+      const [one, other] = ["01a00000-0000-7000-8000-000000000001", "01a00000-0000-7000-8000-000000000002"]
+      const found = Effect.gen(function* () {
+        const rows = yield* sql<{ readonly count: number; readonly bytes: number }>`
+          select request_count::int as count, bytes::int from usage where endpoint = '/v1/again' order by usage_id
+        `
+        const days = yield* sql<{ readonly requests: number; readonly errors: number; readonly bytes: number }>`
+          select requests::int, errors::int, bytes::int from usage_daily where endpoint = '/v1/again'
+        `
+        return [...rows.map(({ bytes, count }) => [count, bytes]), ...days.map((day) => Object.values(day))]
+      })
+      yield* write([grow(one, 0, 3)])
+      yield* write([grow(one, 0, 3)])
+      assert.deepStrictEqual(yield* found, [[3, 15], [3, 3, 15]])
+      yield* write([grow(one, 3, 10), grow(other, 0, 4)])
+      yield* write([grow(one, 0, 3)])
+      yield* write([grow(one, 3, 10), grow(other, 0, 4)])
+      assert.deepStrictEqual(yield* found, [[10, 50], [4, 20], [14, 14, 70]])
+      yield* Effect.forEach(
+        Array.from({ length: 20 }, () => [grow(one, 10, 11), grow(other, 4, 9)]),
+        (batch) => write(batch),
+        { concurrency: 8, discard: true },
+      )
+      assert.deepStrictEqual(yield* found, [[11, 55], [9, 45], [20, 20, 100]])
+    }))
+
+  it.effect("D29 while counts of refused requests cannot be written, other requests are recorded", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const before = yield* sums
+      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      yield* sql`alter table usage add constraint no_counts check (request_count = 1) not valid`
+      const refusal = used({
+        requested_at: Date.parse("2026-06-04T12:00:00.000Z"),
+        status_code: 429,
+        cost_microdollars: 0,
+      })
+      for (let sent = 0; sent < 50; sent++) meter.record(refusal)
+      for (let sent = 1; sent <= 10; sent++) {
+        meter.record(used())
+        yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + sent)
+        yield* meter.admit
+      }
+      yield* sql`alter table usage drop constraint no_counts`
+      yield* until(sums, (now) => now?.requests === (before?.requests ?? 0) + 60)
+      yield* stop
+      assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 11)
+    }))
+
+  it.effect("D29 an orderly stop writes what waits", () =>
+    Effect.gen(function* () {
+      const before = yield* sums
+      const { meter, stop } = yield* metering()
+      for (let row = 0; row < 12_000; row++) meter.record(used())
+      yield* stop
+      assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 12_000)
+    }))
+
+  it.effect("D29 whatever a write dies of, the writer goes on and writes it", () =>
+    Effect.gen(function* () {
+      const before = yield* sums
+      const { meter, stop } = yield* metering()
+      let read = 0
+      meter.record({
+        ...used(),
+        get endpoint() {
+          read += 1
+          if (read === 1) throw new Error("a mistake of ours")
+          return "/v1/screener"
+        },
+      })
+      yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + 1)
+      assert.isAbove(read, 1)
+      yield* stop
+    }))
+
+  it.effect("README, usage: raw rows are dropped by the month when they were kept long enough, sums never", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const write = yield* recorder
+      const months = ["2024-01-31T23:59:59.999Z", "2024-02-01T00:00:00.000Z", "2024-02-29T12:00:00.000Z"]
+      yield* write(batchOf(months.map((requested_at) => used({ requested_at: Date.parse(requested_at) }))))
+      const kept = sql<
+        { readonly rows: number }
+      >`select count(*)::int as rows from usage where requested_at < '2025-01-01'`
+      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2024-02-29T23:59:59Z")), ["usage_2024_01"])
+      assert.strictEqual((yield* kept)[0]?.rows, 2)
+      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2024-03-01T00:00:00Z")), ["usage_2024_02"])
+      assert.strictEqual((yield* kept)[0]?.rows, 0)
+      const [daily] = yield* sql<{ readonly requests: number }>`
+        select sum(requests)::int as requests from usage_daily where usage_date < '2025-01-01'
+      `
+      assert.strictEqual(daily?.requests, 3)
+    }))
+})
+
+layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
+  it.effect("README, usage: ends after 20 seconds, and counts what could not be recorded", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { meter, stop } = yield* metering()
+      yield* sql`alter table usage rename to usage_away`
+      meter.record(used())
+      meter.record(used())
+      for (let sent = 0; sent < 5; sent++) meter.record(used({ status_code: 429, cost_microdollars: 0 }))
+      const { count } = yield* Metric.value(rowsLost)
+      const ended = yield* Effect.forkChild(stop)
+      let seconds = 0
+      while (ended.pollUnsafe() === undefined && seconds < 60) {
+        seconds += 1
+        yield* TestClock.adjust("1 second")
+        // A turn of the real database, which does not follow this clock.
+        yield* sql`select 1`
+      }
+      yield* Fiber.join(ended)
+      assert.strictEqual((yield* Metric.value(rowsLost)).count, count + 7)
+      assert.isAtLeast(seconds, 20)
+    }))
+})
+
+/** The program itself, as an operator runs it, at a port that it chooses. */
+const serve = Effect.gen(function* () {
+  const url = yield* Url
+  const port = 20_000 + (process.pid % 10_000)
+  const base = `http://127.0.0.1:${port}`
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      spawn("node", ["src/main.ts", "serve"], {
+        cwd: new URL("../../..", import.meta.url),
+        env: { ...process.env, DATABASE_URL: Redacted.value(url), PORT: String(port), BASE_URL: base },
+        stdio: ["ignore", "inherit", "inherit"],
+      })
+    ),
+    (child) => Effect.sync(() => child.kill("SIGKILL")),
+  )
+  yield* until(Effect.exit(HttpClient.get(`${base}/health/ready`)), Exit.isSuccess)
+  return { base, child }
+})
+
+layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, timeout: "60 seconds" })(
+  "kill -9",
+  (it) => {
+    it.effect("D29 loses at most the last second", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const key = yield* Service.keyFor("killed", "ultimate")
+        const { base, child } = yield* serve
+        const answered: Array<{ readonly id: string; readonly at: number }> = []
+        const ask = HttpClient.get(`${base}/v1/ticker-changes?ticker=KILL`, { headers: { "X-API-Key": key } }).pipe(
+          Effect.timeout("10 seconds"),
+          Effect.flatMap(({ headers }) =>
+            Effect.map(Clock.currentTimeMillis, (at) => {
+              answered.push({ id: headers["x-request-id"] ?? "", at })
+            })
+          ),
+        )
+        const start = yield* Clock.currentTimeMillis
+        yield* Effect.repeat(ask, {
+          until: () => answered.length > 100 && (answered.at(-1)?.at ?? 0) > start + 2_500,
+        })
+        child.kill("SIGKILL")
+        const killed = yield* Clock.currentTimeMillis
+        const rows = yield* sql<{ readonly request_id: string }>`select request_id from usage`
+        const recorded = new Set(rows.map(({ request_id }) => request_id))
+        const lost = answered.filter(({ id }) => !recorded.has(id))
+        assert.isBelow(lost.length, answered.length)
+        for (const { at } of lost) assert.isAbove(at, killed - 1_000)
+      }))
+  },
+)

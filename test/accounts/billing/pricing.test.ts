@@ -1,0 +1,322 @@
+/** D27: what data cost, the two settings that say so, and what is free. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { ConfigProvider, Effect, Exit, Layer, Schema } from "effect"
+import * as Accounts from "../../../src/accounts/Accounts.ts"
+import { costOf, Prices } from "../../../src/accounts/billing/Pricing.ts"
+import * as Endpoints from "../../../src/catalogue/Endpoints.ts"
+import * as Configured from "../../../src/catalogue/PriceList.ts"
+import * as Contract from "../../support/Contract.ts"
+import * as Plenty from "../../support/Plenty.ts"
+import * as Service from "../../support/Service.ts"
+
+const { at, insert, TestKeys } = Service
+
+const priced = Endpoints.endpoints.filter(({ charged }) => charged).map(({ row }) => row.path)
+const free = Endpoints.endpoints.filter(({ charged }) => !charged).map(({ row }) => row.path)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The sum
+// ---------------------------------------------------------------------------------------------------------------------
+
+const gigabyte = 1_000_000_000n
+const most = 1_000_000_000_000
+
+/** As much as a body of a hundred megabytes can be; ten times that is no answer of this service. */
+const Bytes = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000_000 }))
+const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))
+
+/** What so much would cost if a part of a microdollar could be paid: in billionths of one. */
+const exact = (bytes: number, price: number) => BigInt(bytes) * BigInt(price)
+
+describe("D27 costOf", () => {
+  it.prop("D27 is the exact cost, rounded up to a whole microdollar", [Bytes, Price], ([bytes, price]) => {
+    const cost = costOf(bytes, price)
+    assert.isTrue(Number.isSafeInteger(cost))
+    const charged = BigInt(cost) * gigabyte
+    assert.isTrue(charged >= exact(bytes, price), `${cost} is too little`)
+    assert.isTrue(charged - exact(bytes, price) < gigabyte, `${cost} is too much`)
+  }, { arbitrary: { runs: 1000 } })
+
+  it.prop("D27 nothing costs nothing, and a gigabyte its price", [Price], ([price]) => {
+    assert.strictEqual(costOf(0, price), 0)
+    assert.strictEqual(costOf(1_000_000_000, price), price)
+    assert.strictEqual(costOf(1, price), price === 0 ? 0 : Math.ceil(price / 1_000_000_000))
+  })
+
+  it.prop("D27 what has no price costs nothing", [Bytes], ([bytes]) => {
+    assert.strictEqual(costOf(bytes, 0), 0)
+  })
+
+  it.prop(
+    "D27 more never costs less, of bytes and of price",
+    [Bytes, Bytes, Price, Price],
+    ([bytes, more, price, dearer]) => {
+      assert.isAtLeast(costOf(bytes + more, price), costOf(bytes, price))
+      assert.isAtLeast(costOf(bytes, price + dearer), costOf(bytes, price))
+    },
+    { arbitrary: { runs: 500 } },
+  )
+
+  it.prop(
+    "D27 two answers cost what both together would, or one microdollar more",
+    [Bytes, Bytes, Price],
+    ([one, other, price]) => {
+      const apart = costOf(one, price) + costOf(other, price)
+      const together = costOf(one + other, price)
+      assert.isAtLeast(apart, together)
+      assert.isAtMost(apart, together + 1)
+    },
+    { arbitrary: { runs: 500 } },
+  )
+
+  it("D27 a started microdollar counts whole", () => {
+    const cases = [
+      [1, 1, 1],
+      [1, 10_000_000, 1],
+      [99, 10_000_000, 1],
+      [100, 10_000_000, 1],
+      [101, 10_000_000, 2],
+      [200, 10_000_000, 2],
+      [999_999_999, 1, 1],
+      [1_000_000_000, 1, 1],
+      [1_000_000_001, 1, 2],
+      // In floating point each would be one less: the products lie beyond what it holds exactly.
+      [86_426_934, 157_277_910_923, 13_593_047_628],
+      [99_930_314, 675_111_880_435, 67_464_142_198],
+      [3, 333_333_333_333, 1000],
+      [3, 333_333_333_334, 1001],
+    ] as const
+    for (const [bytes, price, cost] of cases) assert.strictEqual(costOf(bytes, price), cost, `${bytes} at ${price}`)
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The settings
+// ---------------------------------------------------------------------------------------------------------------------
+
+type Settings = Readonly<Record<string, string>>
+
+/** What each path costs under the settings, or why the service does not start. */
+const pricesUnder = (settings: Settings) =>
+  Prices.pipe(
+    Effect.map(({ of }) => of),
+    Effect.provide(
+      Configured.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings)))),
+    ),
+  )
+
+const refusedUnder = Effect.fnUntraced(function* (settings: Settings, name: string) {
+  const exit = yield* Effect.exit(pricesUnder(settings))
+  assert.isTrue(Exit.isFailure(exit), `${JSON.stringify(settings)} was taken`)
+  const said = String(Exit.isFailure(exit) ? exit.cause : "")
+  assert.include(said, name, JSON.stringify(settings))
+  return said
+})
+
+describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
+  it.effect("D27 without settings, or with empty ones, all data have one price", () =>
+    Effect.gen(function* () {
+      for (const settings of [{}, { PRICE_PER_GB_MICRODOLLARS: "", ENDPOINT_PRICES: "" }]) {
+        const of = yield* pricesUnder(settings)
+        for (const path of priced) assert.strictEqual(of(path), 10_000_000)
+      }
+    }))
+
+  it.effect("D27 one price for all, but for the endpoints that have another", () =>
+    Effect.gen(function* () {
+      const of = yield* pricesUnder({
+        PRICE_PER_GB_MICRODOLLARS: "3",
+        ENDPOINT_PRICES: " /v1/news=20000000 , /v1/research-reports=0,/v1/screener=1000000000000",
+      })
+      assert.strictEqual(of("/v1/news"), 20_000_000)
+      assert.strictEqual(of("/v1/research-reports"), 0)
+      assert.strictEqual(of("/v1/screener"), 1_000_000_000_000)
+      assert.strictEqual(of("/v1/news-basic"), 3)
+      assert.strictEqual(of("/v1/research-reports-tldr"), 3)
+    }))
+
+  it.effect("D27 the cheapest and the dearest price are taken", () =>
+    Effect.gen(function* () {
+      for (const price of ["0", "1", String(most)]) {
+        assert.strictEqual((yield* pricesUnder({ PRICE_PER_GB_MICRODOLLARS: price }))("/v1/news"), Number(price))
+        const of = yield* pricesUnder({ ENDPOINT_PRICES: `/v1/news=${price}` })
+        assert.strictEqual(of("/v1/news"), Number(price))
+      }
+    }))
+
+  it.effect("D27 every endpoint with a price can have its own", () =>
+    Effect.gen(function* () {
+      const of = yield* pricesUnder({ ENDPOINT_PRICES: priced.map((path, at) => `${path}=${at + 1}`).join(",") })
+      assert.deepStrictEqual(priced.map(of), priced.map((_, at) => at + 1))
+    }))
+
+  it.effect.each(["-1", "1.5", "x", "1e400", "NaN", "Infinity", "10 dollars", " ", "1,000", String(most + 1)])(
+    "D27 PRICE_PER_GB_MICRODOLLARS=%s does not start",
+    (price) => refusedUnder({ PRICE_PER_GB_MICRODOLLARS: price }, "PRICE_PER_GB_MICRODOLLARS"),
+  )
+
+  it.effect.each([
+    " ",
+    "/v1/news",
+    "/v1/news=",
+    "=5",
+    "/v1/news=-1",
+    "/v1/news=1.5",
+    "/v1/news=5e3",
+    "/v1/news=x",
+    "/v1/news=5=6",
+    "/v1/news=5,",
+    ",/v1/news=5",
+    "/v1/news=5;/v1/screener=6",
+    "/v1/news = 5",
+    `/v1/news=${most}0`,
+    `/v1/news=${most + 1}`,
+    "/v1/news=5,/v1/news=6",
+  ])("D27 ENDPOINT_PRICES=%s does not start", (listed) => refusedUnder({ ENDPOINT_PRICES: listed }, "ENDPOINT_PRICES"))
+
+  it.effect.each(["/v1/nothing", "/v1/NEWS", "v1/news", "/v1/news/", "news", "*", ...free])(
+    "D27 ENDPOINT_PRICES with %s, which has no price, does not start, and names those that have one",
+    (path) =>
+      Effect.gen(function* () {
+        const said = yield* refusedUnder({ ENDPOINT_PRICES: `/v1/news=5,${path}=5` }, "ENDPOINT_PRICES")
+        for (const known of priced) assert.include(said, known)
+      }),
+  )
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The service
+// ---------------------------------------------------------------------------------------------------------------------
+
+const general = 5_000_000_000
+const own = 333_333_333_333
+
+const service = Layer.effectDiscard(Plenty.fillAll(120)).pipe(
+  Layer.provideMerge(Service.layer),
+  Layer.provide(ConfigProvider.layerAdd(
+    ConfigProvider.fromUnknown({
+      PRICE_PER_GB_MICRODOLLARS: String(general),
+      ENDPOINT_PRICES: `/v1/news=${own},/v1/gap-stats=0`,
+    }),
+    { asPrimary: true },
+  )),
+)
+
+const ask = Effect.fnUntraced(function* (path: string, asked: Service.Asked = {}) {
+  const { ultimate } = yield* TestKeys
+  return yield* Service.ask(path, { key: ultimate, ...asked })
+})
+
+/** A request of the endpoint that finds rows. */
+const served = (path: string) => {
+  const endpoint = Contract.datasetEndpoints.find((known) => known.path === path)
+  const isList = endpoint?.parameters.some(({ name }) => name === "limit") === true
+  return isList
+    ? `${path}?ticker=T1,T2,T3,T4,T5,T6`
+    : path === "/v1/ticker-changes"
+    ? `${path}?ticker=O1`
+    : `${path}?ticker=T1`
+}
+
+layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) => {
+  it.effect.each(priced)(
+    "D27 D28 %s: X-Cost-Microdollars is the body's bytes times the endpoint's price",
+    (path) =>
+      Effect.gen(function* () {
+        const price = path === "/v1/news" ? own : path === "/v1/gap-stats" ? 0 : general
+        const request = served(path)
+        const { headers, status, text } = yield* ask(request)
+        assert.strictEqual(status, 200)
+        const bytes = Buffer.byteLength(text)
+        assert.isAbove(bytes, 60)
+        const cost = String((exact(bytes, price) + gigabyte - 1n) / gigabyte)
+        assert.strictEqual(headers["x-cost-microdollars"], cost)
+        if (price > 0) assert.isAbove(Number(cost), bytes)
+
+        const estimate = yield* ask(`/estimate?endpoint=${request.replace("?", "&")}`)
+        assert.strictEqual(at(estimate.body, "results", 0, "price_per_gb_microdollars"), price)
+        assert.strictEqual(at(estimate.body, "results", 0, "estimated_bytes"), bytes)
+        assert.strictEqual(String(at(estimate.body, "results", 0, "estimated_cost_microdollars")), cost)
+      }),
+  )
+
+  it.effect.each(priced)("D10 D27 %s: HEAD costs nothing, for nothing is sent", (path) =>
+    Effect.gen(function* () {
+      const { headers, status, text } = yield* ask(served(path), { method: "HEAD" })
+      assert.strictEqual(status, 200)
+      assert.strictEqual(text, "")
+      assert.strictEqual(headers["x-cost-microdollars"], "0")
+    }))
+
+  it.effect("D27 bytes are counted, not characters", () =>
+    Effect.gen(function* () {
+      const { headers, text } = yield* ask("/v1/screener?ticker=T1")
+      yield* insert("news", {
+        id: "wide",
+        ticker: "WIDE",
+        form_type: "news",
+        tags: [],
+        tickers: [],
+        title: "Müller 北京 😀",
+        filed_at: "2025-01-02",
+        created_at: "2025-01-02",
+        last_updated: "2025-01-02",
+      })
+      const wide = yield* ask("/v1/news?ticker=WIDE")
+      assert.isAbove(Buffer.byteLength(wide.text), wide.text.length)
+      assert.strictEqual(Number(wide.headers["x-cost-microdollars"]), costOf(Buffer.byteLength(wide.text), own))
+      assert.strictEqual(Number(headers["x-cost-microdollars"]), costOf(Buffer.byteLength(text), general))
+    }))
+
+  it.effect("D27 an empty answer costs its few bytes", () =>
+    Effect.gen(function* () {
+      const { body, headers, text } = yield* ask("/v1/screener?ticker=NOBODY")
+      assert.strictEqual(at(body, "count"), 0)
+      assert.strictEqual(Number(headers["x-cost-microdollars"]), text.length * 5)
+    }))
+
+  it.effect("D13 D27 errors cost nothing", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      yield* Accounts.ensure({ name: "empty", tier: "basic", email: null, prepaid: true })
+      const empty = yield* Service.keyFor("empty", "basic")
+      const limited = yield* Service.keyFor("limited", "ultimate", { endpoints: ["/v1/news"] })
+      const event = { old_ticker: "AMB1", effective_date: "2024-01-02", status: "confirmed" }
+      yield* insert("ticker_changes", { ...event, new_ticker: "AMB2" }, { ...event, new_ticker: "AMB3" })
+      const cases: ReadonlyArray<readonly [number, string, Service.Asked]> = [
+        [402, "/v1/news", { key: empty }],
+        [403, "/v1/research-reports", { key: basic }],
+        [403, "/v1/screener", { key: limited }],
+        [404, "/v1/historical-tickers?ticker=NOBODY", {}],
+        [409, "/v1/ticker-changes?ticker=AMB1", {}],
+        [422, "/v1/news?limit=0", {}],
+        [422, "/v1/news?limt=1", {}],
+        [422, "/v1/ownership", {}],
+      ]
+      for (const [status, path, asked] of cases) {
+        const answer = yield* ask(path, asked)
+        assert.strictEqual(answer.status, status, path)
+        assert.strictEqual(answer.headers["x-cost-microdollars"], "0", path)
+      }
+      for (const path of ["/v1/news", "/v1/nothing", "/estimate?endpoint=/v1/news"]) {
+        const { headers, status } = yield* ask(path, { key: null })
+        assert.strictEqual(status, path === "/v1/nothing" ? 404 : 401)
+        assert.isUndefined(headers["x-cost-microdollars"])
+      }
+    }))
+
+  it.effect("D27 what has no data is free, also for an account that has nothing left", () =>
+    Effect.gen(function* () {
+      yield* Accounts.ensure({ name: "spent", tier: "basic", email: null, prepaid: true })
+      const key = yield* Service.keyFor("spent", "basic")
+      for (const path of free) {
+        const request = path === "/estimate" ? "/estimate?endpoint=/v1/news" : path
+        const { headers, status } = yield* ask(request, { key })
+        assert.strictEqual(status, 200, path)
+        assert.include([undefined, "0"], headers["x-cost-microdollars"], path)
+      }
+      for (const path of ["/v1/account", "/v1/account/api-keys", "/v1/usage", "/v1/usage/daily", "/v1/overview"]) {
+        assert.strictEqual((yield* ask(path, { key })).headers["x-cost-microdollars"], "0", path)
+      }
+    }))
+})

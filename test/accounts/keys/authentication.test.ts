@@ -1,0 +1,610 @@
+/** §5, D2, D3: who is asking, through the wire. Each test makes the keys that it changes. */
+import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { assert, it, layer } from "@effect/vitest"
+import { Arbitrary, Clock, ConfigProvider, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { SqlClient } from "effect/sql"
+import { createHash } from "node:crypto"
+import * as Accounts from "../../../src/accounts/Accounts.ts"
+import { Admission } from "../../../src/accounts/Authorization.ts"
+import { Account, Authentication } from "../../../src/accounts/keys/Authentication.ts"
+import * as Gate from "../../../src/accounts/AuthorizationMiddleware.ts"
+import { generate, isWellFormed } from "../../../src/accounts/keys/ApiKey.ts"
+import * as KeyCheck from "../../../src/accounts/keys/AuthenticationMiddleware.ts"
+import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
+import { Metering } from "../../../src/accounts/billing/Metering.ts"
+import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
+import { RecentKeys } from "../../../src/http/RecentKeys.ts"
+import { Database } from "../../../src/db/Database.ts"
+import { Sent } from "../../../src/http/ResponseCache.ts"
+import * as Edge from "../../../src/http/Middleware.ts"
+import { Requests } from "../../../src/observability/RequestMetrics.ts"
+import { includes, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
+import { Unexpected, Validation } from "../../../src/rules/Validation.ts"
+import { Lifecycle } from "../../../src/rules/Lifecycle.ts"
+import * as Service from "../../support/Service.ts"
+import { client } from "../../support/Through.ts"
+
+const { ask, at, TestKeys } = Service
+
+const target = "/v1/ticker-changes?ticker=AUTH"
+
+const withHeaders = (headers: Readonly<Record<string, string>>) => ask(target, { key: null, headers })
+
+const refused = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>, code: string) {
+  const answer = yield* withHeaders(headers)
+  assert.strictEqual(answer.status, 401, JSON.stringify(headers))
+  assert.strictEqual(at(answer.body, "error", "code"), code, JSON.stringify(headers))
+  assert.strictEqual(answer.headers["www-authenticate"], "Bearer")
+  assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
+  assert.isUndefined(at(answer.body, "error", "details"))
+})
+
+const newKey = (account: string) => Service.keyFor(account, "basic")
+
+const digestOf = (key: string) => createHash("sha256").update(key).digest("hex")
+
+/** The row of a key, as its one stored trace leads to it. */
+const rowOf = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<
+    { readonly key_id: bigint; readonly last_used_at: Date | null; readonly revoked_at: Date | null }
+  >`
+    select * from api_keys where key_hash = decode(${digestOf(key)}, 'hex')
+  `
+  if (row === undefined) return yield* Effect.die(new Error("the key is not stored"))
+  return row
+})
+
+/** Real milliseconds until an answer has the status; at most five seconds. */
+const until = Effect.fnUntraced(function* (key: string, status: number) {
+  const start = yield* Clock.currentTimeMillis
+  yield* ask(target, { key }).pipe(
+    Effect.repeat({ until: (answer) => answer.status === status, schedule: Schedule.spaced("20 millis"), times: 200 }),
+  )
+  assert.strictEqual((yield* ask(target, { key })).status, status)
+  return (yield* Clock.currentTimeMillis) - start
+})
+
+const lastUse = (key: string) => Effect.map(rowOf(key), (row) => row.last_used_at?.getTime() ?? null)
+
+/** `last_used_at` is written behind the answer: look until it is there. */
+const written = (key: string, before: number | null) =>
+  lastUse(key).pipe(
+    Effect.repeat({ until: (now) => now !== before, schedule: Schedule.spaced("20 millis"), times: 200 }),
+  )
+
+layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // How a key is sent
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D2 a key comes as Authorization: Bearer or as X-API-Key; names and scheme in any case", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      for (
+        const headers of [
+          { Authorization: `Bearer ${basic}` },
+          { authorization: `bearer ${basic}` },
+          { AUTHORIZATION: `BEARER ${basic}` },
+          { Authorization: `Bearer   ${basic}` },
+          { "X-API-Key": basic },
+          { "x-api-key": basic },
+          { "X-Api-Key": `  ${basic}  ` },
+        ]
+      ) {
+        const answer = yield* withHeaders(headers)
+        assert.strictEqual(answer.status, 200, JSON.stringify(headers))
+        assert.isUndefined(answer.headers["www-authenticate"])
+      }
+    }))
+
+  it.effect("D2 no key: 401 missing_api_key; another scheme is no key", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      for (
+        const headers of [
+          {},
+          { Authorization: "" },
+          { Authorization: "Bearer" },
+          { Authorization: "Bearer " },
+          { "X-API-Key": "" },
+          { "X-API-Key": "   " },
+          { Authorization: `Basic ${Buffer.from(`user:${basic}`).toString("base64")}` },
+          { Authorization: `Token ${basic}` },
+          { Authorization: basic },
+          { Authorization: `Bearer${basic}` },
+          { Cookie: `X-API-Key=${basic}` },
+          { "X-APIKey": basic },
+          { "Api-Key": basic },
+        ]
+      ) {
+        yield* refused(headers, "missing_api_key")
+      }
+    }))
+
+  it.effect("D2 an unknown key: 401 invalid_api_key, whatever it looks like", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const wellFormed = Redacted.value(yield* generate)
+      for (
+        const key of [
+          wellFormed,
+          "nonsense",
+          basic.toLowerCase() === basic ? basic.toUpperCase() : basic.toLowerCase(),
+          basic.slice(0, -1),
+          `${basic}x`,
+          `${basic},${basic}`,
+          `"${basic}"`,
+          basic.slice(8),
+          digestOf(basic),
+          "' or 1=1 --",
+          "%00",
+          "\u00e9",
+          "x".repeat(8000),
+        ]
+      ) {
+        yield* refused({ "X-API-Key": key }, "invalid_api_key")
+        yield* refused({ Authorization: `Bearer ${key}` }, "invalid_api_key")
+      }
+    }))
+
+  it.effect("D2 accepts the same key in both headers, and ignores an empty one", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      for (
+        const headers of [
+          { Authorization: `Bearer ${basic}`, "X-API-Key": basic },
+          { Authorization: `bearer   ${basic}`, "X-API-Key": ` ${basic} ` },
+          { Authorization: `Bearer ${basic}`, "X-API-Key": "" },
+          { Authorization: "Bearer", "X-API-Key": basic },
+          { Authorization: "", "X-API-Key": basic },
+        ]
+      ) {
+        assert.strictEqual((yield* withHeaders(headers)).status, 200, JSON.stringify(headers))
+      }
+      yield* refused({ Authorization: "Bearer nonsense", "X-API-Key": "nonsense" }, "invalid_api_key")
+      yield* refused({ Authorization: "Bearer nonsense", "X-API-Key": "" }, "invalid_api_key")
+      yield* refused({ Authorization: "Basic eDp5", "X-API-Key": "" }, "missing_api_key")
+    }))
+
+  it.effect("D2 refuses two credentials that differ, whatever each of them is", () =>
+    Effect.gen(function* () {
+      const { basic, pro } = yield* TestKeys
+      const revoked = yield* newKey("revoked, beside another")
+      yield* Keys.revoke(Number((yield* rowOf(revoked)).key_id))
+      const unknown = Redacted.value(yield* generate)
+      const pairs = [[basic, pro], [basic, "nonsense"], [basic, unknown], [basic, revoked], [revoked, unknown]] as const
+      for (const [one, other] of pairs) {
+        yield* refused({ Authorization: `Bearer ${one}`, "X-API-Key": other }, "invalid_api_key")
+        yield* refused({ Authorization: `Bearer ${other}`, "X-API-Key": one }, "invalid_api_key")
+      }
+      for (const authorization of ["Basic eDp5", `Token ${basic}`, `Bearer${basic}`, "nonsense"]) {
+        yield* refused({ Authorization: authorization, "X-API-Key": basic }, "invalid_api_key")
+      }
+      const { body } = yield* withHeaders({ Authorization: `Bearer ${basic}`, "X-API-Key": pro })
+      assert.match(String(at(body, "error", "message")), /two different credentials.*Send one API key/)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // The end of a key
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D2 a key that was revoked, disabled or has expired: 401 api_key_disabled, by either header", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [revoked, disabled, expired] = [
+        yield* newKey("revoked"),
+        yield* newKey("disabled"),
+        yield* newKey("expired"),
+      ]
+      yield* Keys.revoke(Number((yield* rowOf(revoked)).key_id))
+      yield* sql`update api_keys set disabled_at = now() - interval '1 year' where key_id = ${
+        (yield* rowOf(disabled)).key_id
+      }`
+      yield* sql`update api_keys set expires_at = now() where key_id = ${(yield* rowOf(expired)).key_id}`
+      for (const key of [revoked, disabled, expired]) {
+        yield* refused({ "X-API-Key": key }, "api_key_disabled")
+        yield* refused({ Authorization: `Bearer ${key}` }, "api_key_disabled")
+      }
+    }))
+
+  it.effect("D2 a key works until its expiry and has the whole of its last day in New York", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* Service.keyFor("lasting", "basic", { expires: "9999-12-30" })
+      assert.strictEqual((yield* ask(target, { key })).status, 200)
+      for (
+        const [expires, instant] of [["2026-07-01", "2026-07-02T04:00:00.000Z"], [
+          "2027-01-01",
+          "2027-01-02T05:00:00.000Z",
+        ]] as const
+      ) {
+        const dated = yield* Service.keyFor("lasting", "basic", { expires })
+        const [row] = yield* sql<{ readonly expires_at: Date }>`
+          select expires_at from api_keys where key_hash = decode(${digestOf(dated)}, 'hex')
+        `
+        assert.strictEqual(row?.expires_at.toISOString(), instant)
+      }
+    }))
+
+  it.effect("D2 D17 the end of a key in use is seen within a second: revoked, disabled or expired", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ends = [
+        (id: bigint) => sql`update api_keys set disabled_at = now() where key_id = ${id}`,
+        (id: bigint) => sql`update api_keys set expires_at = now() where key_id = ${id}`,
+        (id: bigint) => Keys.revoke(Number(id)),
+      ]
+      for (const end of ends) {
+        const key = yield* newKey("watched")
+        const { key_id } = yield* rowOf(key)
+        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        yield* end(key_id)
+        assert.isBelow(yield* until(key, 401), 1000)
+        assert.strictEqual(at((yield* ask(target, { key })).body, "error", "code"), "api_key_disabled")
+      }
+    }))
+
+  it.effect("D2 a disabled key that is enabled again works within a second, as often as that happens", () =>
+    Effect.gen(function* () {
+      const key = yield* newKey("mended")
+      const id = Number((yield* rowOf(key)).key_id)
+      for (const _ of [1, 2]) {
+        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        yield* Keys.disable(id)
+        assert.isBelow(yield* until(key, 401), 1000)
+        yield* Keys.enable(id)
+        assert.isBelow(yield* until(key, 200), 1000)
+      }
+    }))
+
+  it.effect("D2 a revoked key is never good again: neither enabled nor disabled nor revoked anew", () =>
+    Effect.gen(function* () {
+      const key = yield* newKey("gone for good")
+      const id = Number((yield* rowOf(key)).key_id)
+      yield* Keys.revoke(id)
+      const { revoked_at } = yield* rowOf(key)
+      assert.isNotNull(revoked_at)
+      assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
+      assert.strictEqual((yield* Effect.flip(Keys.disable(id)))._tag, "KeyHasEnded")
+      assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
+      yield* Keys.revoke(id)
+      assert.deepStrictEqual((yield* rowOf(key)).revoked_at, revoked_at)
+      yield* refused({ "X-API-Key": key }, "api_key_disabled")
+    }))
+
+  it.effect("D2 a key of some endpoints opens these, and is told which where it opens nothing", () =>
+    Effect.gen(function* () {
+      const endpoints = ["/v1/ticker-changes", "/v1/news"]
+      const key = yield* Service.keyFor("narrow", "ultimate", { endpoints })
+      assert.strictEqual((yield* ask(target, { key })).status, 200)
+      assert.strictEqual((yield* ask("/v1/news", { key })).status, 200)
+      for (const path of ["/v1/news-basic", "/v1/research-reports", "/v1/account", "/estimate"]) {
+        const { body, headers, status } = yield* ask(`${path}?nonsense=1`, { key })
+        assert.strictEqual(status, 403, path)
+        assert.strictEqual(at(body, "error", "code"), "endpoint_not_allowed")
+        assert.deepStrictEqual(at(body, "error", "details"), { endpoint: path, allowed: endpoints })
+        assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+        assert.isUndefined(headers["www-authenticate"])
+      }
+      // What the whole account may not see is told first.
+      const low = yield* Service.keyFor("narrow and low", "basic", { endpoints })
+      const { body } = yield* ask("/v1/research-reports", { key: low })
+      assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // last_used_at
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§2.5 §8 last_used_at is written on the first use, and again when a minute has passed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey("first use")
+      assert.strictEqual(yield* lastUse(key), null)
+      yield* ask(target, { key })
+      const first = yield* written(key, null)
+      assert.isBelow(Math.abs((yield* Clock.currentTimeMillis) - (first ?? 0)), 10_000)
+
+      // Two other keys, so that nothing of the first is remembered: one used 61 seconds ago, one 50.
+      const [old, fresh] = [yield* newKey("used long ago"), yield* newKey("used lately")]
+      yield* sql`update api_keys set last_used_at = now() - interval '61 seconds' where key_id = ${
+        (yield* rowOf(old)).key_id
+      }`
+      yield* sql`update api_keys set last_used_at = now() - interval '50 seconds' where key_id = ${
+        (yield* rowOf(fresh)).key_id
+      }`
+      const [oldBefore, freshBefore] = [yield* lastUse(old), yield* lastUse(fresh)]
+      yield* ask(target, { key: fresh })
+      yield* ask(target, { key: old })
+      assert.isAbove((yield* written(old, oldBefore)) ?? 0, oldBefore ?? 0)
+      assert.strictEqual(yield* lastUse(fresh), freshBefore)
+    }))
+
+  it.effect("§2.5 many uses at once are one update", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey("busy")
+      const version = Effect.map(
+        sql<{ readonly xmin: string }>`select xmin::text as xmin from api_keys where key_hash = decode(${
+          digestOf(key)
+        }, 'hex')`,
+        ([row]) => row?.xmin,
+      )
+      yield* Effect.all(Array.from({ length: 30 }, () => ask(target, { key })), { concurrency: 30 })
+      const first = yield* written(key, null)
+      const [before, stamp] = [yield* version, first]
+      yield* Effect.all(Array.from({ length: 30 }, () => ask(target, { key })), { concurrency: 30 })
+      // What comes later than these requests has been written when theirs would have been.
+      const later = yield* newKey("later")
+      yield* ask(target, { key: later })
+      yield* written(later, null)
+      assert.strictEqual(yield* version, before)
+      assert.strictEqual(yield* lastUse(key), stamp)
+    }))
+
+  it.effect("§2.5 last_used_at is not on the request's path: a locked row delays nobody", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey("locked row")
+      const { key_id } = yield* rowOf(key)
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`select 1 from api_keys where key_id = ${key_id} for update`
+        const start = yield* Clock.currentTimeMillis
+        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
+      }))
+      assert.isNotNull(yield* written(key, null))
+    }))
+
+  it.effect("§2.5 a refused key was not used", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey("refused")
+      yield* sql`update api_keys set disabled_at = now() where key_id = ${(yield* rowOf(key)).key_id}`
+      yield* refused({ "X-API-Key": key }, "api_key_disabled")
+      const later = yield* newKey("after the refused")
+      yield* ask(target, { key: later })
+      yield* written(later, null)
+      assert.strictEqual(yield* lastUse(key), null)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // What is stored, and what a key looks like
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D2 only the SHA-256 of a key and its first 12 characters are stored", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey("stored")
+      const [row] = yield* sql<{ readonly hint: string; readonly whole: string }>`
+        select key_hint as hint, row_to_json(api_keys)::text || row_to_json(accounts)::text as whole
+        from api_keys join accounts using (account_id) where key_hash = decode(${digestOf(key)}, 'hex')
+      `
+      assert.strictEqual(row?.hint, key.slice(0, 12))
+      assert.notInclude(row?.whole, key.slice(0, 13))
+      assert.notInclude(row?.whole, key.slice(12))
+    }))
+
+  it.effect("D2 a key is tl_live_, 32 random base62 characters and a checksum of 6", () =>
+    Effect.gen(function* () {
+      const keys = yield* Effect.replicateEffect(Effect.map(generate, Redacted.value), 200)
+      keys.forEach((key) => assert.match(key, /^tl_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/))
+      assert.strictEqual(new Set(keys).size, 200)
+      // 200 times 32 letters hold each of the 62, and none much more often than another (103 are expected).
+      const counts = Map.groupBy(keys.flatMap((key) => key.slice(8, 40).split("")), (letter) => letter)
+      assert.strictEqual(counts.size, 62)
+      counts.forEach((letters) => assert.isBelow(letters.length, 180))
+    }))
+
+  it.effect("D2 a mistyped key is refused without a look into the database", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey("mistyped")
+      yield* sql.withTransaction(Effect.gen(function* () {
+        // Whoever looks now, waits for seconds and then answers 503.
+        yield* sql`lock table api_keys, accounts in access exclusive mode`
+        const start = yield* Clock.currentTimeMillis
+        for (const position of [0, 7, 8, 20, 39, 40, 45]) {
+          const other = key[position] === "x" ? "y" : "x"
+          yield* refused(
+            { "X-API-Key": `${key.slice(0, position)}${other}${key.slice(position + 1)}` },
+            "invalid_api_key",
+          )
+        }
+        yield* refused({}, "missing_api_key")
+        assert.isBelow((yield* Clock.currentTimeMillis) - start, 1500)
+      }))
+      assert.strictEqual((yield* ask(target, { key })).status, 200)
+    }))
+})
+
+const impatient = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WRONG_KEYS_LIMIT: "2" }), { asPrimary: true })
+
+layer(Service.layer.pipe(Layer.provide(impatient)), { excludeTestServices: true })("Two credentials", (it) => {
+  it.effect("D2 D18 counts a wrong key once when both headers carry it, and two that differ not at all", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const wrong = Redacted.value(yield* generate)
+      assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
+      for (const _ of [1, 2, 3]) {
+        yield* refused({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic }, "invalid_api_key")
+      }
+      for (const _ of [1, 2]) {
+        yield* refused({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong }, "invalid_api_key")
+      }
+      const blocked = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong })
+      assert.strictEqual(blocked.status, 429)
+      const beside = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic })
+      assert.strictEqual(beside.status, 401)
+      assert.isUndefined(beside.headers["retry-after"])
+      assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The checksum
+// ---------------------------------------------------------------------------------------------------------------------
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+const position = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 45 })))
+const character = Arbitrary.schema(Schema.Literals([...base62, "_", "-", " ", "é"]))
+
+const isRefused = (key: string) => assert.isFalse(isWellFormed(Redacted.make(key)), key)
+
+it.effect.prop(
+  "D2 a key with any one character changed, added, lost or swapped is none",
+  { position, character },
+  (slip) =>
+    Effect.gen(function* () {
+      const key = Redacted.value(yield* generate)
+      assert.isTrue(isWellFormed(Redacted.make(key)))
+      const [before, at, after] = [key.slice(0, slip.position), key.charAt(slip.position), key.slice(slip.position + 1)]
+      if (at !== slip.character) isRefused(`${before}${slip.character}${after}`)
+      isRefused(`${before}${slip.character}${at}${after}`)
+      isRefused(`${before}${after}`)
+      if (after !== "" && after.charAt(0) !== at) isRefused(`${before}${after.charAt(0)}${at}${after.slice(1)}`)
+    }).pipe(Effect.provide(NodeCrypto.layer)),
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Tiers, on an API of three endpoints: nothing of the service needs more than basic yet
+// ---------------------------------------------------------------------------------------------------------------------
+
+const needs = <const Name extends Tier>(tier: Name) =>
+  HttpApiEndpoint.get(tier, `/v1/${tier}`, {
+    query: Schema.Struct({ n: Schema.optionalKey(Schema.Literal("1")) }),
+    success: Schema.Struct({ tier: Schema.String }),
+  }).annotate(RequiredTier, tier)
+
+class Tiered extends HttpApi.make("tiered")
+  .add(HttpApiGroup.make("tiered").add(needs("basic"), needs("pro"), needs("ultimate")))
+  .middleware(Admission)
+  .middleware(Authentication)
+  .middleware(Validation)
+  .middleware(Unexpected)
+  .middleware(Lifecycle)
+  .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
+
+const whoAmI = () => Effect.map(Account, ({ tier }) => ({ tier }))
+
+const tiered = HttpRouter.serve(
+  HttpApiBuilder.layer(Tiered).pipe(
+    Layer.provide(
+      HttpApiBuilder.group(
+        Tiered,
+        "tiered",
+        (group) => group.handleAll({ basic: whoAmI, pro: whoAmI, ultimate: whoAmI }),
+      ),
+    ),
+    Layer.provide(Layer.mergeAll(KeyCheck.layer, Gate.admission, Validation.layer, Unexpected.layer, Lifecycle.layer)),
+    Layer.merge(Edge.layer),
+    Layer.provide(Layer.merge(Requests.layer, Sent.layer)),
+    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
+    Layer.provide(Database.layer),
+  ),
+  { disableLogger: true, disableListenLog: true },
+).pipe(
+  Layer.provide(Logger.layer([])),
+  Layer.provideMerge(Service.TestKeys.layer),
+  Layer.provideMerge(
+    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+  ),
+  Layer.provideMerge(NodeHttpServer.layerTest),
+  Layer.provideMerge(NodeCrypto.layer),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
+  it.effect("D3 basic < pro < ultimate: each tier sees its own endpoints and those below", () =>
+    Effect.gen(function* () {
+      const keys = yield* TestKeys
+      for (const [has, tier] of tiers.entries()) {
+        for (const [needed, required_tier] of tiers.entries()) {
+          for (const headers of [{ "X-API-Key": keys[tier] }, { Authorization: `Bearer ${keys[tier]}` }]) {
+            const answer = yield* ask(`/v1/${required_tier}`, { key: null, headers })
+            assert.strictEqual(includes(tier, required_tier), has >= needed)
+            if (has >= needed) {
+              assert.strictEqual(answer.status, 200)
+              assert.deepStrictEqual(answer.body, { tier })
+            } else {
+              assert.strictEqual(answer.status, 403)
+              assert.strictEqual(at(answer.body, "error", "code"), "insufficient_tier")
+              assert.deepStrictEqual(at(answer.body, "error", "details"), { required_tier, tier })
+              assert.include(String(at(answer.body, "error", "message")), required_tier)
+              assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
+              assert.isUndefined(answer.headers["www-authenticate"])
+            }
+          }
+        }
+      }
+    }))
+
+  it.effect("D3 401 comes before 403, and 403 before 422", () =>
+    Effect.gen(function* () {
+      const keys = yield* TestKeys
+      const asked = (key: string | null) => Effect.map(ask("/v1/ultimate?nonsense=1", { key }), ({ status }) => status)
+      assert.strictEqual(yield* asked(null), 401)
+      assert.strictEqual(yield* asked("nonsense"), 401)
+      assert.strictEqual(yield* asked(keys.basic), 403)
+      assert.strictEqual(yield* asked(keys.pro), 403)
+      assert.strictEqual(yield* asked(keys.ultimate), 422)
+    }))
+
+  it.effect("D2 D3 refuses two keys before it looks at the tier of either", () =>
+    Effect.gen(function* () {
+      const keys = yield* TestKeys
+      const pairs = [[keys.ultimate, keys.basic], [keys.basic, keys.ultimate], ["nonsense", keys.ultimate]] as const
+      for (const [bearer, key] of pairs) {
+        const { body, status } = yield* ask("/v1/ultimate", { key, headers: { Authorization: `Bearer ${bearer}` } })
+        assert.strictEqual(status, 401)
+        assert.strictEqual(at(body, "error", "code"), "invalid_api_key")
+      }
+    }))
+
+  it.effect("D2 D29 a refused request is recorded once its account is known, and not before", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const keys = yield* TestKeys
+      const asked = [
+        ["unknown", { key: null }],
+        ["wrong", { key: "nonsense" }],
+        ["low", { key: keys.basic }],
+        ["two", { key: keys.ultimate, headers: { Authorization: `Bearer ${keys.basic}` } }],
+        ["mistaken", { key: keys.ultimate }],
+      ] as const
+      for (const [id, { key, ...more }] of asked) {
+        const headers = { ..."headers" in more ? more.headers : {}, "X-Request-Id": `recorded.${id}` }
+        yield* ask("/v1/ultimate?n=2", { key, headers })
+      }
+      const recorded = sql`
+        select request_id, status_code::int, accounts.name, cost_microdollars::int as cost
+        from usage join accounts using (account_id) where request_id like 'recorded.%' order by requested_at, usage_id
+      `
+      yield* Effect.repeat(recorded, {
+        until: (rows) => rows.length >= 2,
+        schedule: Schedule.spaced("20 millis"),
+        times: 200,
+      })
+      assert.deepStrictEqual(yield* recorded, [
+        { request_id: "recorded.low", status_code: 403, name: "test basic", cost: 0 },
+        { request_id: "recorded.mistaken", status_code: 422, name: "test ultimate", cost: 0 },
+      ])
+    }))
+
+  it.effect("D3 a tier that changes is seen within a second", () =>
+    Effect.gen(function* () {
+      const key = yield* Service.keyFor("rising", "basic")
+      assert.strictEqual((yield* ask("/v1/pro", { key })).status, 403)
+      yield* Accounts.setTier("rising", "pro")
+      const start = yield* Clock.currentTimeMillis
+      const answer = yield* ask("/v1/pro", { key }).pipe(
+        Effect.repeat({ until: ({ status }) => status === 200, schedule: Schedule.spaced("20 millis"), times: 200 }),
+      )
+      assert.strictEqual(answer.status, 200)
+      assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
+    }))
+})

@@ -1,0 +1,309 @@
+/** D2, D18: guessing keys, through the wire. An address is that of the socket, or what a trusted proxy says it is. */
+import { assert, it, layer } from "@effect/vitest"
+import { Array, Config, ConfigProvider, Duration, Effect, Layer, Redacted } from "effect"
+import { HttpRouter } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
+import { generate } from "../../../src/accounts/keys/ApiKey.ts"
+import * as WrongKeys from "../../../src/accounts/keys/BruteForceGuard.ts"
+import * as Proxies from "../../../src/http/TrustedProxies.ts"
+import * as Ledger from "../../support/Ledger.ts"
+import * as Service from "../../support/Service.ts"
+import * as Statements from "../../support/Statements.ts"
+
+const { ask, at, TestKeys } = Service
+const { customer } = Ledger
+
+const target = "/v1/account"
+
+type Answer = Effect.Success<ReturnType<typeof ask>>
+
+/** One character of the random part is another, so that the checksum is wrong. */
+const mistyped = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" : "x"}${key.slice(21)}`
+
+/** A key that could be one. */
+const wellFormed = Effect.map(generate, Redacted.value)
+
+/** Asks with the key, as if it came through proxies. */
+const from = (forwarded: string | null, key: string) =>
+  ask(target, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
+
+const statusFrom = (forwarded: string | null, key: string) => Effect.map(from(forwarded, key), ({ status }) => status)
+
+const assertWaits = ({ body, headers, status, text }: Answer) => {
+  assert.strictEqual(status, 429, text)
+  assert.strictEqual(at(body, "error", "code"), "rate_limit_exceeded")
+  assert.include(String(at(body, "error", "message")), "wrong API keys")
+  assert.deepStrictEqual(Object.keys(Object(at(body, "error"))), ["code", "message"])
+  assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+  assert.match(String(headers["retry-after"]), /^[1-9]\d?$/)
+  assert.isUndefined(headers["www-authenticate"])
+  for (const name of ["limit", "remaining", "reset"]) assert.isUndefined(headers[`x-ratelimit-${name}`])
+}
+
+const limit = 4
+const settings = { WRONG_KEYS_LIMIT: String(limit) }
+const proxied = { ...settings, TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8" }
+
+/** Uses up the wrong keys of an address. */
+const guess = Effect.fnUntraced(function* (forwarded: string | null) {
+  for (const number of Array.range(1, limit)) {
+    assert.strictEqual(yield* statusFrom(forwarded, yield* wellFormed), 401, `guess ${number} from ${forwarded}`)
+  }
+})
+
+/** Time passes, for PostgreSQL too. */
+const pass = Effect.fnUntraced(function* (seconds: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`update wrong_keys set began_at = began_at - make_interval(secs => ${seconds}::float8)`
+  yield* TestClock.adjust(Duration.seconds(seconds))
+})
+
+const noon = Date.parse("2026-07-01T16:00:00Z")
+
+layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(settings))))("Wrong keys of one address", (it) => {
+  it.effect("D2 D18 after as many wrong keys as it may send, an address waits before it is told about another", () =>
+    Effect.gen(function* () {
+      const { key: right } = yield* customer("right")
+      const { key: unseen } = yield* customer("not seen before")
+      assert.strictEqual(yield* statusFrom(null, right), 200)
+      yield* guess(null)
+      // Wrong, mistyped, or right and never seen: all are answered alike, so that nothing is learnt.
+      for (const key of [yield* wellFormed, mistyped(right), "nonsense", unseen]) {
+        const bearer = yield* ask(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
+        for (const answer of [yield* from(null, key), bearer]) {
+          assertWaits(answer)
+          assert.strictEqual(answer.headers["retry-after"], "60")
+        }
+      }
+      // Whose key was right before goes on, and who has none is told so.
+      assert.strictEqual(yield* statusFrom(null, right), 200)
+      const { body, status } = yield* ask(target, { key: null })
+      assert.deepStrictEqual([status, at(body, "error", "code")], [401, "missing_api_key"])
+      assert.strictEqual((yield* ask("/endpoints", { key: "nonsense" })).status, 200)
+
+      yield* pass(58)
+      assertWaits(yield* from(null, unseen))
+      yield* pass(2)
+      assert.strictEqual(yield* statusFrom(null, unseen), 200)
+      assert.strictEqual(yield* statusFrom(null, "nonsense"), 401)
+    }))
+
+  it.effect("D2 D18 a key that was right in the last ten minutes goes on, however long ago it was first", () =>
+    Effect.gen(function* () {
+      yield* pass(60)
+      const used = yield* customer("used all the time")
+      const forgotten = yield* customer("used once, longer ago")
+      assert.strictEqual(yield* statusFrom(null, forgotten.key), 200)
+      for (let times = 0; times < 4; times++) {
+        assert.strictEqual(yield* statusFrom(null, used.key), 200)
+        yield* pass(160)
+      }
+      yield* guess(null)
+      assertWaits(yield* from(null, forgotten.key))
+      assert.strictEqual(yield* statusFrom(null, used.key), 200)
+    }))
+
+  it.effect("D2 D18 a key that is disabled or has expired is not a wrong one, however often it is sent", () =>
+    Effect.gen(function* () {
+      yield* pass(60)
+      const sql = yield* SqlClient.SqlClient
+      const ends = ["disabled_at", "revoked_at", "expires_at"]
+      const keys = yield* Effect.forEach(ends, (column) =>
+        Effect.gen(function* () {
+          const { key, key_id } = yield* customer(`ended by ${column}`)
+          yield* sql`update api_keys set ${sql(column)} = now() where key_id = ${key_id}`
+          return key
+        }))
+      for (const key of [...keys, ...keys, ...keys]) {
+        const { body, status } = yield* from(null, key)
+        assert.deepStrictEqual([status, at(body, "error", "code")], [401, "api_key_disabled"])
+      }
+      for (let sent = 0; sent < 9; sent++) assert.strictEqual((yield* ask(target, { key: null })).status, 401)
+      yield* guess(null)
+    }))
+
+  it.effect("D2 D18 mistyped keys count as well, once for each request", () =>
+    Effect.gen(function* () {
+      yield* pass(60)
+      const { key } = yield* customer("mistyped")
+      for (const wrong of ["nonsense", mistyped(key)]) assert.strictEqual(yield* statusFrom(null, wrong), 401)
+      const differing = { key: mistyped(key), headers: { Authorization: `Bearer ${yield* wellFormed}` } }
+      assert.strictEqual((yield* ask(target, differing)).status, 401)
+      const wrong = yield* wellFormed
+      for (const _ of [1, 2]) {
+        const twice = yield* ask(target, { key: wrong, headers: { Authorization: `Bearer ${wrong}` } })
+        assert.strictEqual(twice.status, 401)
+      }
+      assertWaits(yield* from(null, yield* wellFormed))
+    }))
+
+  it.effect("D2 D18 the same wrong key counts each time, whether it is remembered or not", () =>
+    Effect.gen(function* () {
+      yield* pass(60)
+      const key = yield* wellFormed
+      for (let sent = 0; sent < limit; sent++) assert.strictEqual(yield* statusFrom(null, key), 401)
+      assertWaits(yield* from(null, key))
+    }))
+
+  it.effect("D18 what a client says of its address is nothing, where no proxy is trusted", () =>
+    Effect.gen(function* () {
+      yield* pass(60)
+      for (let sent = 0; sent < limit; sent++) {
+        assert.strictEqual(yield* statusFrom(`203.0.113.${sent}`, yield* wellFormed), 401)
+      }
+      for (const forwarded of [null, "203.0.113.99", "198.51.100.1, 127.0.0.1", "2001:db8::1"]) {
+        assertWaits(yield* from(forwarded, yield* wellFormed))
+      }
+    }))
+})
+
+layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(proxied))))("Wrong keys behind proxies", (it) => {
+  it.effect("D18 the address is the one that a trusted proxy names; another is not affected", () =>
+    Effect.gen(function* () {
+      const { key } = yield* customer("behind a proxy")
+      yield* guess("203.0.113.1")
+      assertWaits(yield* from("203.0.113.1", yield* wellFormed))
+      assertWaits(yield* from("203.0.113.1", key))
+      // The same address, written otherwise, or behind one more trusted proxy, or with what it says of itself before.
+      for (const same of [" 203.0.113.1 ", "203.0.113.1:54321", "203.0.113.1, 10.1.2.3", "198.51.100.9, 203.0.113.1"]) {
+        assertWaits(yield* from(same, key))
+      }
+      assertWaits(yield* from("::ffff:203.0.113.1", key))
+      for (const other of ["203.0.113.2", null, "2001:db8::1", "203.0.113.1, 203.0.113.3"]) {
+        assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, String(other))
+      }
+      assert.strictEqual(yield* statusFrom("203.0.113.2", key), 200)
+      // A key that was right is, from wherever.
+      assert.strictEqual(yield* statusFrom("203.0.113.1", key), 200)
+    }))
+
+  it.effect("D18 the addresses of one IPv6 network of 64 bits count together, those of two apart", () =>
+    Effect.gen(function* () {
+      const ends = ["1", "2", "ffff:ffff:ffff:ffff", "a:b:c:d", "0:0:0:1", "3"]
+      for (const end of ends.slice(0, limit)) {
+        const address = end.includes("f") || end.includes(":") ? `2001:db8:1:2:${end}` : `2001:db8:1:2::${end}`
+        assert.strictEqual(yield* statusFrom(address, yield* wellFormed), 401, address)
+      }
+      for (const same of ["2001:db8:1:2::99", "2001:DB8:1:2:0:0:0:1", "[2001:db8:1:2::7]:443"]) {
+        assertWaits(yield* from(same, yield* wellFormed))
+      }
+      for (const other of ["2001:db8:1:3::1", "2001:db8:1:1:ffff:ffff:ffff:ffff", "2001:db8::1:2:0:0"]) {
+        assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, other)
+      }
+    }))
+
+  it.effect("D18 what is no address leaves the proxy's own, and breaks nothing", () =>
+    Effect.gen(function* () {
+      yield* pass(60)
+      const odd = ["unknown", "_hidden", "'; drop table api_keys", "999.1.1.1", ",", "x".repeat(4000)]
+      for (const forwarded of odd.slice(0, limit)) {
+        assert.strictEqual(yield* statusFrom(forwarded, "nonsense"), 401, forwarded)
+      }
+      for (const forwarded of [...odd, null]) assertWaits(yield* from(forwarded, "nonsense"))
+      assert.strictEqual(yield* statusFrom("203.0.113.200", "nonsense"), 401)
+    }))
+})
+
+/** What asks for a key; the service also tidies up, by itself. */
+const lookups = (sent: ReadonlyArray<Statements.Sent>) => sent.filter(({ text }) => text.includes("from api_keys"))
+
+layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestServices: true })(
+  "Keys and the database",
+  (it) => {
+    it.effect("security: timing: keys that are right and those that are not are looked up alike, by their digest", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { key } = yield* customer("looked up")
+        const { key: ended, key_id } = yield* customer("looked up in vain")
+        yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
+        const unknown = yield* wellFormed
+        const found: Array<Statements.Sent> = []
+        for (const [sent, status] of [[key, 200], [unknown, 401], [ended, 401]] as const) {
+          const asked = yield* Statements.during(ask(target, { key: sent }))
+          assert.strictEqual(asked.answer.status, status)
+          const [lookup, ...more] = lookups(asked.sent)
+          assert.deepStrictEqual(more, [])
+          // The count of who sent it is part of the statement, of right keys and of wrong ones alike.
+          const digest = createHash("sha256").update(sent).digest("hex")
+          assert.strictEqual(lookup?.parameters[0], digest)
+          assert.isFalse(lookup?.parameters.slice(1).includes(digest))
+          const all = asked.sent.map(({ parameters, text }) => [text, ...parameters].join(" ")).join("\n")
+          for (const part of [sent, sent.slice(8), sent.slice(12, 24)]) assert.notInclude(all, part)
+          if (lookup !== undefined) found.push(lookup)
+        }
+        assert.strictEqual(found.length, 3)
+        assert.strictEqual(new Set(found.map(({ text }) => text)).size, 1)
+        assert.match(found[0]?.text ?? "", /key_hash = decode\(\$1, 'hex'\)/)
+      }))
+  },
+)
+
+const watched = Service.layer.pipe(Layer.provide(Ledger.settings(settings)), Layer.provideMerge(Statements.layer))
+
+layer(watched, { excludeTestServices: true })("Wrong keys and the database", (it) => {
+  it.effect("D2 mistyped keys, and those of who has to wait, never reach the database", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const wrong = [mistyped(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
+      const answers: Array<number> = []
+      for (const key of wrong) {
+        const { answer, sent } = yield* Statements.during(ask(target, { key }))
+        assert.deepStrictEqual(lookups(sent), [])
+        answers.push(answer.status)
+      }
+      assert.deepStrictEqual(answers, [401, 401, 401, 401, 429])
+      for (const key of [yield* wellFormed, basic]) {
+        const { answer, sent } = yield* Statements.during(ask(target, { key }))
+        assertWaits(answer)
+        assert.deepStrictEqual(lookups(sent), [])
+      }
+    }))
+})
+
+const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer(ConfigProvider.fromUnknown(values))
+
+it.effect("D18 30 wrong keys a minute, unless the settings say otherwise", () =>
+  Effect.gen(function* () {
+    assert.strictEqual(yield* Effect.provide(WrongKeys.Most, given({})), 30)
+    assert.strictEqual(yield* Effect.provide(WrongKeys.Most, given({ WRONG_KEYS_LIMIT: "1" })), 1)
+  }))
+
+it.effect("D18 a WRONG_KEYS_LIMIT that is no number, and TRUSTED_PROXIES that are no networks, do not start", () =>
+  Effect.gen(function* () {
+    for (const wrong of ["0", "-1", "x", "1.5", "1000001"]) {
+      const error = yield* Effect.flip(Effect.provide(WrongKeys.Most, given({ WRONG_KEYS_LIMIT: wrong })))
+      assert.instanceOf(error, Config.ConfigError)
+      assert.include(error.message, "WRONG_KEYS_LIMIT")
+    }
+    for (
+      const wrong of ["x", "10.0.0.0/33", "300.1.1.1", "10.0.0.1,", "::1/129", "localhost", "10.0.0.1 10.0.0.2", "*"]
+    ) {
+      const error = yield* Effect.flip(
+        Effect.scoped(Layer.build(Proxies.layer)).pipe(
+          Effect.provide(Layer.merge(given({ TRUSTED_PROXIES: wrong }), HttpRouter.layer)),
+        ),
+      )
+      assert.instanceOf(error, Config.ConfigError)
+      assert.include(error.message, "is no network; expected addresses or networks")
+    }
+  }))
+
+layer(
+  Service.layerAt(noon).pipe(
+    Layer.provide(Ledger.settings({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
+  ),
+)(
+  "Thirty wrong keys",
+  (it) => {
+    it.effect("D18 of many at once as many are told as may be, and the others wait", () =>
+      Effect.gen(function* () {
+        const answers = yield* Effect.forEach(Array.range(1, 60), () => statusFrom("198.51.100.7", "nonsense"), {
+          concurrency: "unbounded",
+        })
+        assert.strictEqual(answers.filter((status) => status === 401).length, 30)
+        assert.strictEqual(answers.filter((status) => status === 429).length, 30)
+      }))
+  },
+)

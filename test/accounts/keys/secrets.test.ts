@@ -1,0 +1,366 @@
+/** D2, D11: a key goes nowhere but to its check: no log, trace, error or answer repeats it, wherever it was put. */
+import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { inject } from "vitest"
+import { generate } from "../../../src/accounts/keys/ApiKey.ts"
+import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
+import * as Server from "../../../src/Server.ts"
+import * as Ledger from "../../support/Ledger.ts"
+import * as Service from "../../support/Service.ts"
+import { client } from "../../support/Through.ts"
+
+const { ask, insert, TestKeys } = Service
+const { customer, idsOf, until } = Ledger
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What is captured
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** All that was logged and traced, as text. */
+const seen: Array<string> = []
+
+/** Every way in which the service prints logs, at every level. */
+const logger = Logger.make((options) => {
+  for (const { log } of [Logger.formatJson, Logger.formatLogFmt, Logger.formatSimple]) seen.push(`log: ${log(options)}`)
+})
+
+const json = (value: unknown) =>
+  JSON.stringify(value, (_, part: unknown) => typeof part === "bigint" ? String(part) : part)
+
+/** A span tells its name, attributes, events and failure: what an exporter sends on. */
+class WatchedSpan extends Tracer.NativeSpan {
+  override end(time: bigint, exit: Exit.Exit<unknown, unknown>) {
+    super.end(time, exit)
+    const failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : ""
+    seen.push(`span: ${json([this.name, Array.fromIterable(this.attributes), this.events, failure])}`)
+  }
+}
+
+const watching = Layer.mergeAll(
+  Logger.layer([logger]),
+  Layer.succeed(Tracer.Tracer, Tracer.make({ span: (options) => new WatchedSpan(options) })),
+  Layer.succeed(References.MinimumLogLevel, "All"),
+)
+
+const watched = Server.layer.pipe(
+  Layer.provide(watching),
+  Layer.provide(Ledger.settings({
+    RATE_LIMIT_BASIC: "1000000",
+    RATE_LIMIT_PRO: "1",
+    RATE_LIMIT_ULTIMATE: "1000000",
+    WRONG_KEYS_LIMIT: "1000000",
+  })),
+  Layer.provideMerge(TestKeys.layer),
+  Layer.provideMerge(
+    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+  ),
+  Layer.provideMerge(NodeHttpServer.layerTest),
+  Layer.provideMerge(NodeCrypto.layer),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What is looked for
+// ---------------------------------------------------------------------------------------------------------------------
+
+const decoded = (text: string) =>
+  text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+
+/** As many characters in a row as nobody sends by chance: a part of what stands behind the hint is too much. */
+const length = 10
+
+const partsOf = (key: string) => {
+  const hidden = key.slice(12).toLowerCase()
+  return Array.range(0, hidden.length - length).map((start) => hidden.slice(start, start + length))
+}
+
+/** The texts that hold a part of the key, in any case, percent-encoded or not. */
+const tellTales = (key: string, texts: ReadonlyArray<string>) => {
+  const parts = partsOf(key)
+  return texts.filter((text) => {
+    const plain = `${text} ${decoded(text)}`.toLowerCase()
+    return parts.some((part) => plain.includes(part))
+  })
+}
+
+const percentEncoded = (text: string) =>
+  Array.fromIterable(text).map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join("")
+
+/** An answer is read a moment before its span ends and its failure is logged: this is after all of them. */
+const settled = Effect.gen(function* () {
+  const before = seen.length
+  yield* ask("/health/live", { key: null })
+  yield* until(Effect.sync(() => seen.slice(before)), (later) => later.some((text) => text.includes("/health/live")))
+})
+
+/** A redirect is looked at, too. */
+const notFollowing = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
+
+interface Sent extends Service.Asked {
+  readonly path: string
+  /** A header of which the specification says that it repeats what was sent. */
+  readonly but?: string
+}
+
+/** Where a key shows that was sent like this: in the answer, in logs or in traces. */
+const leaks = Effect.fnUntraced(function* (key: string, { but, path, ...asked }: Sent) {
+  seen.length = 0
+  const { headers, status, text } = yield* notFollowing(ask(path, asked))
+  yield* settled
+  const said = Object.entries(headers).filter(([name]) => name !== but).map((header) => `header: ${header.join(": ")}`)
+  const told = tellTales(key, [`body: ${text}`, ...said, ...seen])
+  return { status, told: told.map((where) => `${asked.method ?? "GET"} ${path} (${status}) ${where.slice(0, 400)}`) }
+})
+
+/** No request tells the key. What they were answered with, each status once, in order. */
+const search = Effect.fnUntraced(function* (key: string, requests: ReadonlyArray<Sent>) {
+  const found = yield* Effect.forEach(requests, (sent) => leaks(key, sent))
+  assert.deepStrictEqual(found.flatMap(({ told }) => told), [])
+  return Array.dedupe(found.map(({ status }) => status)).toSorted((a, b) => a - b)
+})
+
+const wellFormed = Effect.map(generate, Redacted.value)
+
+const mistyped = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
+
+layer(watched, { excludeTestServices: true })("A key", (it) => {
+  it.effect("D12 what is watched tells something: a span for each request, and the log of a failure with its id", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      seen.length = 0
+      yield* sql`alter table afterhours_stats rename to gone`
+      const { headers, status } = yield* ask("/v1/afterhours-stats?ticker=META")
+      yield* sql`alter table gone rename to afterhours_stats`
+      assert.strictEqual(status, 500)
+      yield* settled
+      const id = String(headers["x-request-id"])
+      for (const kind of ["log: ", "span: "]) assert.isTrue(seen.some((text) => text.startsWith(kind)), kind)
+      assert.isTrue(seen.some((text) => text.startsWith("log: {") && text.includes(id)), "the failure, by its id")
+      assert.isTrue(seen.some((text) => text.includes("ticker=META")), "the address, in a span")
+      assert.isTrue(seen.some((text) => text.includes("afterhours_stats")), "the statement, or what is wrong with it")
+    }))
+
+  it.effect("D2 D11 sent as a credential it shows nowhere: right, wrong, mistyped or ended, in either header", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { key: right } = yield* customer("right", { tier: "ultimate" })
+      const { key: ended, key_id } = yield* customer("ended")
+      yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
+      const { key: broke } = yield* customer("broke", { balance: 0 })
+      const { key: hurried } = yield* customer("hurried", { tier: "pro" })
+      yield* sql`alter table gap_stats rename to gone`
+      const paths = [
+        "/v1/news",
+        "/v1/gap-stats",
+        "/v1/research-reports",
+        "/v1/historical-tickers?ticker=NONE",
+        "/v1/news?limit=0&nonsense=1",
+        "/v1/account",
+        "/v1/account/api-keys",
+        "/v1/overview",
+        "/v1/usage",
+        "/estimate?endpoint=/v1/gap-stats",
+        "/v1/nowhere",
+        "/enterprise/v1/news",
+        "/v1/news?%ZZ",
+        "/endpoints",
+      ]
+      const answered = new Set<number>()
+      for (const key of [right, yield* wellFormed, mistyped(right), ended, broke, hurried, right.toUpperCase()]) {
+        const ways: ReadonlyArray<Service.Asked> = [
+          { key },
+          { key: null, headers: { Authorization: `Bearer ${key}` } },
+          { key: "nonsense", headers: { Authorization: `Bearer ${key}` } },
+          // No credentials, but near enough that somebody may try.
+          { key: null, headers: { Authorization: key, Cookie: `key=${key}`, "Api-Key": key } },
+        ]
+        const requests = paths.flatMap((path) => ways.map((asked) => ({ path, ...asked })))
+        const others = (["HEAD", "POST", "OPTIONS"] as const).flatMap((method) =>
+          ["/v1/news", "/v1/gap-stats"].map((path) => ({ path, key, method }))
+        )
+        for (const status of yield* search(key, [...requests, ...others])) answered.add(status)
+      }
+      yield* sql`alter table gone rename to gap_stats`
+      assert.includeMembers(Array.fromIterable(answered), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
+    }))
+
+  /** The forms in which somebody may write a key into an address. */
+  const formsOf = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistyped(key)]
+
+  it.effect("D2 D11 D4 sent in the query, as a value or as a name, it shows nowhere", () =>
+    Effect.gen(function* () {
+      const { basic: key } = yield* TestKeys
+      const requests = formsOf(key).flatMap((form) =>
+        [
+          `/v1/news?api_key=${form}`,
+          `/v1/news?${form}=1`,
+          `/v1/news?${form}`,
+          `/v1/news?${form}=1&${form}=2`,
+          `/v1/news?x${form}=1`,
+          `/v1/news?date=${form}`,
+          `/v1/news?page=${form}`,
+          `/v1/news?hide_news=${form}`,
+          `/v1/news?query=${form}`,
+          `/v1/screener?sort=${form}&min_price=${form}`,
+          `/v1/split-status?ticker=META&action_type=${form}`,
+          `/v1/account?${form}=1`,
+          `/v1/usage?endpoint=${form}`,
+          `/v1/usage?status_code=${form}&requested_at_from=${form}`,
+          `/estimate?endpoint=${form}`,
+          `/estimate?endpoint=/v1/news&${form}=1`,
+          `/estimate?endpoint=/v1/news&date=${form}`,
+          `/endpoints?${form}=1`,
+          `/v1/docs?key=${form}`,
+          `/health/ready?${form}`,
+          `/v1/news?${form}=%ZZ`,
+        ].flatMap((path) => form === key ? [{ path }, { path, key: null }] : [{ path }])
+      )
+      const answered = yield* search(key, requests)
+      assert.includeMembers(answered, [200, 400, 401, 422])
+    }))
+
+  it.effect("D2 D11 sent in the path it shows nowhere; where the path moved for good, in the new address alone", () =>
+    Effect.gen(function* () {
+      const { basic: key } = yield* TestKeys
+      const requests = formsOf(key).flatMap((form) =>
+        [
+          `/${form}`,
+          `/v1/${form}`,
+          `/v1/account/${form}`,
+          `/v1/news/${form}?page=1`,
+          `/v1/news;${form}`,
+          `/v1/${form}%ZZ`,
+        ]
+          .flatMap((path) => [{ path }, { path, key: null }, { path, method: "POST" } as const])
+      )
+      // §9.1.3: path and query are kept, byte for byte.
+      const moved = formsOf(key).flatMap((form) =>
+        [`/enterprise/v1/${form}`, `/enterprise/v1/news?api_key=${form}`].map((path) => (
+          { path, key: null, but: "location" }
+        ))
+      )
+      const answered = yield* search(key, [...requests, ...moved])
+      assert.deepStrictEqual(answered, [301, 400, 404])
+    }))
+
+  it.effect("D5 D11 sent as a ticker it shows neither in the refusal nor among those that were dropped", () =>
+    Effect.gen(function* () {
+      const { basic: key } = yield* TestKeys
+      const requests = [...formsOf(key), `%20${key.slice(0, 20)} ${key.slice(20)}`].flatMap((form) =>
+        [
+          `/v1/news?ticker=${form}`,
+          `/v1/news?ticker=META,${form}`,
+          `/v1/news?ticker=META,x${form},BYON`,
+          `/v1/ticker-changes?ticker=${form}`,
+          `/v1/historical-tickers?ticker=${form}`,
+          `/estimate?endpoint=/v1/news&ticker=META,${form}`,
+        ].map((path) => ({ path }))
+      )
+      const answered = yield* search(key, requests)
+      assert.deepStrictEqual(answered, [200, 422])
+    }))
+
+  it.effect("D8 D11 the address of the next page does not repeat it", () =>
+    Effect.gen(function* () {
+      const { basic: key } = yield* TestKeys
+      const days = ["2025-01-02", "2025-01-03", "2025-01-06"]
+      yield* insert(
+        "research_reports",
+        ...days.map((day) => ({
+          report_id: day,
+          ticker: "SECN",
+          gain_percentage: "1",
+          report_text: "text",
+          tldr_text: "text",
+          created_at: `${day}T12:00:00Z`,
+          last_updated: `${day}T12:00:00Z`,
+        })),
+      )
+      for (const form of formsOf(key)) {
+        const path = `/v1/research-reports-tldr?ticker=SECN,${form}&limit=1`
+        const { headers } = yield* ask(path)
+        const link = headers["link"] ?? ""
+        assert.include(link, `rel="next"`)
+        assert.deepStrictEqual(tellTales(key, [link]), [])
+        // It still leads to the next page.
+        const next = yield* ask(/^<([^>]*)>/.exec(link)?.[1] ?? "")
+        assert.include(next.text, "2025-01-03")
+      }
+    }))
+
+  it.effect("D11 a database that fails in the check of a key, or takes no usage, logs no key", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key } = yield* customer("unlucky")
+      const unknown = yield* wellFormed
+      yield* sql`alter table api_keys rename to gone`
+      const found: Array<string> = []
+      for (const sent of [key, unknown]) {
+        for (
+          const asked of [{ key: sent }, { key: null, headers: { Authorization: `Bearer ${sent}` } }] as const
+        ) {
+          const { status, told } = yield* leaks(sent, { path: "/v1/news", ...asked })
+          assert.strictEqual(status, 500)
+          assert.isTrue(seen.some((text) => text.startsWith("log: ") && text.includes("api_keys")))
+          found.push(...told)
+        }
+      }
+      yield* sql`alter table gone rename to api_keys`
+
+      yield* sql`alter table usage_daily rename to gone`
+      seen.length = 0
+      assert.strictEqual((yield* ask("/v1/news", { key })).status, 200)
+      const warned = yield* until(
+        Effect.sync(() => seen.some((text) => text.startsWith("log: ") && text.includes("was not recorded"))),
+        (said) => said,
+      )
+      yield* sql`alter table gone rename to usage_daily`
+      assert.isTrue(warned)
+      yield* Ledger.written(account_id, 1)
+      found.push(...tellTales(key, seen))
+      assert.deepStrictEqual(found, [])
+    }))
+
+  it.effect("README, deploy: beside the keys, no log and no trace tells the password of the database", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { password } = new URL(inject("databaseUrl"))
+      assert.isAbove(password.length, 10)
+      seen.length = 0
+      yield* sql`alter table registrations rename to gone`
+      assert.strictEqual((yield* ask("/v1/registrations")).status, 500)
+      yield* sql`alter table gone rename to registrations`
+      assert.strictEqual((yield* ask("/v1/registrations")).status, 200)
+      yield* settled
+      assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("db.")), "spans of the database")
+      assert.deepStrictEqual(seen.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
+    }))
+
+  it.effect("D12 sent as a request id it is replaced, so that it is not stored with the usage", () =>
+    Effect.gen(function* () {
+      const { basic: key } = yield* TestKeys
+      for (const sent of [key, `mine-${key}`]) {
+        const { headers } = yield* ask("/v1/overview", { headers: { "X-Request-Id": sent } })
+        assert.notInclude(String(headers["x-request-id"]), "tl_live_")
+      }
+    }))
+
+  it.effect("D2 making and rotating a key tells it to who asked, and to no log or trace", () =>
+    Effect.gen(function* () {
+      yield* customer("maker")
+      seen.length = 0
+      const [made, rotated] = yield* Effect.gen(function* () {
+        const made = yield* Keys.create({ account: "maker", name: "made", expires: null, endpoints: null })
+        const { key_id } = yield* idsOf(made)
+        return [made, yield* Keys.rotate(key_id, Duration.hours(1))]
+      }).pipe(Effect.withSpan("keys"), Effect.provide(watching))
+      assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("insert into api_keys")))
+      for (const key of [made ?? "", rotated ?? ""]) {
+        assert.lengthOf(key, 46)
+        assert.deepStrictEqual(tellTales(key, seen), [])
+      }
+    }))
+})

@@ -1,0 +1,418 @@
+/**
+ * What the service says of itself (§2.5, §4.5, §9.4, D2, D24, D25).
+ *
+ * `test/openapi.json` is the document of today, so that a change of it, be it of a description, shows in the diff; after
+ * one that is meant: `npx vitest run test/catalogue/catalogue.test.ts -u`. What was released stands in `contract/v1.json`.
+ */
+import { PgConnection } from "@effect/sql-pg"
+import { assert, expect, layer } from "@effect/vitest"
+import { Effect, Layer, Predicate, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { inject } from "vitest"
+import { free } from "../support/Contract.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at } = Service
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const entriesOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
+  Predicate.isObject(value) ? Object.entries(value) : []
+
+const open = { key: null } as const
+
+const document = Effect.map(ask("/v1/openapi.json", open), ({ body }) => body)
+
+/** `GET` of every path. */
+const operations = Effect.map(
+  document,
+  (spec) => entriesOf(at(spec, "paths")).map(([path, item]) => ({ path, operation: at(item, "get") })),
+)
+
+/** A schema with its references followed. */
+const resolved = (spec: unknown, schema: unknown): unknown => {
+  const reference = at(schema, "$ref")
+  return typeof reference === "string" ? resolved(spec, at(spec, ...reference.replace("#/", "").split("/"))) : schema
+}
+
+const alternatives = (spec: unknown, schema: unknown): ReadonlyArray<unknown> => {
+  const one = resolved(spec, schema)
+  const many = at(one, "anyOf")
+  return Array.isArray(many) ? many.flatMap((each) => alternatives(spec, each)) : [one]
+}
+
+/** The codes that an operation documents, by status. */
+const codes = (spec: unknown, operation: unknown) =>
+  Object.fromEntries(
+    entriesOf(at(operation, "responses")).filter(([status]) => Number(status) >= 400).map(([status, response]) => [
+      status,
+      alternatives(spec, at(resolved(spec, response), "content", "application/json", "schema")).map((schema) => {
+        const code = resolved(spec, at(resolved(spec, at(schema, "properties", "error")), "properties", "code"))
+        return at(code, "const") ?? at(code, "enum", 0)
+      }),
+    ]),
+  )
+
+const everywhere = {
+  "400": ["bad_request"],
+  "405": ["method_not_allowed"],
+  "408": ["bad_request"],
+  "410": ["endpoint_removed"],
+  "413": ["bad_request"],
+  "422": ["validation_error"],
+  "431": ["bad_request"],
+  "500": ["internal_error"],
+}
+const fromDatabase = { "503": ["data_refreshing", "database_pool_timeout"] }
+const keyed = {
+  ...everywhere,
+  ...fromDatabase,
+  "401": ["missing_api_key", "invalid_api_key", "api_key_disabled"],
+  "403": ["insufficient_tier", "endpoint_not_allowed"],
+  "429": ["rate_limit_exceeded"],
+}
+/** D13, D27: what has a price may cost more than was paid. */
+const priced = { ...keyed, "402": ["insufficient_credits"] }
+
+layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // /endpoints
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D2 §4.5 what the service says of itself is open without a key, and to a bad one", () =>
+    Effect.gen(function* () {
+      const paths = ["/endpoints", "/v1/docs", "/v1/openapi.json", "/v1/changelog", "/health/live", "/health/ready"]
+      for (const path of paths) {
+        for (const key of [null, "nonsense"]) assert.strictEqual((yield* ask(path, { key })).status, 200, path)
+      }
+    }))
+
+  it.effect("§2.5 D25 /endpoints has one row an endpoint, each with exactly the fields told", () =>
+    Effect.gen(function* () {
+      const { body } = yield* ask("/endpoints", open)
+      const rows = listOf(at(body, "results"))
+      assert.strictEqual(at(body, "count"), rows.length)
+      assert.isAbove(rows.length, 5)
+      for (const row of rows) {
+        const path = String(at(row, "path"))
+        assert.deepStrictEqual(
+          entriesOf(row).map(([name]) => name),
+          ["path", "label", "description", "tier", "deprecated", "sunset", "successor"],
+        )
+        assert.match(path, /^\/[a-z0-9/.-]+$/)
+        assert.isNotEmpty(at(row, "label"), path)
+        assert.isNotEmpty(at(row, "description"), path)
+        assert.isBoolean(at(row, "deprecated"), path)
+        assert.strictEqual(at(row, "deprecated"), String(at(row, "label")).startsWith("DEPRECATED "), path)
+        if (at(row, "sunset") !== null) assert.match(String(at(row, "sunset")), /^\d{4}-\d{2}-\d{2}$/)
+        if (at(row, "deprecated") === false) {
+          assert.strictEqual(at(row, "sunset"), null, path)
+          assert.strictEqual(at(row, "successor"), null, path)
+        }
+      }
+      const paths = rows.map((row) => at(row, "path"))
+      assert.strictEqual(new Set(paths).size, paths.length)
+    }))
+
+  it.effect("D25 the tier of each row is the one that its endpoint asks for", () =>
+    Effect.gen(function* () {
+      const { body } = yield* ask("/endpoints", open)
+      for (const row of listOf(at(body, "results"))) {
+        const { body: refusal, status } = yield* ask(String(at(row, "path")), open)
+        const tier = at(row, "path") === "/v1/research-reports" ? "ultimate" : "basic"
+        const what = `${at(row, "path")} ${JSON.stringify(refusal)}`
+        assert.strictEqual(at(row, "tier"), status === 401 ? tier : null, what)
+      }
+    }))
+
+  it.effect("§2.5 §3 §4.2 §4.5 D24 D25 /v1/historical-tickers is the deprecated row", () =>
+    Effect.gen(function* () {
+      const { body } = yield* ask("/endpoints", open)
+      const deprecated = listOf(at(body, "results")).filter((row) => at(row, "deprecated") === true)
+      assert.strictEqual(deprecated.length, 1)
+      assert.deepInclude(deprecated[0], {
+        path: "/v1/historical-tickers",
+        label: "DEPRECATED Historical Tickers",
+        tier: "basic",
+        sunset: null,
+        successor: "/v1/ticker-changes",
+      })
+    }))
+
+  it.effect("§4.5 every row answers, and every operation of the OpenAPI document has its row", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* Service.TestKeys
+      const { body } = yield* ask("/endpoints", open)
+      const paths = listOf(at(body, "results")).map((row) => String(at(row, "path")))
+      for (const path of paths) assert.include([200, 422], (yield* ask(path, { key: ultimate })).status, path)
+      const documented = (yield* operations).map(({ path }) => path)
+      assert.sameMembers([...documented, "/v1/docs"], paths)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // OpenAPI
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§4.5 the OpenAPI document is the one of test/openapi.json", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      yield* Effect.promise(() => expect(`${JSON.stringify(spec, null, 2)}\n`).toMatchFileSnapshot("openapi.json"))
+    }))
+
+  it.effect("§4.5 it is OpenAPI 3.1, as JSON", () =>
+    Effect.gen(function* () {
+      const { body, headers } = yield* ask("/v1/openapi.json", open)
+      assert.match(String(headers["content-type"]), /^application\/json/)
+      assert.match(String(at(body, "openapi")), /^3\.1\.\d$/)
+      assert.strictEqual(at(body, "info", "version"), "v1")
+    }))
+
+  it.effect("§9.3 no schema has an internal name, and every row is one with a name of its own", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const names = entriesOf(at(spec, "components", "schemas")).map(([name]) => name)
+      assert.includeMembers(names, ["NewsItem", "ScreenerRow", "AmbiguousTickerLineage", "LineageReason"])
+      assert.deepStrictEqual(names.filter((name) => /Encoded|\d$/.test(name)), [])
+      const nameless: Array<string> = []
+      const walk = (value: unknown, path: string): void => {
+        const items = at(value, "items")
+        if (at(items, "properties") !== undefined) nameless.push(path)
+        if (Array.isArray(value)) value.forEach((item, index) => walk(item, `${path}/${index}`))
+        else entriesOf(value).forEach(([name, item]) => walk(item, `${path}/${name}`))
+      }
+      walk(spec, "")
+      assert.deepStrictEqual(nameless, [])
+    }))
+
+  it.effect("§4.5 a list of closed words is an array of them, comma-separated", () =>
+    Effect.gen(function* () {
+      for (const { operation, path } of yield* operations) {
+        for (const parameter of listOf(at(operation, "parameters"))) {
+          if (!/^One of .*; several comma-separated\.$/.test(String(at(parameter, "description")))) continue
+          const what = `${path} ${String(at(parameter, "name"))}`
+          assert.deepInclude(parameter, { style: "form", explode: false }, what)
+          const words = listOf(at(parameter, "schema", "items", "enum"))
+          assert.isAbove(words.length, 1, what)
+          assert.include(String(at(parameter, "description")), `One of ${words.join(", ")};`)
+        }
+      }
+    }))
+
+  it.effect("§9.4 §4.5 deprecated operations are marked, and x-sunset stands only beside a sunset", () =>
+    Effect.gen(function* () {
+      const { body } = yield* ask("/endpoints", open)
+      const rows = listOf(at(body, "results"))
+      for (const { operation, path } of yield* operations) {
+        const row = rows.find((one) => at(one, "path") === path)
+        assert.strictEqual(at(operation, "deprecated") ?? false, at(row, "deprecated"), path)
+        assert.strictEqual(at(operation, "x-sunset") ?? null, at(row, "sunset"), path)
+      }
+    }))
+
+  it.effect("D2 D25 both ways to send a key are security schemes, of exactly the operations that need one", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const schemes = at(spec, "components", "securitySchemes")
+      assert.sameMembers(entriesOf(schemes).map(([name]) => name), ["bearer", "apiKey"])
+      assert.strictEqual(at(schemes, "bearer", "type"), "http")
+      assert.strictEqual(String(at(schemes, "bearer", "scheme")).toLowerCase(), "bearer")
+      assert.deepInclude(at(schemes, "apiKey"), { type: "apiKey", in: "header", name: "X-API-Key" })
+      const { body } = yield* ask("/endpoints", open)
+      for (const { operation, path } of yield* operations) {
+        const tier = at(listOf(at(body, "results")).find((row) => at(row, "path") === path), "tier")
+        // Either scheme is enough: two requirements of one scheme each.
+        assert.deepStrictEqual(
+          listOf(at(operation, "security")),
+          tier === null ? [] : [{ bearer: [] }, { apiKey: [] }],
+          path,
+        )
+      }
+    }))
+
+  it.effect("§7.2 D13 every operation documents the codes it can answer, by status", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const documented = Object.fromEntries(
+        (yield* operations).map(({ operation, path }) => [path, codes(spec, operation)]),
+      )
+      const { body } = yield* ask("/endpoints", open)
+      const special: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
+        "/v1/ticker-changes": { "409": ["ambiguous_ticker_lineage"] },
+        "/v1/historical-tickers": { "404": ["not_found"] },
+        "/health/ready": { "503": ["database_pool_timeout"] },
+      }
+      for (const row of listOf(at(body, "results"))) {
+        const path = String(at(row, "path"))
+        if (path === "/v1/docs") continue
+        const ofItsKind = at(row, "tier") === null ? everywhere : free.includes(path) ? keyed : priced
+        const expected = { ...ofItsKind, ...special[path] }
+        assert.deepStrictEqual(documented[path], expected, path)
+      }
+    }))
+
+  it.effect("D28 /estimate documents every path of the catalogue, and that it takes their parameters", () =>
+    Effect.gen(function* () {
+      const found = yield* operations
+      const estimate = found.find(({ path }) => path === "/estimate")?.operation
+      const [endpoint, ...more] = listOf(at(estimate, "parameters"))
+      const named = listOf(at(endpoint, "schema", "enum"))
+      assert.deepInclude(endpoint, { name: "endpoint", in: "query", required: true })
+      const { body } = yield* ask("/endpoints", open)
+      assert.deepStrictEqual(named, listOf(at(body, "results")).map((row) => at(row, "path")))
+      assert.strictEqual(more.length, 1)
+      assert.deepInclude(more[0], { name: "parameters", in: "query", style: "form", explode: true })
+      assert.notStrictEqual(at(more[0], "required"), true)
+      assert.strictEqual(at(more[0], "schema", "type"), "object")
+      assert.match(String(at(more[0], "description")), /the request's own parameters/i)
+    }))
+
+  it.effect("§7.1 D11 every documented error is an object of error and request_id", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      for (const { operation, path } of yield* operations) {
+        for (const [status, response] of entriesOf(at(operation, "responses"))) {
+          if (Number(status) < 400) continue
+          const content = at(resolved(spec, response), "content", "application/json", "schema")
+          for (const schema of alternatives(spec, content)) {
+            const what = `${path} ${status}`
+            assert.sameMembers([...listOf(at(schema, "required"))], ["error", "request_id"], what)
+            assert.strictEqual(at(resolved(spec, at(schema, "properties", "request_id")), "type"), "string", what)
+            const error = resolved(spec, at(schema, "properties", "error"))
+            assert.includeMembers([...listOf(at(error, "required"))], ["code", "message"], what)
+          }
+        }
+      }
+    }))
+
+  it.effect("§7.1 D11 every documented error says whom its message is for", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const errors = entriesOf(at(spec, "components", "schemas")).flatMap(([name, schema]) => {
+        const message = at(schema, "properties", "error", "properties", "message")
+        return message === undefined ? [] : [{ name, description: at(message, "description") }]
+      })
+      assert.isAtLeast(errors.length, 14)
+      assert.deepStrictEqual(errors.filter(({ description }) => typeof description !== "string"), [])
+    }))
+
+  it.effect("§9.3 no response is closed to new fields: a client made from the document must ignore unknown ones", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const closed: Array<string> = []
+      const walk = (value: unknown, path: string): void => {
+        if (at(value, "additionalProperties") === false) closed.push(path)
+        if (Array.isArray(value)) value.forEach((item, index) => walk(item, `${path}/${index}`))
+        else entriesOf(value).forEach(([name, item]) => walk(item, `${path}/${name}`))
+      }
+      for (const { operation, path } of yield* operations) walk(at(operation, "responses"), path)
+      walk(at(spec, "components", "schemas"), "components")
+      assert.deepStrictEqual(closed, [])
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // /v1/docs
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§4.5 §9.4 /v1/docs is HTML", () =>
+    Effect.gen(function* () {
+      const { headers, status, text } = yield* ask("/v1/docs", open)
+      assert.strictEqual(status, 200)
+      assert.match(String(headers["content-type"]), /^text\/html(; charset=utf-8)?$/)
+      assert.match(text, /^<!doctype html>/i)
+      assert.include(text, "<title>Tickerline</title>")
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Health
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D2 /health/live and /health/ready answer ok", () =>
+    Effect.gen(function* () {
+      for (const path of ["/health/live", "/health/ready"]) {
+        const { body, status } = yield* ask(path, open)
+        assert.strictEqual(status, 200)
+        const parts = { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok" }
+        assert.deepStrictEqual(body, path === "/health/live" ? { status: "ok" } : { status: "ok", parts })
+      }
+    }))
+
+  it.effect("D4 endpoints without parameters refuse every one", () =>
+    Effect.gen(function* () {
+      for (const path of ["/endpoints", "/v1/openapi.json", "/health/live", "/health/ready"]) {
+        const { body, status } = yield* ask(`${path}?limit=1`, open)
+        assert.strictEqual(status, 422, path)
+        assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "limit")
+      }
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// A database that is away
+// ---------------------------------------------------------------------------------------------------------------------
+
+const asAdmin = (...statements: ReadonlyArray<string>) => {
+  const url = new URL(inject("databaseUrl"))
+  url.pathname = "/postgres"
+  return Effect.scoped(
+    Effect.flatMap(
+      PgConnection.make({ url: Redacted.make(url.href) }),
+      (connection) => Effect.forEach(statements, (statement) => connection.query(statement), { discard: true }),
+    ),
+  )
+}
+
+const disconnected = (name: string) =>
+  `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`
+
+/** How a database goes away, and comes back. */
+const absences = [
+  {
+    what: "takes no connections",
+    go: (name: string) => [`alter database ${name} with allow_connections false`, disconnected(name)],
+    back: (name: string) => [`alter database ${name} with allow_connections true`],
+  },
+  {
+    what: "is not there",
+    go: (name: string) => [
+      `alter database ${name} with allow_connections false`,
+      disconnected(name),
+      `alter database ${name} with allow_connections true`,
+      `alter database ${name} rename to ${name}_gone`,
+    ],
+    back: (name: string) => [`alter database ${name}_gone rename to ${name}`],
+  },
+] as const
+
+absences.forEach(({ back, go, what }) =>
+  layer(Layer.fresh(Service.layer), { excludeTestServices: true })(`A database that ${what}`, (it) => {
+    it.effect("§7.2 D2 /health/ready is 503 with Retry-After, /health/live stays 200, and both recover", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`
+        const name = row?.name ?? ""
+        yield* asAdmin(...go(name))
+        yield* Effect.gen(function* () {
+          const ready = yield* ask("/health/ready", open).pipe(
+            Effect.repeat({ until: ({ status }) => status === 503, schedule: Schedule.spaced("20 millis") }),
+            Effect.timeout("60 seconds"),
+          )
+          assert.strictEqual(ready.headers["retry-after"], "5")
+          assert.strictEqual(at(ready.body, "error", "code"), "database_pool_timeout")
+          assert.strictEqual(at(ready.body, "error", "details", "parts", "database"), "away")
+          assert.strictEqual(at(ready.body, "error", "details", "parts", "usage"), "ok")
+          assert.strictEqual(at(ready.body, "request_id"), ready.headers["x-request-id"])
+          assert.notInclude(ready.text, name)
+          assert.strictEqual((yield* ask("/health/live", open)).status, 200)
+          assert.strictEqual((yield* ask("/endpoints", open)).status, 200)
+          const keyed = yield* ask("/v1/intraday-runners")
+          assert.strictEqual(keyed.status, 503, keyed.text)
+          assert.strictEqual(keyed.headers["retry-after"], "5")
+        }).pipe(Effect.ensuring(Effect.orDie(asAdmin(...back(name)))))
+        const status = yield* Effect.map(ask("/health/ready", open), (answer) => answer.status).pipe(
+          Effect.repeat({ until: (status) => status === 200, schedule: Schedule.spaced("100 millis") }),
+          Effect.timeout("60 seconds"),
+        )
+        assert.strictEqual(status, 200)
+      }))
+  })
+)

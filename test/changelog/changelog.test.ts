@@ -1,0 +1,247 @@
+/** The changelog, as data, as an answer and as a feed (§9.6, D2, D24). */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { readFileSync } from "node:fs"
+import { endpoints } from "../../src/catalogue/Endpoints.ts"
+import { atom, escaped } from "../../src/changelog/Atom.ts"
+import { changelog, isAnnounced, isOperational, releases } from "../../src/changelog/Changelog.ts"
+import { concerns, Release } from "../../src/changelog/Entry.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at } = Service
+
+const open = { key: null } as const
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const refuses = (more: object) => {
+  const entry = { id: "x", type: "added", title: "A title", text: "Text.", paths: ["/v1/news"], ...more }
+  return Option.isNone(
+    Schema.decodeUnknownOption(Release, { onExcessProperty: "error" })({
+      release: "1.0.0",
+      date: "2026-11-21",
+      entries: [entry],
+    }),
+  )
+}
+
+describe("the entries", () => {
+  it("§9.6 releases and their days go down, versions too, and no id comes twice", () => {
+    const numbers = releases.map(({ release }) => release.split(".").map((part) => part.padStart(4, "0")).join("."))
+    assert.deepStrictEqual(numbers, numbers.toSorted().toReversed())
+    const days = releases.map(({ date }) => date)
+    assert.deepStrictEqual(days, days.toSorted().toReversed())
+    const ids = changelog.map(({ id }) => id)
+    assert.strictEqual(new Set(ids).size, ids.length)
+    const dates = changelog.map(({ date }) => date)
+    assert.deepStrictEqual(dates, dates.toSorted().toReversed())
+  })
+
+  it("§9.2 §9.3 §9.5 the guide lists the breaking changes of v1, and later releases break nothing but mistakes", () => {
+    const guide = readFileSync(new URL("../../docs/deprecations.md", import.meta.url), "utf8")
+    const listed = Array.from(guide.matchAll(/\]\(\/v1\/docs\/changelog#([a-z0-9-]+)\)/g), ([, id]) => id)
+    const breaking = changelog.filter((entry) => entry.breaking && entry.type !== "fixed")
+    assert.sameMembers(listed, breaking.map(({ id }) => id))
+    assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["0.1.0"])
+  })
+
+  it("§9.5 the five breaking changes are there, each with what to do, and are written to customers", () => {
+    const breaking = changelog.filter((entry) => entry.breaking && entry.release === "0.1.0")
+    assert.strictEqual(breaking.length, 5)
+    for (const entry of breaking) {
+      assert.isNotNull(entry.migration, entry.id)
+      assert.isTrue(isOperational(entry) && isAnnounced(entry), entry.id)
+    }
+  })
+
+  it("D24 exactly the endpoints that are declared as deprecated have such an entry, with the declared days", () => {
+    const declared = endpoints.flatMap(({ life, row }) =>
+      Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
+    )
+    const told = changelog.filter(({ type }) => type === "deprecated")
+    assert.deepStrictEqual(
+      told.map(({ date, paths, successor, sunset }) => ({ date, paths, successor, sunset })),
+      declared.map(({ announced, path, successor, sunset }) => ({
+        date: announced,
+        paths: [path],
+        successor,
+        sunset: sunset ?? null,
+      })),
+    )
+    assert.isAbove(told.length, 0)
+    assert.isTrue(refuses({ type: "deprecated" }))
+  })
+
+  it("§9.6 every path that an entry names is one of the service, or begins one", () => {
+    const known = endpoints.map(({ row }) => row.path)
+    const strange = changelog.flatMap(({ id, paths }) =>
+      paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concerns({ paths: [path] }, one))).map((
+        path,
+      ) => `${id}: ${path}`)
+    )
+    assert.deepStrictEqual(strange, [])
+  })
+
+  it("§9.6 an entry that is not complete stops the start", () => {
+    assert.isFalse(refuses({}))
+    const wrong = [
+      { id: "Not This" },
+      { type: "new" },
+      { title: "two\nlines" },
+      { title: "" },
+      { text: "" },
+      { paths: [] },
+      { paths: ["news"] },
+      { breaking: true },
+      { takes_effect: "2026-02-30" },
+      { colour: "red" },
+    ]
+    for (const more of wrong) assert.isTrue(refuses(more), JSON.stringify(more))
+  })
+})
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) => {
+  it.effect("§9.6 D2 it lists every entry to everybody, free, in the envelope", () =>
+    Effect.gen(function* () {
+      const { body, headers, status } = yield* ask("/v1/changelog", open)
+      assert.strictEqual(status, 200)
+      assert.deepStrictEqual(body, { count: changelog.length, results: changelog })
+      assert.match(String(headers["content-type"]), /^application\/json/)
+      assert.strictEqual(headers["cache-control"], "public, max-age=300")
+      assert.isUndefined(headers["x-cost-microdollars"])
+    }))
+
+  it.effect("§9.6 filters narrow it, together, and by comma-separated types", () =>
+    Effect.gen(function* () {
+      const idsOf = (search: string) =>
+        Effect.map(ask(`/v1/changelog?${search}`, open), ({ body, status, text }) => {
+          assert.strictEqual(status, 200, text)
+          return listOf(at(body, "results")).map((entry) => at(entry, "id"))
+        })
+      const expected = (holds: (entry: typeof changelog[number]) => boolean) =>
+        changelog.filter(holds).map(({ id }) => id)
+      assert.deepStrictEqual(yield* idsOf("type=deprecated"), ["v1-historical-tickers-deprecated"])
+      assert.deepStrictEqual(
+        yield* idsOf("type=fixed,removed"),
+        expected(({ type }) => type === "fixed" || type === "removed"),
+      )
+      assert.deepStrictEqual(yield* idsOf("breaking=true"), expected(({ breaking }) => breaking))
+      assert.deepStrictEqual(yield* idsOf("breaking=false"), expected(({ breaking }) => !breaking))
+      assert.deepStrictEqual(yield* idsOf("since=2026-11-01"), expected(() => true))
+      assert.deepStrictEqual(yield* idsOf("since=2026-11-02"), expected(({ date }) => date > "2026-11-01"))
+      assert.deepStrictEqual(yield* idsOf("since=2999-01-01"), [])
+      assert.include(yield* idsOf("path=/v1/screener"), "screener-fields")
+      assert.include(yield* idsOf("path=/v1/screener"), "fixed-offset")
+      assert.notInclude(yield* idsOf("path=/v1/screener"), "floor-price")
+      assert.deepStrictEqual(yield* idsOf("path=/v1/research-reports-tldr&type=removed&breaking=true"), [
+        "report-id-removed",
+      ])
+    }))
+
+  it.effect("§7.2 D4 what it does not take is refused by name, on the feed as well", () =>
+    Effect.gen(function* () {
+      const refused = [["type", "new"], ["breaking", "maybe"], ["since", "2026-02-30"], ["path", "news"], [
+        "limit",
+        "1",
+      ], ["typ", "added"]]
+      for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
+        for (const [name = "", value = ""] of refused) {
+          const { body, status } = yield* ask(`${path}?${name}=${value}`, open)
+          assert.strictEqual(status, 422, name)
+          assert.strictEqual(at(body, "error", "code"), "validation_error")
+          assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), name)
+        }
+      }
+    }))
+
+  it.effect("README, changelog: whoever has it gets a 304, with its tag; another choice has another", () =>
+    Effect.gen(function* () {
+      for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
+        const { headers } = yield* ask(path, open)
+        const etag = String(headers["etag"])
+        assert.match(etag, /^"[^"]+"$/)
+        // It may be kept by a cache for all, which must know that there are several forms.
+        assert.match(String(headers["vary"]), /accept-encoding/i)
+        for (const sent of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
+          const again = yield* ask(path, { ...open, headers: { "If-None-Match": sent } })
+          assert.strictEqual(again.status, 304, sent)
+          assert.strictEqual(again.text, "")
+          if (sent !== "*") assert.strictEqual(again.headers["etag"], etag)
+          assert.strictEqual(again.headers["cache-control"], "public, max-age=300")
+          assert.strictEqual(again.headers["x-api-version"], "v1")
+        }
+        const other = yield* ask(`${path}?type=added`, { ...open, headers: { "If-None-Match": etag } })
+        assert.strictEqual(other.status, 200)
+        assert.notStrictEqual(other.headers["etag"], etag)
+        const head = yield* ask(path, { ...open, method: "HEAD" })
+        assert.strictEqual(head.status, 200)
+        assert.strictEqual(head.headers["etag"], etag)
+      }
+    }))
+})
+
+const feed = (search = "", base = "https://api.example.com") =>
+  atom(changelog, { base, search, newest: changelog[0]?.date ?? "" })
+
+const idsIn = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
+
+/** PostgreSQL's own parser reads it, which takes nothing that is not well-formed. */
+const read = Effect.fnUntraced(function* (text: string, path: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly found: ReadonlyArray<string> }>`
+    select xpath(${path}, xmlparse(document ${text}::text), array[array['a', 'http://www.w3.org/2005/Atom']])::text[] as found
+  `
+  return row?.found ?? []
+})
+
+layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (it) => {
+  it.effect("RFC 4287 it is a feed with all that a feed and an entry must have, once", () =>
+    Effect.gen(function* () {
+      const { headers, text } = yield* ask("/v1/changelog.atom", open)
+      assert.strictEqual(headers["content-type"], "application/atom+xml; charset=utf-8")
+      const declared = text.replace(/^<\?xml[^>]*\?>\n/, "")
+      for (const one of ["a:id", "a:title", "a:updated", "a:author/a:name"]) {
+        assert.strictEqual((yield* read(declared, `/a:feed/${one}/text()`)).length, 1, one)
+      }
+      for (const one of ["a:id", "a:title", "a:updated", "a:content"]) {
+        const found = yield* read(declared, `/a:feed/a:entry/${one}/text()`)
+        assert.strictEqual(found.length, changelog.length, one)
+      }
+      const ids = yield* read(declared, "//a:id/text()")
+      assert.strictEqual(new Set(ids).size, ids.length)
+      for (const id of ids) {
+        assert.match(id, /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+      }
+      for (const moment of yield* read(declared, "//a:updated/text()")) {
+        assert.match(moment, /^\d{4}-\d\d-\d\dT00:00:00Z$/)
+      }
+      assert.strictEqual((yield* read(declared, `/a:feed/a:link[@rel="self"]/@href`)).length, 1)
+    }))
+
+  it.effect("RFC 4287 any text arrives as it is", () =>
+    Effect.gen(function* () {
+      for (const text of [`<b>&amp; "quoted" 'too' ]]>`, "Größe 漢字 🚀", "a\tb\nc"]) {
+        const [found = ""] = yield* read(`<t xmlns="http://www.w3.org/2005/Atom">${escaped(text)}</t>`, "/a:t/text()")
+        const [attribute = ""] = yield* read(`<t xmlns="x" a="${escaped(text.replaceAll(/\s/g, " "))}"/>`, "//@a")
+        const plain = (one: string) =>
+          one.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", `"`).replaceAll("&amp;", "&")
+        assert.strictEqual(plain(found), text)
+        assert.strictEqual(plain(attribute), text.replaceAll(/\s/g, " "))
+      }
+      assert.strictEqual(escaped("a\0b\u0007c\ud800d\ufffee"), "abc\ufffdde")
+    }))
+
+  it.effect("RFC 4287 ids depend on the entries alone; another choice is another feed with the same entries", () =>
+    Effect.sync(() => {
+      assert.deepStrictEqual(idsIn(feed()), idsIn(feed("", "http://127.0.0.1:8080")))
+      assert.notStrictEqual(idsIn(feed())[0], idsIn(feed("type=added"))[0])
+      assert.deepStrictEqual(idsIn(feed()).slice(1), idsIn(feed("type=added")).slice(1))
+      assert.include(
+        feed("type=added&path=%2Fv1"),
+        `href="https://api.example.com/v1/changelog.atom?type=added&amp;path=`,
+      )
+      // Whoever has read an entry is not shown it again, so these stay for ever.
+      assert.strictEqual(idsIn(feed())[0], "urn:uuid:155de051-2820-8464-ae6c-aa01a67fb93e")
+    }))
+})

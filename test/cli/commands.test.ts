@@ -1,0 +1,1102 @@
+import { NodeServices } from "@effect/platform-node"
+import { PgConnection } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Context, DateTime, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { createHash } from "node:crypto"
+import { inject } from "vitest"
+import { client } from "../../src/db/Database.ts"
+import { todayInNewYork } from "../../src/rules/Dates.ts"
+import { widthOf } from "../../src/cli/terminal/Text.ts"
+import { run } from "../support/Commands.ts"
+import { end, type Ended, type Environment, freePort, run as runProgram, saying, start } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at } = Service
+
+const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
+
+/** It did as it was told and said nothing but the result. */
+const succeeded = (ended: Ended) => {
+  assert.strictEqual(ended.code, 0, ended.err)
+  assert.strictEqual(ended.err, "")
+  return ended.out
+}
+
+/** It failed in words on standard error, and there is no result. */
+const ending = (code: number) => (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
+  assert.strictEqual(ended.code, code, `${ended.out}${ended.err}`)
+  for (const words of said) assert.match(ended.err, words)
+  assertNoStack(ended.err)
+  assert.notMatch(ended.err, /\[object|undefined/)
+  assert.strictEqual(ended.out, "")
+}
+
+const failed = ending(1)
+
+/** The command line itself was wrong, and nothing was begun. */
+const misunderstood = ending(2)
+
+/** As `failed`, and one line says it all. */
+const refused = (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
+  failed(ended, ...said)
+  assert.match(ended.err, /^tickerline: [^\n]+\n$/)
+}
+
+/** The database of another program, as `DATABASE_URL` names it. */
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/DatabaseUrl") {
+  static readonly layer = Layer.effect(DatabaseUrl, Effect.map(Service.ownDatabase, (url) => Redacted.value(url)))
+}
+
+/** Whatever commands of accounts and keys may change; a request changes only when something was used last. */
+const books = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql`
+    select (select jsonb_agg(to_jsonb(a) - 'last_charged_at' order by account_id) from accounts as a) as accounts,
+      (select jsonb_agg(to_jsonb(k) - 'last_used_at' order by key_id) from api_keys as k) as keys,
+      (select jsonb_agg(to_jsonb(c) order by credit_id) from credits as c) as credits
+  `
+})
+
+const nothing: Ended = { code: null, out: "", err: "" }
+
+/** Mistakes, each with what must be said of it; whatever is tried, nothing is changed. */
+const mistaken = Effect.fnUntraced(function* (
+  tried: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]>,
+  check: (ended: Ended, said: RegExp) => void,
+) {
+  const environment = { DATABASE_URL: yield* DatabaseUrl }
+  const before = yield* books
+  const ended = yield* Effect.forEach(tried, ([args]) => run(args, environment), { concurrency: 3 })
+  for (const [index, [, said]] of tried.entries()) check(ended[index] ?? nothing, said)
+  assert.deepStrictEqual(yield* books, before)
+})
+
+/** A table that was printed: its header, and its rows by the first cell. */
+const table = (out: string) => {
+  const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.trim().split(/ {2,}/))
+  return { header, rows: new Map(rows.map((cells) => [cells[0], cells])) }
+}
+
+/** What `keys create` and `keys rotate` print. */
+const keyIn = (ended: Ended) => {
+  const out = succeeded(ended)
+  assert.match(out, /^tl_live_[0-9A-Za-z]{38}\n$/)
+  return out.trim()
+}
+
+const rowOf = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const hash = createHash("sha256").update(key).digest("hex")
+  const [row] = yield* sql<{
+    readonly id: string
+    readonly account: string
+    readonly name: string
+    readonly endpoints: ReadonlyArray<string> | null
+    readonly expires_at: Date | null
+  }>`
+    select key_id::text as id, accounts.name as account, api_keys.name, endpoints, expires_at
+    from api_keys join accounts using (account_id) where key_hash = decode(${hash}, 'hex')
+  `
+  if (row === undefined) return yield* Effect.die(new Error("the key is not stored"))
+  return row
+})
+
+/** A role of PostgreSQL that may log in and, to begin with, nothing else; gone at the end. */
+const newRole = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const name = `serving ${SecureRandom.uuidV7Unsafe()}`
+  yield* Effect.acquireRelease(
+    sql.unsafe(`create role "${name}" login password 'hunter2'`),
+    () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by "${name}"`), sql.unsafe(`drop role "${name}"`))),
+  )
+  const url = new URL(yield* DatabaseUrl)
+  url.username = encodeURIComponent(name)
+  url.password = "hunter2"
+  return { name, url: url.href }
+})
+
+const target = "/v1/ticker-changes?ticker=AAA"
+
+const statusOf = (key: string, path = target) => Effect.map(ask(path, { key }), ({ status }) => status)
+
+/** Real milliseconds until the key is answered so; at most five seconds. */
+const until = Effect.fnUntraced(function* (key: string, status: number) {
+  const start = yield* Clock.currentTimeMillis
+  yield* Effect.repeat(statusOf(key), {
+    until: (seen) => seen === status,
+    schedule: Schedule.spaced("20 millis"),
+    times: 250,
+  })
+  assert.strictEqual(yield* statusOf(key), status)
+  return (yield* Clock.currentTimeMillis) - start
+})
+
+const TestLayer = Service.layerOver(
+  Layer.unwrap(
+    Effect.map(DatabaseUrl, (url) => client({ url: Redacted.make(url), applicationName: "tickerline-test" })),
+  ),
+).pipe(Layer.provideMerge(DatabaseUrl.layer))
+
+const emptyDatabase = Effect.gen(function* () {
+  const url = new URL(inject("databaseUrl"))
+  const admin = new URL(url)
+  admin.pathname = "/postgres"
+  url.pathname = `/test_empty_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
+  const as = (statement: string) =>
+    Effect.scoped(
+      Effect.flatMap(
+        PgConnection.make({ url: Redacted.make(admin.href) }),
+        (connection) => connection.query(statement),
+      ),
+    )
+  const name = url.pathname.slice(1)
+  yield* Effect.acquireRelease(
+    as(`create database ${name}`),
+    () => Effect.orDie(as(`drop database ${name} with (force)`)),
+  )
+  return url.href
+})
+
+const folder = Effect.flatMap(
+  FileSystem.FileSystem,
+  (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-commands-" }),
+)
+
+const written = Effect.fnUntraced(function* (name: string, content: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = `${yield* folder}/${name}`
+  yield* fs.writeFileString(path, content)
+  return path
+})
+
+const changesFile = "old_ticker,new_ticker,effective_date,status\nAAA,BBB,2025-01-02,confirmed\n"
+
+const commands = [
+  "serve",
+  "migrate",
+  "grant",
+  "load",
+  "accounts",
+  "accounts create",
+  "accounts list",
+  "accounts credit",
+  "accounts set-tier",
+  "keys",
+  "keys create",
+  "keys list",
+  "keys rotate",
+  "keys disable",
+  "keys enable",
+  "keys revoke",
+  "doctor",
+  "query",
+  "openapi",
+]
+
+const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
+  ["PORT", "http", /"http", but must be a port from 1 to 65535, for example PORT=8080/],
+  ["PORT", "0", /1 to 65535/],
+  ["PORT", "70000", /1 to 65535/],
+  ["PORT", "80.5", /1 to 65535/],
+  ["HOST", "192.0.2.1", /192\.0\.2\.1/],
+  ["BASE_URL", "nonsense", /URL/],
+  ["BASE_URL", "localhost:8080", /http/],
+  ["DATABASE_URL", "nonsense", /URL|postgres:\/\//],
+  ["DATABASE_URL", "mysql://a:b@127.0.0.1/x", /postgres/],
+  ["DATABASE_POOL_SIZE", "many", /number|integer/],
+  ["CORS_ORIGINS", "foo", /foo is not an origin such as https:/],
+  ["USAGE_RETENTION", "3days", /"3days", but must be a length of time of at least 31 days/],
+  ["USAGE_RETENTION", "7 days", /at least 31 days/],
+  ["SMTP_URL", "smtp://mail.example", /MAIL_FROM is not set, but SMTP_URL is/],
+  ["DATABASE_POOL_SIZE", "0", /at least|greater|positive|between/],
+  ["DATABASE_POOL_SIZE", "-3", /at least|greater|positive|between/],
+  ["DATABASE_POOL_SIZE", "1.5", /integer/],
+  ["LOG_FORMAT", "xml", /"?pretty"?.*"?json"?/],
+]
+
+/** What each of them makes of the start; asked of several processes at once, since each takes a moment. */
+class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<Ended>>()("test/commands/WrongStarts") {
+  static readonly layer = Layer.effect(
+    WrongStarts,
+    Effect.gen(function* () {
+      const [url, port] = [yield* DatabaseUrl, String(yield* freePort)]
+      return yield* Effect.forEach(
+        wrongValues,
+        ([name, value]) => run(["serve"], { DATABASE_URL: url, PORT: port, [name]: value }),
+        { concurrency: 3 },
+      )
+    }),
+  )
+}
+
+/** Each way to end, with something of its own on either output. */
+const told: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
+  [0, ["keys", "create", "--help"]],
+  [0, ["accounts", "list"]],
+  [1, ["keys", "revoke", "999999999"]],
+  [1, ["load", "news", "/nowhere.csv"]],
+  [2, ["keys", "create", "--account", "a", "--tier", "gold"]],
+  [2, []],
+]
+
+layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
+  it.effect("README, command line: the program says and ends as what the tests below run without a process does", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl, LOG_FORMAT: "json" }
+      const programs = yield* Effect.forEach(told, ([, args]) => runProgram(args, environment), { concurrency: 3 })
+      for (const [index, [code, args]] of told.entries()) {
+        const program = programs[index] ?? nothing
+        assert.strictEqual(program.code, code, args.join(" "))
+        assert.notStrictEqual(`${program.out}${program.err}`, "", args.join(" "))
+        assert.deepStrictEqual(yield* run(args, environment), program, args.join(" "))
+      }
+      const wrong = { ...environment, PORT: "http" }
+      const program = yield* runProgram(["serve"], wrong)
+      failed(program, /PORT/)
+      assert.deepStrictEqual(yield* run(["serve"], wrong), program)
+    }))
+
+  it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells columns", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const market = `${yield* folder}/market`
+      const generated = yield* run(["generate", market], environment)
+      assert.strictEqual(generated.code, 0, generated.err)
+      assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
+      assert.match(succeeded(yield* run(["load", "--all", market, "--check"], environment)), /news: \d+ rows are right/)
+      assert.deepStrictEqual(yield* sql`select 1 from news limit 1`, [])
+      assert.match(succeeded(yield* run(["load", "--all", market], environment)), /screener: 51 rows loaded/)
+      assert.strictEqual((yield* sql`select 1 from screener`).length, 51)
+      const [description = ""] = succeeded(yield* run(["datasets", "screener"], {})).split("\n\n")
+      assert.match(description, /^screener \(one row for each ticker\)$/m)
+      assert.match(description, /^ {2}is_adr +true \| false +required/m)
+      misunderstood(yield* run(["datasets", "nope"], {}), /There is no dataset nope/)
+      misunderstood(
+        yield* run(["load", "news"], environment),
+        /load takes a dataset and a file, or --all with a folder/,
+      )
+      failed(yield* run(["load", "--all", "/nowhere"], environment), /There is no folder \/nowhere\./)
+      const file = `${market}/news.csv`
+      failed(yield* run(["load", "--all", file], environment), /news\.csv is a file, and --all takes a folder\./)
+      failed(yield* run(["load", "news", market], environment), /market is a folder, and load takes a file\./)
+      yield* sql`truncate screener, news, daily_prices`
+    }))
+
+  it.effect("README, command line: --help of every command shows an example, and starts nothing", () =>
+    Effect.gen(function* () {
+      const nowhere = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
+      const shown = yield* Effect.forEach(commands, (name) => run([...name.split(" "), "--help"], nowhere), {
+        concurrency: 3,
+      })
+      for (const [index, name] of commands.entries()) {
+        const out = succeeded(shown[index] ?? { code: null, out: "", err: "" })
+        assert.match(out, /EXAMPLES\n(?:.*\n)* {2}npm run (--silent )?tickerline -- /, name)
+        assert.include(out, `tickerline ${name}`)
+      }
+    }))
+
+  it.effect("README, command line: what cannot be understood exits 2 and says what, on standard error alone", () =>
+    Effect.gen(function* () {
+      const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
+        [["bogus"], /bogus/],
+        [["serve", "--bogus"], /--bogus/],
+        [["migrate", "more"], /more/],
+        [["load", "ticker-changes"], /file/],
+        [["load", "no-such-dataset", "a.csv"], /no-such-dataset.*ticker.changes/],
+        [["keys", "create", "--account", "a", "--tier", "gold"], /--tier.*gold.*basic.*pro.*ultimate/],
+        [
+          ["keys", "create", "--account", "a", "--tier", "pro", "--expires", "2027-02-30"],
+          /--expires.*2027-02-30.*YYYY-MM-DD/,
+        ],
+        [["keys", "create", "--tier", "pro"], /--account/],
+        [["keys", "create", "--account", "a", "--endpoint", "/v1/nowhere"], /--endpoint.*nowhere.*\/v1\/news/s],
+        [["keys", "create", "--account", "a", "--endpoint", "/endpoints"], /--endpoint.*\/endpoints/],
+        [["keys", "create", "--account", "a", "--name", " a"], /--name.*white space/s],
+        [["keys", "revoke", "seven"], /seven/],
+        [["keys", "enable", "1.5"], /1\.5/],
+        [["keys", "disable"], /id/],
+        ...["24", "-1h", "1.5h", "1w"].map((grace) =>
+          [["keys", "rotate", "1", `--grace=${grace}`], /--grace.*30m, 24h or 7d/s] as const
+        ),
+        [["accounts", "create", "a"], /--tier/],
+        [["accounts", "create", "--tier", "pro"], /name/],
+        [["accounts", "create", "a", "--tier", "gold"], /--tier.*gold.*basic.*pro.*ultimate/],
+        [["accounts", "create", "", "--tier", "pro"], /name.*empty/s],
+        [["accounts", "create", "a\nb", "--tier", "pro"], /name.*control/s],
+        [["accounts", "set-tier", "a", "gold"], /gold.*basic.*pro.*ultimate/],
+        [["accounts", "credit", "a"], /--usd/],
+        ...["0", "-0.000000", "1.0000001", "abc", "", "1e3", ".5", "1234567890"].map((usd) =>
+          [["accounts", "credit", "a", `--usd=${usd}`], /--usd.*six decimals/s] as const
+        ),
+        [["accounts", "credit", "a", "--usd", "5", "--reference", ""], /--reference.*empty/s],
+        [["grant"], /role/],
+      ]
+      yield* mistaken(cases, misunderstood)
+    }))
+
+  it.effect("D2 keys create prints the key alone, and what is stored does not tell it", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const url = yield* DatabaseUrl
+      const out = succeeded(
+        yield* run(["keys", "create", "--account", "acme", "--tier", "pro", "--email", "ops@acme.example"], {
+          DATABASE_URL: url,
+        }),
+      )
+      assert.match(out, /^tl_live_[0-9A-Za-z]{38}\n$/)
+      const key = out.trim()
+      const [row] = yield* sql<Record<string, unknown>>`
+        select to_jsonb(k) - 'key_hash' || to_jsonb(a) as stored, encode(key_hash, 'hex') as hash
+        from api_keys as k join accounts as a using (account_id) where a.name = 'acme'
+      `
+      assert.strictEqual(row?.["hash"], createHash("sha256").update(key).digest("hex"))
+      assert.strictEqual(at(row, "stored", "key_hint"), key.slice(0, 12))
+      assert.strictEqual(at(row, "stored", "tier"), "pro")
+      assert.strictEqual(at(row, "stored", "contact_email"), "ops@acme.example")
+      assert.notInclude(JSON.stringify(row), key.slice(12))
+      assert.strictEqual((yield* ask("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
+    }))
+
+  it.effect("README, command line: keys list shows every key and revoke ends one", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const made = yield* run(
+        ["keys", "create", "--account", "lister", "--tier", "basic", "--expires", "2099-12-31"],
+        environment,
+      )
+      const key = succeeded(made).trim()
+      const { id } = yield* rowOf(key)
+      const listed = Effect.map(run(["keys", "list"], environment), (ended) => {
+        const out = succeeded(ended)
+        const { header, rows } = table(out)
+        assert.deepStrictEqual(header, [
+          "id",
+          "account",
+          "tier",
+          "name",
+          "hint",
+          "status",
+          "created",
+          "expires (UTC)",
+          "last used (UTC)",
+          "endpoints",
+        ])
+        assert.notInclude(out, key.slice(12))
+        assert.deepStrictEqual(Array.from(rows.values()).filter((row) => row.length !== header.length), [])
+        return rows
+      })
+      const before = (yield* listed).get(id)
+      assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
+      // Midnight after the last day in New York, where it is winter.
+      assert.deepStrictEqual(before?.slice(7), ["2100-01-01 05:00:00", "-", "all"])
+      assert.strictEqual(yield* statusOf(key), 200)
+      yield* Effect.repeat(listed, {
+        until: (rows) => rows.get(id)?.[8] !== "-",
+        schedule: Schedule.spaced("20 millis"),
+        times: 50,
+      })
+      assert.match((yield* listed).get(id)?.[8] ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+      assert.match(succeeded(yield* run(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
+      assert.strictEqual((yield* listed).get(id)?.[5], "revoked")
+      assert.isBelow(yield* until(key, 401), 1000)
+      const answer = yield* ask(target, { key })
+      assert.deepStrictEqual([answer.status, at(answer.body, "error", "code")], [401, "api_key_disabled"])
+      yield* sql`update api_keys set revoked_at = null, disabled_at = now() where key_id = ${id}::text::bigint`
+      assert.strictEqual((yield* listed).get(id)?.[5], "disabled")
+      yield* sql`update api_keys set disabled_at = null, expires_at = now() where key_id = ${id}::text::bigint`
+      assert.strictEqual((yield* listed).get(id)?.[5], "expired")
+    }))
+
+  it.effect("README, keys: a key of some endpoints opens these and no others, and the list tells so", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const paths = ["/v1/news", "/v1/ticker-changes"]
+      const key = keyIn(
+        yield* run([
+          "keys",
+          "create",
+          "--account",
+          "limited",
+          "--tier",
+          "pro",
+          "--name",
+          "the news",
+          ...paths.flatMap((path) => ["--endpoint", path]),
+        ], environment),
+      )
+      const { id } = yield* rowOf(key)
+      const row = table(succeeded(yield* run(["keys", "list"], environment))).rows.get(id)
+      assert.deepStrictEqual([row?.[3], row?.[9]], ["the news", paths.join(",")])
+      for (const path of paths) assert.strictEqual(yield* statusOf(key, `${path}?ticker=AAA`), 200)
+      const { body, status } = yield* ask("/v1/screener", { key })
+      assert.strictEqual(status, 403)
+      assert.deepStrictEqual(at(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
+      // The account is there now: another key of it needs no tier, and opens everything that the account may see.
+      const other = keyIn(yield* run(["keys", "create", "--account", "limited"], environment))
+      assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
+      assert.deepStrictEqual(yield* rowOf(other), {
+        ...yield* rowOf(other),
+        account: "limited",
+        name: "default",
+        endpoints: null,
+        expires_at: null,
+      })
+    }))
+
+  it.effect("keys list and accounts list align columns by the width at which they are shown (README, keys)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const names = ["日本の株", "naïve café", "a"]
+      for (const name of names) {
+        keyIn(yield* run(["keys", "create", "--account", name, "--tier", "ultimate"], environment))
+      }
+      for (const [list, after] of [["keys", "ultimate"], ["accounts", "ultimate"]] as const) {
+        const lines = succeeded(yield* run([list, "list"], environment)).trimEnd().split("\n")
+        const starts = lines.filter((line) => names.some((name) => line.includes(` ${name} `)))
+          .map((line) => widthOf(line.slice(0, line.indexOf(after))))
+        assert.strictEqual(starts.length, names.length, list)
+        assert.strictEqual(new Set(starts).size, 1, `${list}: ${starts.join(", ")}`)
+        assert.strictEqual(starts[0], (lines[0] ?? "").indexOf("tier"))
+      }
+    }))
+
+  it.effect("keys create refuses a day that is over, and accepts today (README, keys)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const today = yield* todayInNewYork
+      const create = (
+        expires: string,
+      ) => ["keys", "create", "--account", "dated", "--tier", "basic", "--expires", expires]
+      const yesterday = DateTime.formatIsoDate(DateTime.subtract(DateTime.makeUnsafe(today), { days: 1 }))
+      yield* mistaken(
+        ["2020-01-01", yesterday].map((day) => [create(day), new RegExp(`--expires.*${day}.*is over`, "s")] as const),
+        misunderstood,
+      )
+      assert.strictEqual(yield* statusOf(keyIn(yield* run(create("2099-12-31"), environment))), 200)
+      // New York's midnight may pass in between.
+      if ((yield* todayInNewYork) === today) keyIn(yield* run(create(yield* todayInNewYork), environment))
+    }))
+
+  it.effect("keys create makes an account with --tier, and never changes one (README, keys)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const create = (...more: ReadonlyArray<string>) => ["keys", "create", "--account", "riser", ...more]
+      yield* mistaken([
+        [["keys", "create", "--account", "nobody"], /no account nobody.*accounts list.*accounts create/],
+        [["keys", "create", "--account", "nobody", "--email", "a@b.example"], /no account nobody/],
+      ], refused)
+      keyIn(yield* run(create("--tier", "basic"), environment))
+      yield* mistaken([
+        [create("--tier", "ultimate"), /riser has the tier basic.*No key was made.*accounts set-tier "riser" ultimate/],
+        [create("--tier", "basic", "--email", "a@b.example"), /no email.*accounts set-email "riser" a@b\.example/],
+        [create("--email", "a@b.example"), /No key was made.*accounts set-email "riser" a@b\.example/],
+      ], refused)
+      succeeded(yield* run(["accounts", "set-email", "riser", "a@b.example"], environment))
+      yield* mistaken(
+        [[create("--email", "c@b.example"), /another email address.*set-email "riser" c@b\.example/]],
+        refused,
+      )
+      // What the account has already may be given again.
+      keyIn(yield* run(create("--tier", "basic", "--email", "a@b.example"), environment))
+      const { rows } = table(succeeded(yield* run(["accounts", "list"], environment)))
+      const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
+      assert.deepStrictEqual(others, [])
+      assert.deepStrictEqual(row.slice(1), ["riser", "basic", "billed later", "-", "2", "a@b.example"])
+    }))
+
+  it.effect("README, keys: a rotated key works until its grace is over, and the new one is like it", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const made = (account: string, ...more: ReadonlyArray<string>) =>
+        Effect.map(run(["keys", "create", "--account", account, "--tier", "basic", ...more], environment), keyIn)
+      const rotated = (id: string, ...more: ReadonlyArray<string>) =>
+        Effect.map(run(["keys", "rotate", id, ...more], environment), keyIn)
+      const limits = ["--name", "turning", "--endpoint", "/v1/ticker-changes", "--expires", "2099-06-30"]
+
+      const old = yield* made("turner", ...limits)
+      const before = yield* rowOf(old)
+      const began = yield* Clock.currentTimeMillis
+      const next = yield* rotated(before.id, "--grace", "24h")
+      assert.notStrictEqual(next, old)
+      const { id: nextId, ...fresh } = yield* rowOf(next)
+      const { id: _, ...like } = before
+      assert.notStrictEqual(nextId, before.id)
+      assert.deepStrictEqual(fresh, like)
+      // For a day and no longer, whatever it was made for.
+      const { expires_at: ends, ...kept } = yield* rowOf(old)
+      assert.deepStrictEqual({ ...kept, expires_at: before.expires_at }, before)
+      const grace = (ends?.getTime() ?? 0) - began
+      assert.isAtLeast(grace, 86_400_000 - 1000)
+      assert.isBelow(grace, 86_400_000 + 60_000)
+      for (const key of [old, next]) {
+        assert.strictEqual(yield* statusOf(key), 200)
+        assert.strictEqual(yield* statusOf(key, "/v1/news"), 403)
+      }
+
+      // Without grace it stops at once.
+      const last = yield* rotated(nextId)
+      assert.isBelow(yield* until(next, 401), 1000)
+      assert.strictEqual(at((yield* ask(target, { key: next })).body, "error", "code"), "api_key_disabled")
+      assert.strictEqual(yield* statusOf(last), 200)
+      assert.strictEqual(yield* statusOf(old), 200)
+
+      // Grace never makes a key live longer than it would have.
+      const short = yield* made("turner", "--expires", "2099-06-30")
+      const { expires_at, id } = yield* rowOf(short)
+      const endless = yield* rotated(id, "--grace", "99999d")
+      assert.deepStrictEqual((yield* rowOf(short)).expires_at, expires_at)
+      assert.deepStrictEqual((yield* rowOf(endless)).expires_at, expires_at)
+
+      // One without an end has one now, and its successor none.
+      const open = yield* made("turner")
+      const successor = yield* rotated((yield* rowOf(open)).id, "--grace", "2s")
+      assert.isNotNull((yield* rowOf(open)).expires_at)
+      assert.isNull((yield* rowOf(successor)).expires_at)
+      yield* until(open, 401)
+      assert.strictEqual(yield* statusOf(successor), 200)
+    }))
+
+  it.effect("README, keys: a disabled key can be enabled again, and a revoked one cannot", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const key = keyIn(yield* run(["keys", "create", "--account", "switched", "--tier", "basic"], environment))
+      const { id } = yield* rowOf(key)
+      const told = (verb: string) => Effect.map(run(["keys", verb, id], environment), succeeded)
+      const status = Effect.map(
+        run(["keys", "list"], environment),
+        (ended) => table(succeeded(ended)).rows.get(id)?.[5],
+      )
+      assert.strictEqual(yield* statusOf(key), 200)
+      assert.strictEqual(yield* told("disable"), `Key ${id} is disabled.\n`)
+      assert.isBelow(yield* until(key, 401), 1000)
+      assert.strictEqual(yield* status, "disabled")
+      yield* mistaken([[["keys", "rotate", id], new RegExp(`Key ${id} is not active`)]], refused)
+      // Said twice it is so once.
+      assert.strictEqual(yield* told("disable"), `Key ${id} is disabled.\n`)
+      assert.strictEqual(yield* told("enable"), `Key ${id} is enabled.\n`)
+      assert.isBelow(yield* until(key, 200), 1000)
+      assert.strictEqual(yield* status, "active")
+      assert.strictEqual(yield* told("enable"), `Key ${id} is enabled.\n`)
+      assert.strictEqual(yield* told("revoke"), `Key ${id} is revoked.\n`)
+      assert.isBelow(yield* until(key, 401), 1000)
+      yield* mistaken([
+        [["keys", "enable", id], new RegExp(`Key ${id} was revoked.*for good`)],
+        [["keys", "disable", id], new RegExp(`Key ${id} was revoked.*for good`)],
+        [["keys", "rotate", id], new RegExp(`Key ${id} is not active`)],
+        [["keys", "rotate", id, "--grace", "7d"], new RegExp(`Key ${id} is not active`)],
+      ], refused)
+      assert.strictEqual(yield* statusOf(key), 401)
+    }))
+
+  it.effect("README, keys: a key that was put aside and then revoked is left as it is, whatever is tried", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const key = keyIn(yield* run(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
+      const { id } = yield* rowOf(key)
+      for (const verb of ["disable", "revoke"]) succeeded(yield* run(["keys", verb, id], environment))
+      yield* mistaken([[["keys", "enable", id], new RegExp(`Key ${id} was revoked`)]], refused)
+    }))
+
+  it.effect("README, keys: an id that is none is named, and nothing is changed", () =>
+    mistaken(
+      ["rotate", "disable", "enable", "revoke"].flatMap((verb) =>
+        ["987654", "99999999999"].map((id) => [["keys", verb, id], new RegExp(`no key ${id}\\b.*keys list`)] as const)
+      ),
+      refused,
+    ))
+
+  it.effect("README, accounts: create, list and set-tier", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const created = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+        const out = succeeded(yield* run(["accounts", "create", ...args], environment))
+        assert.match(out, /^Account [^\n]+\n$/)
+        return out
+      })
+      assert.include(
+        yield* created("two words", "--tier", "pro", "--email", "ops@two.example", "--prepaid"),
+        `keys create --account "two words"`,
+      )
+      yield* created("plain", "--tier", "basic")
+      const listed = Effect.map(run(["accounts", "list"], environment), (ended) => {
+        const { header, rows } = table(succeeded(ended))
+        assert.deepStrictEqual(header, ["id", "name", "tier", "balance (USD)", "last charged (UTC)", "keys", "email"])
+        return (name: string) => Array.from(rows.values()).find((row) => row[1] === name)?.slice(2)
+      })
+      const before = yield* listed
+      assert.deepStrictEqual(before("two words"), ["pro", "0.000000", "-", "0", "ops@two.example"])
+      assert.deepStrictEqual(before("plain"), ["basic", "billed later", "-", "0", "-"])
+      yield* mistaken([
+        [["accounts", "create", "plain", "--tier", "ultimate"], /account plain already.*[Nn]othing was changed/],
+        [["accounts", "create", "two words", "--tier", "pro", "--prepaid"], /account two words already/],
+        [["accounts", "set-tier", "nobody", "pro"], /no account nobody.*accounts list/],
+      ], refused)
+
+      const key = keyIn(yield* run(["keys", "create", "--account", "plain"], environment))
+      const reports = statusOf(key, "/v1/research-reports")
+      assert.strictEqual(yield* reports, 403)
+      const set = yield* run(["accounts", "set-tier", "plain", "ultimate"], environment)
+      assert.strictEqual(succeeded(set), "The tier of plain is ultimate.\n")
+      const start = yield* Clock.currentTimeMillis
+      yield* Effect.repeat(reports, {
+        until: (status) => status === 200,
+        schedule: Schedule.spaced("20 millis"),
+        times: 200,
+      })
+      assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
+      const [tier, balance, , ...rest] = (yield* listed)("plain") ?? []
+      assert.deepStrictEqual([tier, balance, ...rest], ["ultimate", "billed later", "1", "-"])
+    }))
+
+  it.effect("D27 README, accounts: credit adds exactly what was paid, once, and may take off", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      succeeded(yield* run(["accounts", "create", "payer", "--tier", "basic", "--prepaid"], environment))
+      const key = keyIn(yield* run(["keys", "create", "--account", "payer"], environment))
+      const other = yield* run(["accounts", "create", "other payer", "--tier", "basic"], environment)
+      succeeded(other)
+      assert.strictEqual(yield* statusOf(key), 402)
+
+      const credited = (...args: ReadonlyArray<string>) =>
+        Effect.map(run(["accounts", "credit", ...args], environment), succeeded)
+      const balance = (amount: string) =>
+        `The balance of payer is ${amount} USD.\n${
+          amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
+        }`
+      // 0.1 and 0.2 are where floats go wrong, and so is a microdollar beside a billion of dollars.
+      const steps: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
+        [["--usd", "0.1"], "0.100000"],
+        [["--usd", "0.2", "--reference", "invoice-1"], "0.300000"],
+        [["--usd", "999999999.999999"], "1000000000.299999"],
+        [["--usd=-999999999.999999", "--reference", "mistake"], "0.300000"],
+        [["--usd=-5"], "-4.700000"],
+        [["--usd", "0.000001"], "-4.699999"],
+        [["--usd", "4.199999", "--reference", "invoice-2"], "-0.500000"],
+        [["--usd", "25.5"], "25.000000"],
+      ]
+      for (const [args, left] of steps) assert.strictEqual(yield* credited("payer", ...args), balance(left))
+      yield* mistaken([
+        [
+          ["accounts", "credit", "payer", "--usd", "0.2", "--reference", "invoice-1"],
+          /payer was credited for invoice-1/,
+        ],
+        [["accounts", "credit", "payer", "--usd", "7", "--reference", "invoice-1"], /[Nn]othing was changed/],
+        [["accounts", "credit", "nobody", "--usd", "7"], /no account nobody.*accounts list/],
+        [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
+      ], refused)
+
+      // Another account may have the same reference. It is billed later, so a credit has to say that it switches.
+      const credit = ["other payer", "--usd", "1", "--reference", "invoice-1"]
+      yield* mistaken([
+        [["accounts", "credit", ...credit], /other payer is billed later.*Nothing was changed.*--prepaid.*402/],
+        [["accounts", "credit", "other payer", "--usd=-1"], /other payer is billed later/],
+      ], refused)
+      assert.strictEqual(
+        yield* credited(...credit, "--prepaid"),
+        "The balance of other payer is 1.000000 USD.\n" +
+          "other payer was billed later until now. From now on it pays in advance.\n" +
+          "Once the balance is used up, its requests are refused with 402.\n",
+      )
+      assert.strictEqual(yield* credited("other payer", "--usd", "1"), "The balance of other payer is 2.000000 USD.\n")
+      const kept = yield* sql`
+        select amount_microdollars::text as amount, reference from credits join accounts using (account_id)
+        where name = 'payer' order by credit_id
+      `
+      assert.deepStrictEqual(kept, [
+        { amount: "100000", reference: null },
+        { amount: "200000", reference: "invoice-1" },
+        { amount: "999999999999999", reference: null },
+        { amount: "-999999999999999", reference: "mistake" },
+        { amount: "-5000000", reference: null },
+        { amount: "1", reference: null },
+        { amount: "4199999", reference: "invoice-2" },
+        { amount: "25500000", reference: null },
+      ])
+
+      // What it pays for then is taken off, exactly.
+      assert.isBelow(yield* until(key, 200), 1000)
+      const recorded = sql<{ readonly answers: number; readonly left: string; readonly cost: string }>`
+        select balance_microdollars::text as left, count(*)::int as answers, sum(cost_microdollars)::text as cost
+        from usage join accounts using (account_id) where name = 'payer' and status_code = 200
+        group by balance_microdollars
+      `
+      const [row] = yield* Effect.repeat(recorded, {
+        until: ([row]) => row?.answers === 2,
+        schedule: Schedule.spaced("20 millis"),
+        times: 200,
+      })
+      assert.strictEqual(row?.answers, 2)
+      assert.isAbove(Number(row?.cost), 0)
+      assert.strictEqual(Number(row?.left), 25_000_000 - Number(row?.cost))
+      const { rows } = table(succeeded(yield* run(["accounts", "list"], environment)))
+      const [, , , left, charged] = Array.from(rows.values()).find(([, name]) => name === "payer") ?? []
+      assert.strictEqual(left, `24.${String(row?.left).slice(2)}`)
+      assert.match(charged ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+    }))
+
+  it.effect("D27 README, accounts: a payment that is credited by several at once is credited once", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      succeeded(yield* run(["accounts", "create", "hurried", "--tier", "basic"], environment))
+      const ended = yield* Effect.all(
+        Array.from(
+          { length: 4 },
+          () => run(["accounts", "credit", "hurried", "--usd", "3", "--reference", "once", "--prepaid"], environment),
+        ),
+        { concurrency: 4 },
+      )
+      const good = ended.filter(({ code }) => code === 0)
+      assert.strictEqual(good.length, 1)
+      for (const one of good) {
+        assert.match(succeeded(one), /^The balance of hurried is 3\.000000 USD\.\nhurried was billed/)
+      }
+      for (const one of ended) if (!good.includes(one)) refused(one, /hurried was credited for once before/)
+      const [row] = yield* sql`select balance_microdollars::text as balance from accounts where name = 'hurried'`
+      assert.deepStrictEqual(row, { balance: "3000000" })
+    }))
+
+  it.effect("README, roles: grant lets a role serve, and do nothing more", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const owner = yield* DatabaseUrl
+      const { name, url } = yield* newRole
+      const own = { DATABASE_URL: url }
+
+      // Before, it may not even look.
+      refused(yield* run(["keys", "list"], own), /permission denied|may not/)
+      const granted = succeeded(yield* run(["grant", name], { DATABASE_URL: owner }))
+      assert.match(granted, new RegExp(`^${name} may serve[^\\n]*\\n$`))
+      assert.strictEqual(succeeded(yield* run(["grant", name], { DATABASE_URL: owner })), granted)
+
+      assert.strictEqual(succeeded(yield* run(["migrate"], own)), "Up to date.\n")
+      const port = yield* freePort
+      const running = yield* start(["serve"], { ...own, PORT: String(port) })
+      yield* saying(running, /keys create/)
+      const { basic } = yield* Service.TestKeys
+      const base = `http://127.0.0.1:${port}`
+      assert.strictEqual((yield* get(`${base}/health/ready`)).status, 200)
+      assert.strictEqual((yield* get(`${base}${target}`, { "X-API-Key": basic })).status, 200)
+      const { code, err } = yield* end(running, "SIGTERM")
+      assert.strictEqual(code, 0)
+      assert.notMatch(err, /permission denied/)
+      const used = yield* sql`
+        select endpoint, status_code::int from usage join accounts using (account_id) where name = 'test basic'
+          and requested_at >= (select max(requested_at) from usage)
+      `
+      assert.deepStrictEqual(used, [{ endpoint: "/v1/ticker-changes", status_code: 200 }])
+
+      const file = yield* written("granted.csv", changesFile)
+      const id = (yield* rowOf(basic)).id
+      const before = yield* books
+      const forbidden: ReadonlyArray<ReadonlyArray<string>> = [
+        ["accounts", "create", "mine", "--tier", "ultimate"],
+        ["accounts", "set-tier", "test basic", "ultimate"],
+        ["accounts", "credit", "test basic", "--usd", "1000"],
+        ["keys", "create", "--account", "test basic"],
+        ["keys", "rotate", id],
+        ["keys", "revoke", id],
+        ["keys", "disable", id],
+        ["load", "ticker-changes", file],
+      ]
+      const ended = yield* Effect.forEach(forbidden, (args) => run(args, own), { concurrency: 3 })
+      for (const [index, args] of forbidden.entries()) {
+        const one = ended[index] ?? nothing
+        assert.strictEqual(one.code, 1, args.join(" "))
+        failed(one, /permission denied|must be owner|no privileges/)
+        assert.notInclude(one.err, "hunter2")
+      }
+      assert.deepStrictEqual(yield* books, before)
+    }))
+
+  it.effect("README, roles: who may not grant is told so, and no role is said to serve that cannot", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [serving, other] = [yield* newRole, yield* newRole]
+      succeeded(yield* run(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
+      refused(
+        yield* run(["grant", other.name], { DATABASE_URL: serving.url }),
+        /may not|permission denied|no privileges/,
+      )
+      const may = yield* sql`select has_table_privilege(${other.name}, 'accounts', 'select') as may`
+      assert.deepStrictEqual(may, [{ may: false }])
+    }))
+
+  it.effect("README, roles: grant to a role that is not there tells how to make it", () =>
+    mistaken([
+      [["grant", "nobody there"], /no role nobody there.*create role "nobody there" login password/],
+      [["grant", `"; drop table accounts; --`], /no role "; drop table accounts; --\. .*create role """; drop table/],
+    ], refused))
+
+  it.effect("README, command line: an account name that cannot be is refused in words", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const ended = yield* Effect.forEach(
+        [" acme ", ""],
+        (name) => run(["keys", "create", "--account", name, "--tier", "pro"], environment),
+        { concurrency: 2 },
+      )
+      for (const each of ended) misunderstood(each, /account/)
+    }))
+
+  it.effect("README, command line: migrate prints what it applied, and then that nothing is left to do", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* emptyDatabase }
+      const first = succeeded(yield* run(["migrate"], environment)).trimEnd().split("\n")
+      assert.deepStrictEqual(first.slice(0, 3), ["1_accounts", "2_ticker_changes", "3_intraday_runners"])
+      assert.match(succeeded(yield* run(["migrate"], environment)), /^[^\n]*\n$/)
+    }))
+
+  it.effect("README, command line: openapi prints the document that the service serves, without a database", () =>
+    Effect.gen(function* () {
+      const nowhere = { TICKERLINE_HOME: "/proc/none" }
+      const printed: unknown = JSON.parse(succeeded(yield* run(["openapi"], nowhere)))
+      const { body, status } = yield* ask("/v1/openapi.json", { key: null })
+      assert.strictEqual(status, 200)
+      for (const part of ["openapi", "paths", "components", "tags"]) {
+        assert.deepStrictEqual(at(printed, part), at(body, part))
+      }
+      assert.strictEqual(at(printed, "openapi"), "3.1.0")
+    }))
+
+  it.effect("D1, README, command line: the server of openapi is BASE_URL, and where serve listens by default", () =>
+    Effect.gen(function* () {
+      const server = (environment: Readonly<Record<string, string>>) =>
+        Effect.map(run(["openapi"], environment), (ended) => at(JSON.parse(succeeded(ended)), "servers", 0, "url"))
+      assert.strictEqual(yield* server({}), "http://127.0.0.1:8080")
+      assert.strictEqual(yield* server({ BASE_URL: "https://api.example.com/data/" }), "https://api.example.com/data")
+    }))
+
+  it.effect("D31 load replaces, --append adds, and a bad row exits 1 with its line", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const file = yield* written("a.csv", changesFile)
+      const bad = yield* written("bad.csv", changesFile.replace("2025-01-02", "2025-02-30"))
+      assert.match(
+        succeeded(yield* run(["load", "ticker-changes", file], environment)),
+        /^ticker_changes: 1 row loaded, in \d+\.\d s\n$/,
+      )
+      assert.match(
+        succeeded(yield* run(["load", "ticker-changes", file, "--append"], environment)),
+        /^ticker_changes: 1 row merged: 0 added, 0 updated, 1 unchanged, in \d+\.\d s\n$/,
+      )
+      failed(
+        yield* run(["load", "ticker-changes", bad], environment),
+        /bad\.csv/,
+        /^ {2}line 2: effective_date .*calendar/m,
+      )
+      failed(yield* run(["load", "ticker-changes", `${file}.none.csv`], environment), /none\.csv/)
+      assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
+    }))
+
+  it.layer(WrongStarts.layer)("configuration", (it) => {
+    it.effect.each(wrongValues.map(([name, value, expected], index) => ({ name, value, expected, index })))(
+      "README, command line: $name=$value stops the start with its name and what was expected",
+      ({ expected, index, name }) =>
+        Effect.map(
+          WrongStarts,
+          (ended) => failed(ended[index] ?? { code: null, out: "", err: "" }, new RegExp(`\\b${name}\\b`), expected),
+        ),
+    )
+  })
+
+  it.effect("README, command line: a server that is away stops the start, and no password is shown", () =>
+    Effect.gen(function* () {
+      const away = "postgres://someone:hunter2@127.0.0.1:1/none"
+      for (const args of [["serve"], ["migrate"]]) {
+        const ended = yield* run(args, { DATABASE_URL: away, PORT: String(yield* freePort) })
+        failed(ended, /DATABASE_URL/, /127\.0\.0\.1|connect|reach/)
+        assert.notInclude(ended.err, "hunter2")
+      }
+      const wrongPassword = new URL(yield* DatabaseUrl)
+      wrongPassword.password = "hunter2"
+      const ended = yield* run(["migrate"], { DATABASE_URL: wrongPassword.href })
+      failed(ended, /DATABASE_URL/, /password|authenti/i)
+      assert.notInclude(ended.err, "hunter2")
+    }))
+
+  it.effect("README, embedded server: with DATABASE_URL nothing embedded is started or needed", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const home = `${yield* folder}/home`
+      const port = yield* freePort
+      const running = yield* start(["serve"], {
+        DATABASE_URL: yield* DatabaseUrl,
+        TICKERLINE_HOME: home,
+        PORT: String(port),
+      })
+      yield* saying(running, /keys create/)
+      assert.strictEqual((yield* get(`http://127.0.0.1:${port}/health/ready`)).status, 200)
+      assert.isFalse(yield* fs.exists(home))
+      const { code } = yield* end(running, "SIGTERM")
+      assert.strictEqual(code, 0)
+    }))
+
+  it.effect("README, deploy: SIGTERM exits with 0 whatever options stand before serve", () =>
+    Effect.gen(function* () {
+      const running = yield* start(["--log-level", "warn", "serve"], {
+        DATABASE_URL: yield* DatabaseUrl,
+        PORT: String(yield* freePort),
+      })
+      yield* saying(running, /keys create/)
+      const { code } = yield* end(running, "SIGTERM")
+      assert.strictEqual(code, 0)
+    }))
+})
+
+/** Until standard output says it; a process that ended before fails with what it said. */
+const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
+  Effect.promise(async () => {
+    const response = await fetch(url, { headers })
+    const text = await response.text()
+    const isJson = response.headers.get("content-type")?.startsWith("application/json") === true
+    const body: unknown = isJson ? JSON.parse(text) : text
+    return { status: response.status, body }
+  })
+
+const dataOf = (home: string) => `${home}/postgres/cluster/data`
+
+/** Every process whose arguments name the data of the home. */
+const serversOf = Effect.fnUntraced(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const pids = (yield* fs.readDirectory("/proc")).filter((name) => /^\d+$/.test(name))
+  return yield* Effect.filter(pids, (pid) =>
+    Effect.map(
+      Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/cmdline`), () => ""),
+      (line) => line.split("\0").includes(dataOf(home)),
+    ))
+})
+
+/** A new home whose server, should a test fail, does not outlive the test. */
+class Home extends Context.Service<Home, { readonly home: string; readonly port: number }>()("test/commands/Home") {
+  static readonly layer = Layer.effect(
+    Home,
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const place = yield* folder
+      yield* fs.chmod(place, 0o755)
+      const home = `${place}/home`
+      yield* Effect.addFinalizer(() =>
+        Effect.ignore(Effect.map(fs.readFileString(`${dataOf(home)}/postmaster.pid`), (text) => {
+          process.kill(Number(text.split("\n")[0]), "SIGQUIT")
+        }))
+      )
+      return { home, port: yield* freePort }
+    }),
+  ).pipe(Layer.provideMerge(NodeServices.layer))
+}
+
+/** The line to paste: what it asks with which key. */
+const pasted = (out: string) => {
+  const [, header = "", url = ""] = /^ *curl -H "([^"]+)" "([^"]+)"$/m.exec(out) ?? []
+  const [name = "", value = ""] = header.split(": ")
+  return { headers: { [name]: value }, url, key: value.replace("Bearer ", "") }
+}
+
+layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => {
+  const remembered = { key: "", milliseconds: 0 }
+
+  const serving = Effect.fnUntraced(function* (more: Environment = {}) {
+    const { home, port } = yield* Home
+    const began = performance.now()
+    const running = yield* start(["serve"], { TICKERLINE_HOME: home, PORT: String(port), ...more })
+    const out = yield* saying(running, /curl .*\n/)
+    return { running, out, milliseconds: performance.now() - began }
+  })
+
+  const assertStopped = Effect.gen(function* () {
+    const { home } = yield* Home
+    const fs = yield* FileSystem.FileSystem
+    assert.deepStrictEqual(yield* serversOf(home), [])
+    assert.isFalse(yield* fs.exists(`${dataOf(home)}/postmaster.pid`))
+  })
+
+  it.effect("README, the two commands: the first start prints docs and a curl that answers; SIGTERM ends it", () =>
+    Effect.gen(function* () {
+      const { home, port } = yield* Home
+      const base = `http://127.0.0.1:${port}`
+      const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json" })
+      const { headers, key, url } = pasted(out)
+      Object.assign(remembered, { key, milliseconds })
+      assert.strictEqual((yield* serversOf(home)).length, 1)
+
+      assert.include(out, `${base}/v1/docs`)
+      assert.strictEqual((yield* get(`${base}/v1/docs`)).status, 200)
+      assert.isTrue(url.startsWith(`${base}/`), url)
+      const answer = yield* get(url, headers)
+      assert.strictEqual(answer.status, 200)
+      assert.strictEqual(at(answer.body, "results", 0, "current_ticker"), "NXH")
+
+      // Logs are JSON lines on standard error; standard output has the address alone.
+      const lines = running.said.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
+      assert.isAtLeast(lines.length, 1)
+      for (const line of lines) assert.strictEqual(at(line, "level"), "INFO")
+      assert.notInclude(running.said.err, key)
+
+      const mine = { "X-API-Key": key }
+      const environment = { TICKERLINE_HOME: home }
+      const file = yield* written("names.csv", "ticker,former_ticker,date\nLATER,SOONER,2020-02-02\n")
+      assert.strictEqual((yield* get(`${base}/v1/historical-tickers?ticker=LATER`, mine)).status, 404)
+      const [loaded, made] = yield* Effect.all([
+        runProgram(["load", "historical-tickers", file, "--append"], environment),
+        runProgram(["keys", "create", "--account", "beside", "--tier", "basic"], environment),
+      ], { concurrency: 2 })
+      assert.match(succeeded(loaded), /^historical_tickers: 1 row merged: 1 added/)
+      const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": succeeded(made).trim() })
+      assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })
+
+      // A second service finds its port in use, says so, and does no harm to the first.
+      const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
+      failed(
+        second,
+        new RegExp(`PORT is ${port}, but another program already uses that port.*example PORT=${port + 1}`),
+      )
+      assert.strictEqual((yield* get(`${base}/health/ready`)).status, 200)
+
+      const { code } = yield* end(running, "SIGTERM")
+      assert.strictEqual(code, 0)
+      yield* assertStopped
+    }))
+
+  it.effect("README, the two commands: the second start is faster and has the same key and data; SIGINT ends it", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Home
+      const { milliseconds, out, running } = yield* serving()
+      console.info(`first start ${remembered.milliseconds.toFixed(0)} ms, second ${milliseconds.toFixed(0)} ms`)
+      assert.notInclude(running.said.err, "Loaded sample data")
+      const { headers, key, url } = pasted(out)
+      assert.strictEqual(key, remembered.key)
+      assert.strictEqual((yield* get(url, headers)).status, 200)
+      assert.strictEqual(
+        (yield* get(`http://127.0.0.1:${port}/v1/historical-tickers?ticker=LATER`, headers)).status,
+        200,
+      )
+      assert.notInclude(running.said.err, "Loaded")
+      const { code } = yield* end(running, "SIGINT")
+      assert.strictEqual(code, 0)
+      yield* assertStopped
+    }))
+
+  it.effect("README, embedded server: after a kill -9 of the service the next one works and has the data", () =>
+    Effect.gen(function* () {
+      const { home, port } = yield* Home
+      const killed = yield* serving()
+      const { headers } = pasted(killed.out)
+      yield* end(killed.running, "SIGKILL")
+      const { running } = yield* serving()
+      assert.strictEqual(
+        (yield* get(`http://127.0.0.1:${port}/v1/historical-tickers?ticker=LATER`, headers)).status,
+        200,
+      )
+      assert.strictEqual((yield* serversOf(home)).length, 1)
+      const { code } = yield* end(running, "SIGTERM")
+      assert.strictEqual(code, 0)
+      yield* assertStopped
+    }))
+})

@@ -1,0 +1,469 @@
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { ConfigProvider, Console, Deferred, Effect, Fiber, FileSystem, Layer, Logger, Ref, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { fileURLToPath } from "node:url"
+import { inject } from "vitest"
+import { client } from "../../src/db/Database.ts"
+import { loadLock } from "../../src/db/AdvisoryLocks.ts"
+import * as FirstStart from "../../src/cli/FirstStart.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import { filesIn } from "../../src/load/FolderScan.ts"
+import { load } from "../../src/load/Load.ts"
+import * as Logs from "../../src/cli/Logging.ts"
+import { watched } from "../../src/cli/terminal/ProgressDisplay.ts"
+import { startProgram } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+
+const { ask, at } = Service
+
+/** The service on a database that got its samples as a new embedded one gets them. */
+const ownClient = Layer.unwrap(
+  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+)
+/** A migrated database in which nothing happened yet. */
+const FreshLayer = Layer.mergeAll(ownClient, NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
+
+const file = (path: string) =>
+  Effect.flatMap(
+    FileSystem.FileSystem,
+    (fs) => fs.readFileString(fileURLToPath(new URL(`../../samples/${path}`, import.meta.url))),
+  )
+
+/** The symbols that the table under a heading of the README tells to try. */
+const promised = Effect.fnUntraced(function* (heading: string) {
+  const [, rest = ""] = (yield* file("README.md")).split(heading)
+  const table = rest.trimStart().split(/\n\n(?!\|)/).find((part) => part.includes("|")) ?? ""
+  return Array.from(table.matchAll(/^\| `([^`]+)` \|/gm), ([, symbol]) => symbol ?? "")
+})
+
+const links = (history: unknown) =>
+  Array.isArray(history)
+    ? history.map((link) => `${at(link, "old_ticker")} ${at(link, "new_ticker")} ${at(link, "effective_date")}`)
+    : []
+
+interface Chain {
+  readonly current: string | null
+  readonly history: ReadonlyArray<string>
+}
+
+const twelve = [
+  "DZ0 DZ1 2012-02-06",
+  "DZ1 DZ2 2013-03-04",
+  "DZ2 DZ3 2014-05-12",
+  "DZ3 DZ4 2015-06-08",
+  "DZ4 DZ5 2016-09-12",
+  "DZ5 DZ6 2017-01-09",
+  "DZ6 DZ7 2018-04-16",
+  "DZ7 DZ8 2019-08-05",
+  "DZ8 DZ9 2020-10-19",
+  "DZ9 DZ10 2021-11-08",
+  "DZ10 DZ11 2022-12-05",
+  "DZ11 DZ12 2023-10-02",
+]
+
+const chains: Readonly<Record<string, Chain>> = {
+  SQ: { current: "XYZ", history: ["SQ XYZ 2025-01-21"] },
+  OSTK: { current: "NXH", history: ["OSTK BYON 2023-11-06", "BYON BBBY 2025-08-29", "BBBY NXH 2026-08-17"] },
+  DZ5: { current: "DZ12", history: twelve },
+  BMR1: { current: "BMR1", history: ["BMR1 BMR2 2019-05-06", "BMR2 BMR1 2022-08-15"] },
+  STS2: { current: "STS2", history: ["STS1 STS2 2023-01-17"] },
+  FTR2: { current: "FTR2", history: ["FTR1 FTR2 2025-05-05"] },
+  GPS: { current: null, history: [] },
+}
+
+interface Refused {
+  readonly reasons: ReadonlyArray<string>
+  readonly tickers: ReadonlyArray<string>
+  /** CIK and current symbol of each chain that stands alone. */
+  readonly candidates: ReadonlyArray<readonly [string, string]>
+}
+
+const refusals: Readonly<Record<string, Refused>> = {
+  META: {
+    reasons: ["multiple_cik_lineages", "broken_chain"],
+    tickers: ["FB", "META", "METV"],
+    candidates: [["0001683471", "METV"], ["0001326801", "META"]],
+  },
+  FI: {
+    reasons: ["multiple_cik_lineages", "competing_destinations", "broken_chain"],
+    tickers: ["FI", "FISV", "XPRO"],
+    candidates: [["0001575828", "XPRO"], ["0000798354", "FISV"]],
+  },
+  HND2: {
+    reasons: ["multiple_cik_lineages"],
+    tickers: ["HND1", "HND2", "HND3"],
+    candidates: [["9990000009", "HND2"], ["9990000010", "HND3"]],
+  },
+  GOOG: {
+    reasons: ["same_date_events"],
+    tickers: ["GOOCV", "GOOG", "GOOGL"],
+    candidates: [],
+  },
+}
+
+layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
+  it.effect("README, sample data: at most 200 real facts, and the numbers of rows that the README tells", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [counted] = yield* sql`
+        select count(*) filter (where source <> 'made up')::int as real,
+          count(*) filter (where source = 'made up')::int as made_up,
+          count(*) filter (where source <> 'made up' and status = 'confirmed')::int as confirmed,
+          count(*) filter (where source <> 'made up' and status = 'estimated')::int as estimated,
+          (select count(*) from historical_tickers)::int as names,
+          (select count(*) from intraday_runners)::int as sessions,
+          (select count(*) from screener)::int as companies
+        from ticker_changes
+      `
+      assert.deepStrictEqual(counted, {
+        real: 193,
+        made_up: 78,
+        confirmed: 174,
+        estimated: 19,
+        names: 13,
+        sessions: 421,
+        companies: 51,
+      })
+      assert.isAtMost(Number(at(counted, "real")), 200)
+    }))
+
+  it.effect("README, sample data: what is made up cannot be taken for real", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const symbols = (made: string) =>
+        `(select old_ticker as symbol from ticker_changes where source ${made} 'made up'
+          union select new_ticker from ticker_changes where source ${made} 'made up')`
+      const fictional = `(select symbol from ${symbols("=")} as s union select ticker from historical_tickers
+        union select former_ticker from historical_tickers union select ticker from intraday_runners)`
+      const shared = yield* sql.unsafe(
+        `select symbol from ${fictional} as f intersect select symbol from ${symbols("<>")} as r`,
+      )
+      assert.deepStrictEqual(shared, [])
+      assert.deepStrictEqual(yield* sql.unsafe(`select symbol from ${fictional} as f where symbol !~ '[0-9]'`), [])
+      assert.deepStrictEqual(
+        yield* sql`
+          select old_ticker from ticker_changes
+          where source = 'made up' and (cik !~ '^(9990|0999)' or company_name not like '% (fictional)')
+            or source <> 'made up' and (cik ~ '^(9990|0999)' or company_name like '%fictional%')
+        `,
+        [],
+      )
+      // Every fact says where it comes from.
+      assert.deepStrictEqual(yield* sql`select old_ticker from ticker_changes where source is null`, [])
+    }))
+
+  it.effect("README, sample data: every symbol that the README names answers as it says", () =>
+    Effect.gen(function* () {
+      const named = yield* promised("`/v1/ticker-changes?ticker=…`")
+      assert.isAtLeast(named.length, 15)
+      for (const symbol of named) {
+        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=${symbol}`)
+        const line = (yield* file("README.md")).split("\n").find((text) => text.startsWith(`| \`${symbol}\` |`)) ?? ""
+        assert.strictEqual(status, line.includes("(200") ? 200 : 409, `${symbol}: ${JSON.stringify(body)}`)
+        const reason = [
+          "multiple_cik_lineages",
+          "same_date_events",
+          "competing_destinations",
+          "broken_chain",
+          "max_hops_exceeded",
+        ]
+          .find((word) => line.includes(`\`${word}\``))
+        if (reason !== undefined) assert.strictEqual(at(body, "error", "details", "reason"), reason, symbol)
+      }
+    }))
+
+  it.effect.each(Object.entries(chains).map(([symbol, chain]) => ({ symbol, ...chain })))(
+    "§2.2 $symbol is one chain, whole",
+    ({ current, history, symbol }) =>
+      Effect.gen(function* () {
+        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=${symbol}`)
+        assert.strictEqual(status, 200)
+        assert.strictEqual(at(body, "count"), history.length)
+        assert.strictEqual(at(body, "results", 0, "query_ticker"), symbol)
+        assert.strictEqual(at(body, "results", 0, "has_changes"), history.length > 0)
+        assert.strictEqual(at(body, "results", 0, "current_ticker"), current)
+        assert.deepStrictEqual(links(at(body, "results", 0, "history")), history)
+      }),
+  )
+
+  it.effect("§2.2 any symbol of a chain gives the same chain", () =>
+    Effect.gen(function* () {
+      for (const symbols of [["OSTK", "BYON", "BBBY", "NXH"], twelve.flatMap((link) => link.split(" ").slice(0, 2))]) {
+        const answers = yield* Effect.forEach(symbols, (symbol) =>
+          Effect.map(ask(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) =>
+            JSON.stringify([
+              at(body, "count"),
+              at(body, "results", 0, "current_ticker"),
+              at(body, "results", 0, "history"),
+            ])))
+        assert.strictEqual(new Set(answers).size, 1)
+      }
+    }))
+
+  it.effect.each(Object.entries(refusals).map(([symbol, refused]) => ({ symbol, ...refused })))(
+    "D21 $symbol is refused, with its reasons, symbols and candidates",
+    ({ candidates, reasons, symbol, tickers }) =>
+      Effect.gen(function* () {
+        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=${symbol}`)
+        assert.strictEqual(status, 409)
+        const details = at(body, "error", "details")
+        assert.strictEqual(at(body, "error", "code"), "ambiguous_ticker_lineage")
+        assert.deepStrictEqual(at(details, "reasons"), reasons)
+        assert.strictEqual(at(details, "reason"), reasons[0])
+        assert.deepStrictEqual(at(details, "tickers"), tickers)
+        const found = at(details, "candidates")
+        assert.deepStrictEqual(
+          Array.isArray(found)
+            ? found.map((candidate) => [at(candidate, "cik"), at(candidate, "current_ticker")])
+            : found,
+          candidates.map((candidate) => Array.from(candidate)),
+        )
+      }),
+  )
+
+  it.effect("D21 SPWR, MEGX, FNGU, BD0 and KNT0 show the remaining reasons", () =>
+    Effect.gen(function* () {
+      const details = (symbol: string) =>
+        Effect.map(ask(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) => at(body, "error", "details"))
+      const spwr = yield* details("SPWR")
+      assert.strictEqual(at(spwr, "reason"), "multiple_cik_lineages")
+      assert.deepStrictEqual(at(spwr, "candidates"), [])
+      assert.strictEqual(at(yield* details("MEGX"), "reason"), "competing_destinations")
+      assert.deepStrictEqual(at(yield* details("FNGU"), "reasons"), ["broken_chain"])
+      assert.deepStrictEqual(at(yield* details("BD0"), "reasons"), ["max_hops_exceeded"])
+      const knotted = at(yield* details("KNT0"), "reasons")
+      assert.strictEqual(Array.isArray(knotted) ? knotted.length : 0, 4)
+    }))
+
+  it.effect("D19 BNT is a chain of two, and its three estimated events move nothing", () =>
+    Effect.gen(function* () {
+      const { body } = yield* ask("/v1/ticker-changes?ticker=BNT")
+      const history = links(at(body, "results", 0, "history"))
+      assert.strictEqual(history.length, 2)
+      assert.strictEqual(at(body, "results", 0, "current_ticker"), "BNT")
+      assert.strictEqual(history[1], "BNRE BNT 2024-09-06")
+    }))
+
+  it.effect("D19 an event dated 2099 does not count yet, from either of its symbols", () =>
+    Effect.gen(function* () {
+      const former = yield* ask("/v1/ticker-changes?ticker=FTR1")
+      assert.deepStrictEqual(links(at(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
+      for (const symbol of ["FTR3", "FTR8", "FTR9"]) {
+        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=${symbol}`)
+        assert.strictEqual(status, 200)
+        assert.isFalse(at(body, "results", 0, "has_changes"))
+      }
+    }))
+
+  it.effect("D23 the former names that the README promises, and no other symbols of its table", () =>
+    Effect.gen(function* () {
+      const names: Readonly<Record<string, ReadonlyArray<{ readonly ticker: string; readonly date: string | null }>>> =
+        {
+          ZYX2: [{ ticker: "ZYX0", date: "2021-03-01" }, { ticker: "ZYX1", date: "2024-07-15" }, {
+            ticker: "RB07",
+            date: null,
+          }],
+          HST1: [{ ticker: "HSL9", date: "2003-05-12" }, { ticker: "H0ST", date: null }, {
+            ticker: "HST0",
+            date: null,
+          }],
+          QVL2: [{ ticker: "QVL1", date: null }],
+        }
+      assert.deepStrictEqual(yield* promised("`/v1/historical-tickers?ticker=…` (all made up)"), Object.keys(names))
+      for (const [symbol, historical_tickers] of Object.entries(names)) {
+        const { body } = yield* ask(`/v1/historical-tickers?ticker=${symbol}`)
+        assert.deepStrictEqual(body, { count: historical_tickers.length, historical_tickers })
+      }
+    }))
+
+  it.effect("README, sample data: every request that the README promises has something to show", () =>
+    Effect.gen(function* () {
+      const requests = yield* promised("The made-up market (companies live from 2024-11-13 to 2026-11-13)")
+      assert.strictEqual(requests.length, 16)
+      for (const request of requests) {
+        const { body, status } = yield* ask(request)
+        assert.strictEqual(status, 200, request)
+        assert.isAbove(Number(at(body, "count")), 0, request)
+      }
+    }))
+
+  it.effect("§2.5 §2.6 §2.7 the stories of the README", () =>
+    Effect.gen(function* () {
+      const first = Effect.fnUntraced(function* (request: string, ...path: ReadonlyArray<string>) {
+        return at((yield* ask(request)).body, "results", 0, ...path)
+      })
+      assert.strictEqual(yield* first("/v1/gap-stats?ticker=GAP7&date=2025-01-30", "gap_percentage"), 84.9673)
+      assert.strictEqual(yield* first("/v1/ticker-changes?ticker=GAP7", "current_ticker"), "GPW8")
+      assert.strictEqual(yield* first("/v1/pump-and-dump-tracker?ticker=PMP1", "lock_up_expiration"), "2027-03-23")
+      assert.strictEqual(yield* first("/v1/float-outstanding?ticker=BIG1", "affiliate_percent"), 0)
+      assert.isUndefined(at((yield* ask("/v1/float-outstanding?ticker=BIG1")).body, "message"))
+      assert.isString(at((yield* ask("/v1/float-outstanding?ticker=QT01")).body, "message"))
+      const { body } = yield* ask("/v1/ownership?ticker=QT01")
+      assert.deepStrictEqual(at(body, "results"), [])
+    }))
+})
+
+describe("the first start", () => {
+  const folder = Effect.flatMap(
+    FileSystem.FileSystem,
+    (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
+  )
+
+  it.effect("README, the two commands: the demo key is made once, for its owner only, and anew after its end", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fs = yield* FileSystem.FileSystem
+      const home = yield* folder
+      const first = yield* FirstStart.prepare(home)
+      assert.match(first, /^tl_live_[0-9A-Za-z]{38}$/)
+      assert.strictEqual((yield* fs.stat(`${home}/demo-key`)).mode & 0o777, 0o600)
+      yield* sql`delete from historical_tickers`
+      assert.strictEqual(yield* FirstStart.prepare(home), first)
+      // Samples come once: what was deleted stays so.
+      assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
+      let last = first
+      for (const ended of ["revoked_at", "disabled_at", "expires_at"]) {
+        yield* sql`update api_keys set ${sql(ended)} = now() where ${sql(ended)} is null`
+        const next = yield* FirstStart.prepare(home)
+        assert.notStrictEqual(next, last)
+        assert.strictEqual(yield* FirstStart.prepare(home), next)
+        last = next
+      }
+      // All of them are the demo account's, which sees everything and is billed for nothing.
+      assert.deepStrictEqual(
+        yield* sql`
+          select accounts.name, tier, balance_microdollars, array_agg(distinct api_keys.name) as keys, count(*)::int
+          from accounts join api_keys using (account_id) group by accounts.account_id
+        `,
+        [{ name: "demo", tier: "ultimate", balance_microdollars: null, keys: ["demo"], count: 4 }],
+      )
+    }).pipe(Effect.provide(FreshLayer)))
+
+  it.effect("README, the two commands: data that somebody loaded before the first start are kept", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fs = yield* FileSystem.FileSystem
+      const home = yield* folder
+      const own = `${home}/own.csv`
+      yield* fs.writeFileString(own, "old_ticker,new_ticker,effective_date,status\nMINE,OURS,2025-01-02,confirmed\n")
+      yield* load({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
+      yield* FirstStart.prepare(home)
+      const kept = yield* sql`select new_ticker from ticker_changes where old_ticker = 'MINE'`
+      assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
+    }).pipe(Effect.provide(FreshLayer)))
+
+  /** The number of rows of each table. */
+  const rowCounts = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    return yield* Effect.forEach(
+      datasets,
+      ({ table }) =>
+        Effect.map(sql`select count(*)::int as rows from ${sql(table)}`, ([row]) => [table, at(row, "rows")] as const),
+    )
+  })
+
+  /** The same after a first start that nothing interrupts. */
+  const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepare), rowCounts)
+
+  it.effect("README, sample data: the folder that the first start writes loads what it loaded", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const home = yield* folder
+      yield* FirstStart.prepare(home)
+      const loaded = yield* rowCounts
+      const { others, tasks } = yield* filesIn(`${home}/samples`)
+      assert.deepStrictEqual([tasks.length, others], [datasets.length, []])
+      for (const task of tasks) yield* load({ ...task, append: false }, yield* Ref.make(0))
+      assert.deepStrictEqual(yield* rowCounts, loaded)
+      // The README's first request.
+      const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
+      assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
+    }).pipe(Effect.provide(FreshLayer)))
+
+  /** What standard error gets of a first start that has to wait for more than ten seconds. */
+  const standardError = Effect.fnUntraced(function* (LOG_FORMAT: string) {
+    const sql = yield* SqlClient.SqlClient
+    const home = yield* folder
+    const lines: Array<string> = []
+    const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
+    const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))
+    const starting = watched(FirstStart.prepare(home)).pipe(
+      Effect.provide(Layer.provide(Logs.layer, config)),
+      Effect.provideService(Console.Console, output),
+    )
+    const waiting = sql`
+      select 1 from pg_locks join pg_database on pg_database.oid = database
+      where locktype = 'advisory' and not granted and datname = current_database()
+    `
+    const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const holding = Effect.andThen(
+      sql`select pg_advisory_xact_lock(hashtext(${loadLock("news")}))`,
+      Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
+    )
+    yield* Effect.forkChild(sql.withTransaction(holding))
+    yield* Deferred.await(held)
+    const started = yield* Effect.forkChild(starting)
+    yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+    yield* TestClock.adjust("10 seconds")
+    yield* Deferred.succeed(released, undefined)
+    yield* Fiber.join(started)
+    return lines
+  })
+
+  it.effect("README, Watching it: with LOG_FORMAT=json the progress of a slow first start is log entries", () =>
+    Effect.gen(function* () {
+      const messages = (yield* standardError("json")).map((line) => at(JSON.parse(line), "message"))
+      assert.strictEqual(messages.length, 2)
+      assert.match(String(messages[0]), /^sample data: 0:10 so far$/)
+      assert.match(String(messages[1]), /^Loaded sample data/)
+    }).pipe(Effect.provide(FreshLayer)))
+
+  it.effect("README, command line: otherwise the progress of a slow first start is plain lines", () =>
+    Effect.gen(function* () {
+      assert.match((yield* standardError("pretty"))[0] ?? "", /^sample data {2}0:10 so far$/)
+    }).pipe(Effect.provide(FreshLayer)))
+
+  /** A first start in a process of its own. */
+  const firstStart = `
+    import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
+    import { Effect, Layer, Redacted } from "effect"
+    import { client } from "./src/db/Database.ts"
+    import { prepare } from "./src/cli/FirstStart.ts"
+    const url = Redacted.make(process.env.DATABASE_URL)
+    const layer = Layer.mergeAll(client({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)
+    NodeRuntime.runMain(Effect.provide(prepare(process.env.TICKERLINE_HOME), layer))
+  `
+
+  it.live("README, sample data: a first start that is killed while it loads any table is begun anew by the next", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const home = yield* folder
+      const [found] = yield* sql`select current_database() as name`
+      const url = new URL(inject("databaseUrl"))
+      url.pathname = `/${at(found, "name")}`
+      const environment = { DATABASE_URL: url.href, TICKERLINE_HOME: home }
+      for (const { table } of [datasets[8], datasets.at(-1)].filter((dataset) => dataset !== undefined)) {
+        const { child, ended } = yield* startProgram(
+          process.execPath,
+          ["--input-type=module", "--eval", firstStart],
+          environment,
+        )
+        const isLoading = sql`
+          select 1 from pg_stat_activity
+          where datname = current_database() and application_name = 'first start' and query like ${`%${table}%`}
+            and query like '%loading%'
+        `
+        yield* Effect.repeat(isLoading, {
+          until: (rows) => rows.length > 0 || child.exitCode !== null,
+          schedule: Schedule.spaced("2 millis"),
+        })
+        child.kill("SIGKILL")
+        assert.isNull((yield* Effect.promise(() => ended)).code, `it ended before it loaded ${table}`)
+      }
+      assert.isEmpty(yield* sql`select 1 from accounts`)
+      yield* FirstStart.prepare(home)
+      assert.deepStrictEqual(yield* rowCounts, yield* Effect.provide(sampledCounts, FreshLayer))
+    }).pipe(Effect.scoped, Effect.provide(FreshLayer)))
+})

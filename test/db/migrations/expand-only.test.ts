@@ -1,0 +1,227 @@
+/** CONTRIBUTING, migrations: what comes after a release is applied beside it, and keeps nobody waiting. */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import packageJson from "../../../package.json" with { type: "json" }
+import { all, parse } from "../../../src/db/migrations/MigrationScripts.ts"
+import { examine, takenBack, unfilled } from "../../support/Examining.ts"
+import { emptyDatabase, filled, upTo } from "../../support/Migrating.ts"
+
+/** The last release, whose tables are filled here and whose programs serve meanwhile. */
+const released = { version: "0.2.0", migration: "0025" }
+
+const database = Layer.effectDiscard(Effect.andThen(upTo(released.migration), filled)).pipe(
+  Layer.provideMerge(Layer.unwrap(Effect.map(emptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+type Case = readonly [name: string, script: string, found: RegExp]
+
+const locking: ReadonlyArray<Case> = [
+  ["an index made while nobody can write", "create index on news (title)", /works on \d+ rows under ShareLock of news/],
+  [
+    "a default that differs from row to row",
+    "alter table news add x uuid not null default gen_random_uuid()",
+    /AccessEx/,
+  ],
+  ["a column that is written anew", "alter table news alter author type varchar(9000)", /writes news anew/],
+  ["a generated column", "alter table news add x text generated always as (id || 'x') stored", /writes news anew/],
+  ["a column that is looked through", "alter table news alter title set not null", /rows under AccessExclusiveLock/],
+  ["a rule that is looked through", "alter table news add check (id <> 'x')", /rows under AccessExclusiveLock of news/],
+  [
+    "a reference that is looked through",
+    "alter table usage_daily add foreign key (account_id) references accounts",
+    /rows under ShareRowExclusiveLock of accounts/,
+  ],
+  ["a lock that nothing needs", "lock table news in exclusive mode", /locks a table/],
+  [
+    "a lock that is kept through other work",
+    "alter table news add x int; update news set title = 'x'",
+    /rows under AccessE/,
+  ],
+  [
+    "a lock within a function's words",
+    "do $$ begin create index on news (title); end $$",
+    /rows under ShareLock of news/,
+  ],
+  ["all rows at once", "update accounts set contact_email = 'x'", /many rows in one transaction/],
+  ["a table emptied", "truncate news", /writes news anew/],
+  [
+    "rows looked through before the lock is let go",
+    "drop index news_filed_at_created_at_id_idx; select count(*) from news",
+    /AccessE/,
+  ],
+  ["work on a partitioned table", "create index on usage (key_id)", /under ShareLock of usage/],
+]
+
+const breaking: ReadonlyArray<Case> = [
+  ["a column that is gone", "alter table news drop author", /column news\.author text/],
+  ["a column that has another name", "alter table news rename author to writer", /column news\.author text/],
+  ["a table that has another name", "alter table usage_kinds rename to kinds", /table usage_kinds/],
+  [
+    "a column that must be given",
+    "alter table credits add y int not null default 1; alter table credits alter y drop default",
+    /y must be given/,
+  ],
+  [
+    "a column that may not be null any more",
+    "alter table news alter author set not null",
+    /null in news\.author/,
+  ],
+  [
+    "a default that is gone",
+    "alter table announcement_mails alter attempts drop default",
+    /a row of announcement_mails without attempts/,
+  ],
+  [
+    "a type that is another",
+    "alter table announcement_sender alter holder type text",
+    /column announcement_sender\.holder uuid/,
+  ],
+  [
+    "a rule of a column that was there",
+    "alter table news add constraint c check (title <> '') not valid",
+    /may refuse rows of news: CHECK/,
+  ],
+  [
+    "a key of columns that were there",
+    "create unique index on announcement_sender (holder)",
+    /may refuse rows of announcement_sender/,
+  ],
+  [
+    "an index that plans need",
+    "drop index news_filed_at_created_at_id_idx",
+    /index .* btree \(filed_at, created_at DESC, id\)/,
+  ],
+  ["a trigger that is gone", "drop trigger note_change on news", /trigger note_change of news/],
+  ["a trigger that is turned off", "alter table news disable trigger note_change", /trigger note_change of news/],
+  ["a function with another signature", "drop function moment_of cascade", /function moment_of/],
+]
+
+const harmless: ReadonlyArray<readonly [string, string]> = [
+  ["a column that may be null", "alter table news add x text"],
+  ["a column with one default for all", "alter table news add x int not null default 5"],
+  ["a table", "create table x (id int primary key, account_id bigint); create index on x (account_id)"],
+  ["a table with a reference to one that is there", "create table x (account_id bigint references accounts)"],
+  ["a function", "create function x() returns int language sql as 'select 1'"],
+  [
+    "the same function with other words",
+    "create or replace function joined(list text[]) returns text language sql immutable strict parallel safe return array_to_string(list, E'\\n')",
+  ],
+  [
+    "a rule of a new column, not looked through",
+    "alter table news add x int; alter table news add check (x > 0) not valid",
+  ],
+  ["a small table written anew", "alter table dataset_versions add x uuid not null default gen_random_uuid()"],
+  ["a trigger", "create trigger x after insert on credits for each statement execute function note_change()"],
+  ["rows read into a new table", "create table x as select * from accounts"],
+  [
+    "a partition",
+    "create table x (like usage including all); alter table usage attach partition x for values from ('2001-01-01') to ('2001-02-01')",
+  ],
+  ["a view", "create view x as select * from news"],
+]
+
+const outside = "-- no transaction: an index\n"
+
+const restarted: ReadonlyArray<readonly [name: string, script: string, found: ReadonlyArray<string>]> = [
+  [
+    "an index that is dropped before",
+    "drop index concurrently if exists x; create index concurrently x on news (title)",
+    [],
+  ],
+  [
+    "rows in batches",
+    `do $$ begin
+      loop
+        update accounts set news = false
+        where account_id in (select account_id from accounts where news order by 1 limit 300 for update skip locked);
+        exit when not found;
+        commit;
+      end loop;
+    end $$`,
+    [],
+  ],
+  [
+    "an index that is left as it broke off",
+    "create index concurrently if not exists x on news (title)",
+    ["is not all there when it is run again after a break while an index was made"],
+  ],
+  [
+    "an index that cannot be made again",
+    "create index concurrently x on news (title)",
+    ["its statement 1", "a break while an index was made"].map((how) =>
+      `is not all there when it is run again after ${how}`
+    ),
+  ],
+  [
+    "what can be part of a transaction",
+    "alter table announcements add if not exists x int",
+    ["belongs into a transaction: alter table announcements add if not exists x int"],
+  ],
+]
+
+/** Numbers of a version, to be compared as texts. */
+const sortable = (version: string) => version.split(".").map((part) => part.padStart(6, "0")).join(".")
+
+layer(database)("expand and contract", (it) => {
+  it.effect("CONTRIBUTING, migrations: the tables of the last release have rows to be locked here", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* unfilled, [])
+    }))
+
+  it.effect.each(locking)("CONTRIBUTING, migrations: refuses %s", ([, script, expected]) =>
+    Effect.gen(function* () {
+      const found = yield* takenBack(examine(parse(script)))
+      assert.match(found?.locks.join("\n") ?? "", expected)
+    }))
+
+  it.effect.each(breaking)(
+    "CONTRIBUTING, migrations: refuses, beside the release before, %s",
+    ([, script, expected]) =>
+      Effect.gen(function* () {
+        const found = yield* takenBack(examine(parse(script)))
+        assert.match(found?.breaks.join("\n") ?? "", expected)
+      }),
+  )
+
+  it.effect.each(harmless)("CONTRIBUTING, migrations: lets pass %s", ([, script]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* takenBack(examine(parse(script))), { locks: [], breaks: [] })
+    }))
+
+  it.effect.each(restarted)(
+    "CONTRIBUTING, migrations: broken off at any point and run again, %s",
+    ([, script, expected]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { locks } = yield* Effect.ensuring(
+          examine(parse(outside + script)),
+          Effect.orDie(sql`drop index concurrently if exists x`),
+        )
+        assert.deepStrictEqual(locks, expected)
+      }),
+  )
+
+  it.effect("CONTRIBUTING, migrations: no migration since the last release locks, or breaks what that one serves", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(
+        released.version,
+        packageJson.version,
+        "a release was made: name it here, with its last migration",
+      )
+      const files = (yield* all).filter(([id]) => id > Number(released.migration))
+      const found: Array<string> = []
+      for (const [id, name, read] of files) {
+        const script = yield* read
+        const { breaks, locks } = yield* examine(script)
+        const since = script.contracts
+        // What a release still relies on that may serve beside this one is not taken away.
+        const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)
+        found.push(...[...locks, ...(mayBreak ? [] : breaks)].map((what) => `${id}_${name} ${what}`))
+      }
+      assert.deepStrictEqual(found, [])
+    }))
+})

@@ -1,0 +1,289 @@
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Fiber, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Migrations from "../../../src/db/migrations/Migrations.ts"
+import * as Scripts from "../../../src/db/migrations/MigrationScripts.ts"
+import { emptyDatabase, folderOf, over, upTo } from "../../support/Migrating.ts"
+
+const tables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.map(
+    sql<{ readonly name: string }>`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
+    (rows) => rows.map(({ name }) => name),
+  ))
+
+/** Numbers may be left out, but none comes twice or after a later one. */
+const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) => {
+  const ids = applied.map(([id]) => id)
+  assert.deepStrictEqual(ids, Array.from(new Set(ids)).toSorted((a, b) => a - b))
+}
+
+const all = [[1, "accounts"], [2, "ticker_changes"], [3, "intraday_runners"]]
+
+layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
+  it.effect("D30 an empty database gets all of them once, in order, and then nothing more", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const first = yield* over(url, Migrations.run)
+      assert.deepStrictEqual(first.slice(0, all.length).map((applied) => Array.from(applied)), all)
+      assertOnceInOrder(first)
+      const found = yield* over(url, tables)
+      assert.includeMembers(found, [
+        "accounts",
+        "api_keys",
+        "credits",
+        "historical_tickers",
+        "intraday_runners",
+        "ticker_changes",
+        "usage",
+        "usage_daily",
+      ])
+      assert.deepStrictEqual(yield* over(url, Migrations.run), [])
+      assert.deepStrictEqual(yield* over(url, tables), found)
+    }))
+
+  it.effect("README, embedded server: processes that start at once apply each of them once, and none fails", () =>
+    Effect.gen(function* () {
+      for (let round = 0; round < 3; round++) {
+        const url = yield* emptyDatabase
+        const applied = yield* Effect.all(Array.from({ length: 4 }, () => over(url, Migrations.run)), {
+          concurrency: 4,
+        })
+        applied.forEach(assertOnceInOrder)
+        assertOnceInOrder(applied.flat().toSorted(([a], [b]) => a - b))
+        assert.isAtLeast(applied.flat().length, all.length)
+      }
+    }))
+
+  it.effect("README, deploy: of processes that start at once one makes an index outside a transaction, and none is in its way", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const later = {
+        "0900_index.sql":
+          "-- no transaction: an index\ndrop index concurrently if exists x;\ncreate index concurrently x on news (title);",
+      }
+      const applied = yield* Effect.all(Array.from({ length: 3 }, () => over(url, upTo("0025", later))), {
+        concurrency: 3,
+      })
+      assert.strictEqual(applied.flat().filter(([id]) => id === 900).length, 1)
+      const valid = Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql`select indisvalid as valid from pg_index where indexrelid = to_regclass('x')`,
+      )
+      assert.deepStrictEqual(yield* over(url, valid), [{ valid: true }])
+    }))
+
+  it.effect("D31 README, deploy: who reads a table for long is waited for, and meanwhile nobody waits for the migration", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      yield* over(url, upTo("0025"))
+      const later = yield* folderOf("0025", { "0900_column.sql": "alter table news add column x int;" })
+      const isThere = Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql`select from pg_attribute where attrelid = 'news'::regclass and attname = 'x'`,
+      )
+      const waits = Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql`select from pg_locks where relation = 'news'::regclass and not granted`,
+      )
+      yield* over(
+        url,
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const migrating = yield* sql.withTransaction(Effect.gen(function* () {
+            yield* sql`select from news`
+            const migrating = yield* Effect.forkScoped(
+              over(url, Effect.provideService(Migrations.run, Scripts.Folder, later)),
+            )
+            for (let look = 0; look < 2; look++) {
+              yield* Effect.repeat(waits, { until: (found) => found.length > 0, schedule: Schedule.spaced("5 millis") })
+              // Stands in line behind the migration, and is let through although the table is still in use.
+              yield* over(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
+            }
+            assert.deepStrictEqual(yield* over(url, isThere), [])
+            return migrating
+          }))
+          assert.deepStrictEqual(Array.from(yield* Fiber.join(migrating), ([id]) => id), [900])
+          assert.strictEqual((yield* isThere).length, 1)
+        }),
+      )
+    }))
+
+  it.effect("README, deploy: a migration that fails is said by name, what was before it stays, and nothing of itself", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const later = {
+        "0900_good.sql": "create table good ();",
+        "0901_bad.sql": "create table bad ();\nselect 1 / 0;",
+      }
+      const error = yield* Effect.flip(over(url, upTo("0025", later)))
+      assert.strictEqual(error.message, "Migration 901_bad failed: division by zero")
+      const found = yield* over(url, tables)
+      assert.include(found, "good")
+      assert.notInclude(found, "bad")
+      const mended = yield* over(url, upTo("0025", { ...later, "0901_bad.sql": "create table bad ();" }))
+      assert.deepStrictEqual(mended.map(([id]) => id), [901])
+    }))
+
+  it.effect("D2 D27 README, migrate: keys of a former release stay as they were, and nobody's key comes back", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const applied = yield* over(
+        url,
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* upTo("0018")
+          yield* sql`insert into accounts (name, tier) values ('former', 'pro')`
+          yield* sql`
+            insert into api_keys (account_id, key_hash, key_hint, disabled_at)
+            select account_id, sha256(hint::bytea), hint, ended
+            from accounts, (values ('tl_live_good', null), ('tl_live_gone', timestamptz '2026-01-02 03:04:05Z'))
+              as made (hint, ended)
+          `
+          const applied = yield* Migrations.run
+          const keys = yield* sql`
+            select key_hint, revoked_at, disabled_at, api_keys.name, endpoints, balance_microdollars
+            from api_keys join accounts using (account_id) order by key_id
+          `
+          const like = { disabled_at: null, name: "default", endpoints: null, balance_microdollars: null }
+          assert.deepStrictEqual(keys, [
+            { key_hint: "tl_live_good", revoked_at: null, ...like },
+            { key_hint: "tl_live_gone", revoked_at: new Date("2026-01-02T03:04:05Z"), ...like },
+          ])
+          return applied
+        }),
+      )
+      assert.deepStrictEqual(applied.slice(0, 2).map((one) => Array.from(one)), [[19, "credits"], [20, "usage"]])
+    }))
+
+  it.effect("D29 README, migrate: usage of a former release is noted, month by month, as that of this one", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      yield* over(
+        url,
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* upTo("0021")
+          for (const age of ["90 days", "2 days", "0 days"]) {
+            yield* sql`select create_usage_partition(date_trunc('second', now()) - ${age}::text::interval)`
+            yield* sql`
+              insert into usage
+              select gen_random_uuid(),
+                date_trunc('second', now()) - ${age}::text::interval + number * interval '40 ms', 1, 1, 'request', '/v1/news', case when number % 2 = 0 then 200 else 404 end, 1, 1, 1, 1, false, false
+              from generate_series(0, 9) as number
+            `
+          }
+          yield* Migrations.run
+          yield* sql`
+            insert into usage
+            select gen_random_uuid(), requested_at, account_id, key_id, request_id, endpoint, status_code, 1, 1, 1, 1,
+              cached, deprecated
+            from usage
+          `
+          const differences = yield* sql`
+            select account_id, endpoint, status_code, date_bin('100 ms', requested_at, 'epoch') as moment,
+              count(*) as requests
+            from usage group by 1, 2, 3, 4
+            except select account_id, endpoint, status_code, moment, requests from usage_moments
+          `
+          assert.deepStrictEqual(differences, [])
+          const [sums] = yield* sql`
+            select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_moments) as noted,
+              (select count(*)::int from usage_kinds) as kinds
+          `
+          assert.deepStrictEqual(sums, { rows: 60, noted: 60, kinds: 2 })
+          const again = yield* sql`insert into usage select * from usage on conflict do nothing returning usage_id`
+          assert.deepStrictEqual(again, [])
+        }),
+      )
+    }))
+
+  it.effect("D27 README, migrate: the database itself keeps an account's books from what cannot be", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      yield* over(
+        url,
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* Migrations.run
+          yield* sql`insert into accounts (name, tier) values ('a', 'pro'), ('b', 'pro')`
+          const credit = (account: string, amount: number, reference: string | null) =>
+            sql`
+              insert into credits (account_id, amount_microdollars, reference)
+              select account_id, ${amount}, ${reference} from accounts where name = ${account}
+            `
+          const key = (name: string, endpoints: string) =>
+            sql`
+              insert into api_keys (account_id, key_hash, key_hint, name, endpoints)
+              select account_id, sha256(${name}::text::bytea), 'tl_live_', ${name}, ${endpoints}::text::text[]
+              from accounts where name = 'a'
+            `
+          yield* credit("a", 5, "one")
+          yield* credit("b", 5, "one")
+          yield* credit("a", -5, null)
+          yield* credit("a", -5, null)
+          yield* key("good", "{/v1/news}")
+          const wrong = [
+            credit("a", 6, "one"),
+            credit("a", 0, null),
+            credit("a", 1, ""),
+            key("", "{/v1/news}"),
+            key(" bad ", "{/v1/news}"),
+            key("none", "{}"),
+          ]
+          for (const statement of wrong) {
+            const error = yield* Effect.flip(statement)
+            assert.include(["ConstraintError", "UniqueViolation"], error.reason._tag)
+          }
+          const [row] = yield* sql`select count(*)::int as credits, sum(amount_microdollars)::int as sum from credits`
+          assert.deepStrictEqual(row, { credits: 4, sum: 0 })
+        }),
+      )
+    }))
+})
+
+describe("statements of a script", () => {
+  const cases: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
+    ["statements", "create table a ();\ncreate table b ();\n", ["create table a ()", "create table b ()"]],
+    ["a last statement without its semicolon", "select 1;\nselect 2", ["select 1", "select 2"]],
+    ["several statements on one line", "select 1; select 2;", ["select 1", "select 2"]],
+    ["statements of several lines", "select 1,\n  2;\n\n\nselect 3;\r\n", ["select 1,\n  2", "select 3"]],
+    ["nothing", "\n-- only a comment\n;\n", []],
+    [
+      "a function body with its semicolons",
+      "create function f() returns int language plpgsql as $$\nbegin\n  -- one;\n  return 1;\nend;\n$$;\nselect 1;",
+      ["create function f() returns int language plpgsql as $$\nbegin\n  -- one;\n  return 1;\nend;\n$$", "select 1"],
+    ],
+    [
+      "a body whose quotes have a name",
+      "create function f() returns int language sql as $body$\n  select 1;\n$body$;\nselect 1;",
+      ["create function f() returns int language sql as $body$\n  select 1;\n$body$", "select 1"],
+    ],
+    ["a semicolon at the end of a line inside a text", "select 'one;\ntwo';\nselect 2;", [
+      "select 'one;\ntwo'",
+      "select 2",
+    ]],
+    ["a semicolon inside a text", "select 'one; two';\nselect 2;", ["select 'one; two'", "select 2"]],
+    ["two hyphens inside a text", "select 'one -- two';\nselect 2;", ["select 'one -- two'", "select 2"]],
+    ["a doubled quote inside a text", "select 'it''s;\n--';\nselect 2;", ["select 'it''s;\n--'", "select 2"]],
+    ["a semicolon inside a quoted name", 'select 1 as "a;\nb";\nselect 2;', ['select 1 as "a;\nb"', "select 2"]],
+    ["dollars inside a text", "select '$$';\nselect '$$';", ["select '$$'", "select '$$'"]],
+  ]
+  it.each(cases)("README, migrate: %s", (_, script, statements) => {
+    assert.deepStrictEqual(Scripts.statements(script), statements)
+  })
+
+  it("README, migrate: no statement is cut at a semicolon inside a comment", () => {
+    const bare = (script: string) =>
+      Scripts.statements(script).map((statement) =>
+        statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()
+      )
+    assert.deepStrictEqual(bare("select 1; -- one;\n-- two;\nselect 2, -- three;\n  3;"), [
+      "select 1",
+      "select 2, \n  3",
+    ])
+    assert.deepStrictEqual(bare("/* one;\n two; */\nselect 1;\nselect 2;"), ["select 1", "select 2"])
+    assert.deepStrictEqual(bare("select 1; -- it's\nselect 2;"), ["select 1", "select 2"])
+    assert.deepStrictEqual(bare("-- $$\nselect 1;\n-- $$\nselect 2;"), ["select 1", "select 2"])
+  })
+})

@@ -1,0 +1,227 @@
+/** D34: tables refuse what no response can print, whichever program writes it. */
+import { NodeServices } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Predicate, Ref, Result, Stream } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import * as Migrations from "../../../src/db/migrations/Migrations.ts"
+import { checkRules } from "../../../src/cli/doctor/SchemaChecks.ts"
+import { checker } from "../../../src/load/CellValidation.ts"
+import { type Dataset, datasets } from "../../../src/load/Datasets.ts"
+import { describe as describeDataset, kinds } from "../../../src/load/DatasetDescription.ts"
+import { type Column, columnsOf } from "../../../src/load/RowInserter.ts"
+import { load } from "../../../src/load/Load.ts"
+import { read } from "../../../src/load/FileReader.ts"
+import { emptyDatabase, upTo } from "../../support/Migrating.ts"
+import { fill } from "../../support/Plenty.ts"
+import * as Service from "../../support/Service.ts"
+
+/** Values that no response can print, as SQL, and as the cell of a CSV file that says the same, if there is one. */
+const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, cell?: string]>>> = {
+  numeric: [["'NaN'", "NaN"], ["'Infinity'", "Infinity"], ["'-Infinity'", "-Infinity"]],
+  bigint: [["9007199254740992", "9007199254740992"], ["-9007199254740992", "-9007199254740992"]],
+  "text[]": [
+    ["array['a', null]"],
+    ["array[null]::text[]"],
+    ["array[array['a'], array['b']]"],
+    ["'[0:1]={a,b}'"],
+  ],
+  date: [
+    ["'infinity'", "infinity"],
+    ["'-infinity'", "-infinity"],
+    ["'10000-01-01'", "10000-01-01"],
+    ["'0001-12-31 BC'", "0000-12-31"],
+  ],
+  "timestamp without time zone": [
+    ["'infinity'", "infinity"],
+    ["'-infinity'", "-infinity"],
+    ["'10000-01-01 00:00:00'", "10000-01-01 00:00:00"],
+    ["'9999-12-31 23:59:59.9996'", "9999-12-31 23:59:59.9996"],
+    ["'0001-01-01 12:00:00'", "0001-01-01 12:00:00"],
+    ["'0001-12-31 12:00:00 BC'", "0000-12-31 12:00:00"],
+  ],
+  "timestamp with time zone": [
+    ["'infinity'", "infinity"],
+    ["'-infinity'", "-infinity"],
+    ["'10000-01-01 05:00:00+00'", "9999-12-31T23:59:59-06:00"],
+    ["'0001-01-01 23:59:59+00'", "0001-01-01T23:59:59Z"],
+    ["'0001-12-31 12:00:00+00 BC'", "0000-12-31T12:00:00Z"],
+  ],
+}
+
+/** `numeric` of `numeric(18,4)`. */
+const plainType = ({ type }: Column) => type.replace(/\(\d+(,\d+)?\)/, "")
+
+const badOf = (column: Column, words: ReadonlyArray<string>) => [
+  ...(unprintable[plainType(column)] ?? []),
+  ...(words.length > 1 && plainType(column) === "text" ? [["'no such word'", "no such word"] as const] : []),
+]
+
+const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
+  Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+
+/** The file of one row that `datasets` shows. */
+const exampleFile = ({ table, ...dataset }: Dataset) => {
+  const [, shown = ""] = describeDataset({ table, ...dataset }).split(`${table}.csv:\n`)
+  return shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")
+}
+
+const written = Effect.fnUntraced(function* (name: string, text: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-printable-" })}/${name}`
+  yield* fs.writeFileString(path, text)
+  return path
+})
+
+const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(read(path, lists))
+
+/** Inserts a copy of a row of the table with another value in one column; the code of PostgreSQL's refusal. */
+const insertion = Effect.fnUntraced(
+  function* (table: string, columns: ReadonlyArray<Column>, of: Column, value: string) {
+    const sql = yield* SqlClient.SqlClient
+    const names = columns.map(({ name }) => `"${name}"`).join(", ")
+    const values = columns.map(({ name }) => name === of.name ? `${value}::${of.type}` : `"${name}"`).join(", ")
+    const done = yield* Effect.result(
+      sql.unsafe(`insert into public.${table} (${names}) select ${values} from public.${table} limit 1`),
+    )
+    return Result.isFailure(done) ? codeOf(done.failure) : "inserted"
+  },
+)
+
+layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (it) => {
+  it.effect.each(datasets)(
+    "D34 $table refuses it in every column, and so does load, by line and column",
+    (dataset) =>
+      Effect.gen(function* () {
+        const { table } = dataset
+        const columns = yield* columnsOf(`public.${table}`)
+        const known = kinds(dataset)
+        yield* fill(dataset, 1)
+        const example = yield* written("a.csv", exampleFile(dataset))
+        const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
+        const { checkRow } = checker(dataset)
+        const [row] = yield* rowsOf(example, lists)
+        const accepted: Array<string> = []
+        for (const column of columns) {
+          for (const [value, cell] of badOf(column, known[column.name]?.split(" | ") ?? [])) {
+            const code = yield* insertion(table, columns, column, value)
+            // 23514: a rule; 22003: a number out of its type's range; 2202E: PostgreSQL's own word about a list of lists.
+            if (!["23514", "22003", "2202E", "0A000"].includes(code)) {
+              accepted.push(`${column.name} = ${value}: ${code}`)
+            }
+            if (cell === undefined || row === undefined) continue
+            const checked = checkRow({ ...row, cells: { ...row.cells, [column.name]: cell } })
+            const named = Result.isFailure(checked) && checked.failure.some((bad) => bad.column === column.name)
+            if (!named) accepted.push(`load: ${column.name} = ${cell}`)
+          }
+          const isKind = known[column.name] !== undefined
+          assert.isTrue(isKind, `${table}.${column.name} is no column of its row`)
+        }
+        assert.deepStrictEqual(accepted, [])
+      }),
+  )
+
+  it.effect("D34 every column of a kind that can hold such a value has its rule", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const missing: Array<string> = []
+      for (const { table } of datasets) {
+        const rules = yield* sql<{ readonly name: string }>`
+          select conname as name from pg_constraint
+          where conrelid = ${`public.${table}`}::regclass and contype = 'c' and convalidated
+        `
+        for (const column of yield* columnsOf(`public.${table}`)) {
+          const name = `${table}_${column.name}_printable`
+          if (plainType(column) in unprintable && !rules.some((rule) => rule.name === name)) missing.push(name)
+        }
+      }
+      assert.deepStrictEqual(missing, [])
+    }))
+
+  it.effect("D34 D16 the last values that are allowed are printed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`delete from gap_stats`
+      const dataset = datasets.find(({ table }) => table === "gap_stats")
+      if (dataset === undefined) return assert.fail("no gap_stats")
+      yield* fill(dataset, 2)
+      yield* sql`
+        update gap_stats set date = '0001-01-01', high_time = '0001-01-02', last_updated = '0001-01-02 00:00:00+00',
+          volume = -9007199254740991, market_cap = -999999999999999999.99,
+          filing_types = '{a}', all_tags = '{}'
+        where ticker = 'T1'
+      `
+      yield* sql`
+        update gap_stats set date = '9999-12-31', high_time = '9999-12-31 23:59:59.999',
+          last_updated = '9999-12-31 23:59:59.999-05', volume = 9007199254740991, market_cap = 999999999999999999.99
+        where ticker = 'T2'
+      `
+      const { status, text } = yield* Service.ask("/v1/gap-stats-advanced")
+      assert.strictEqual(status, 200, text)
+      for (
+        const said of [
+          '"date":"0001-01-01"',
+          '"last_updated":"0001-01-01T19:00:00-05:00"',
+          '"volume":-9007199254740991',
+          '"market_cap":-999999999999999999.99',
+          '"filing_types":["a"]',
+          '"all_tags":[]',
+          '"date":"9999-12-31"',
+          '"high_time":"9999-12-31T23:59:59.999-05:00"',
+          '"last_updated":"9999-12-31T23:59:59.999-05:00"',
+          '"volume":9007199254740991',
+        ]
+      ) assert.include(text, said)
+      assert.match(text, /"high_time":"0001-01-01T23:5\d:\d\d(\.\d+)?-05:00"/)
+    }))
+
+  it.effect("D34 D31 a load keeps the rules, and makes one valid that rows of the old table broke", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const rule = sql<{ readonly valid: boolean }>`
+        select convalidated as valid from pg_constraint
+        where conrelid = 'public.daily_prices'::regclass and conname = 'daily_prices_close_printable'
+      `
+      yield* sql`alter table daily_prices drop constraint daily_prices_close_printable`
+      yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN')`
+      yield* sql`
+        alter table daily_prices add constraint daily_prices_close_printable
+          check (close > '-infinity' and close < 'infinity') not valid
+      `
+      assert.deepStrictEqual(yield* rule, [{ valid: false }])
+      const file = yield* written("prices.csv", "ticker,date,close\nGOOD,2025-01-02,1\n")
+      const loading = (append: boolean) =>
+        Effect.flatMap(Ref.make(0), (progress) => load({ dataset: "daily_prices", file, append }, progress))
+      assert.deepStrictEqual((yield* loading(true)).merged, { added: 1, updated: 0, unchanged: 0 })
+      yield* loading(false)
+      assert.deepStrictEqual(yield* rule, [{ valid: true }])
+      const bad = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN')`)
+      assert.strictEqual(codeOf(bad), "23514")
+    }))
+})
+
+const before = Layer.effectDiscard(upTo("0028")).pipe(
+  Layer.provideMerge(Layer.unwrap(Effect.map(emptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+layer(before, { excludeTestServices: true })("rows from before the rules", (it) => {
+  it.effect("D34 do not stop the upgrade: their rule holds for new rows, and doctor says how to find them", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN'), ('GOOD', '2025-01-02', 1)`
+      yield* Migrations.run
+      const broken = yield* sql`select conname as name from pg_constraint where contype = 'c' and not convalidated`
+      assert.deepStrictEqual(broken, [{ name: "daily_prices_close_printable" }])
+      const another = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-03', 'NaN')`)
+      assert.strictEqual(codeOf(another), "23514")
+      const { advice = "", found, state } = yield* checkRules
+      assert.deepStrictEqual([state, found.split(";")[0]], ["warning", "not validated: daily_prices_close_printable"])
+      const [, query = ""] = /Find the rows: (.*)\. Correct/.exec(advice) ?? []
+      assert.deepStrictEqual(yield* sql.unsafe(`select ticker from (${query}) as found`), [{ ticker: "BAD" }])
+      yield* sql`update daily_prices set close = 2 where ticker = 'BAD'`
+      const [, mend = ""] = /then (alter table .*?)\. Or/.exec(advice) ?? []
+      yield* sql.unsafe(mend)
+      assert.strictEqual((yield* checkRules).state, "ok")
+    }))
+})

@@ -1,0 +1,346 @@
+import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient, type SqlError } from "effect/sql"
+import * as Migrations from "../../../src/db/migrations/Migrations.ts"
+import * as Roles from "../../../src/db/migrations/ServiceRole.ts"
+import { outbox } from "../../../src/mail/Outbox.ts"
+import * as Server from "../../../src/Server.ts"
+import { endpoints, needed, url } from "../../support/Contract.ts"
+import * as Service from "../../support/Service.ts"
+import { client } from "../../support/Through.ts"
+
+const { ask, at } = Service
+
+/** The database as the role sees it that serves. */
+class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/Serving") {}
+
+/** A role of its own, for a database of its own; both are gone at the end. */
+const roleIn = Effect.fnUntraced(function* (database: Redacted.Redacted) {
+  const sql = yield* SqlClient.SqlClient
+  const name = `serving ${SecureRandom.uuidV7Unsafe()}`
+  yield* Effect.acquireRelease(
+    sql.unsafe(`create role "${name}" login password 'serving'`),
+    () =>
+      Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by "${name}" cascade`), sql.unsafe(`drop role "${name}"`))),
+  )
+  const own = new URL(Redacted.value(database))
+  own.username = encodeURIComponent(name)
+  own.password = "serving"
+  return { name, url: Redacted.make(own.href) }
+})
+
+const granted = Layer.unwrap(Effect.gen(function* () {
+  const database = yield* Service.ownDatabase
+  const owner = client({ url: database, applicationName: "owner" })
+  return Layer.provideMerge(
+    Layer.unwrap(Effect.gen(function* () {
+      const { name, url } = yield* roleIn(database)
+      yield* Roles.grantServing(name)
+      return Layer.effect(
+        Serving,
+        Effect.map(Layer.build(client({ url, applicationName: "serving" })), Context.get(SqlClient.SqlClient)),
+      )
+    })),
+    owner,
+  )
+}))
+
+const restricted = Server.layer.pipe(
+  Layer.provide(Layer.effect(SqlClient.SqlClient, Serving)),
+  Layer.provide(Logger.layer([])),
+  Layer.provideMerge(Service.TestKeys.layer),
+  Layer.provideMerge(granted),
+  Layer.provideMerge(NodeHttpServer.layerTest),
+  Layer.provideMerge(NodeCrypto.layer),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+const refused = (statement: string) =>
+  Effect.gen(function* () {
+    const serving = yield* Serving
+    const error: SqlError.SqlError = yield* Effect.flip(serving.unsafe(statement))
+    assert.strictEqual(error.reason._tag, "AuthorizationError", statement)
+  })
+
+layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the role that serves", (it) => {
+  it.effect("README, roles: serves every endpoint, records usage and charges", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      yield* sql`update accounts set balance_microdollars = 1000000 where name = 'test ultimate'`
+      let cost = 0
+      for (const endpoint of endpoints) {
+        const target = endpoint.path === "/estimate"
+          ? "/estimate?endpoint=/v1/screener"
+          : url(endpoint.path, needed(endpoint))
+        const { headers, status, text } = yield* ask(target, { key: ultimate })
+        assert.include([200, 404], status, `${target} ${text}`)
+        cost += Number(headers["x-cost-microdollars"] ?? 0)
+      }
+      assert.isAbove(cost, 0)
+      const balance = Effect.map(ask("/v1/overview", { key: ultimate }), ({ body }) =>
+        at(body, "results", 0, "balance_microdollars"))
+      yield* Effect.repeat(balance, {
+        until: (left) =>
+          left === 1_000_000 - cost,
+        schedule: Schedule.spaced("50 millis"),
+        times: 200,
+      })
+      assert.strictEqual(yield* balance, 1_000_000 - cost)
+      const [key] = yield* sql<{ readonly used: boolean }>`
+        select last_used_at is not null as used from api_keys join accounts using (account_id)
+        where accounts.name = 'test ultimate'
+      `
+      assert.strictEqual(key?.used, true, "§2.5: the use of the key was noted")
+    }))
+
+  it.effect("README, roles, formats: sends every list in whole", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* Service.TestKeys
+      const lists = endpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
+      assert.isAbove(lists.length, 15)
+      for (const list of lists) {
+        const target = url(list.path, [...needed(list), ["format", "ndjson"], ["limit", "all"]])
+        const { headers, status, text } = yield* ask(target, { key: ultimate })
+        assert.strictEqual(status, 200, `${target} ${text}`)
+        assert.match(headers["x-row-count"] ?? "", /^\d+$/, target)
+      }
+    }))
+
+  it.effect("README, roles: can neither change tables nor write into them what is not its business", () =>
+    Effect.gen(function* () {
+      const statements = [
+        "alter table screener add column x text",
+        "drop table screener",
+        "truncate screener",
+        "delete from screener",
+        "update screener set company = 'x'",
+        "insert into ticker_changes (old_ticker) values ('X')",
+        "create table mine (x text)",
+        "create index on screener (company)",
+        "update accounts set tier = 'ultimate'",
+        "update accounts set name = 'x'",
+        "insert into accounts (name, tier) values ('x', 'basic')",
+        "delete from accounts",
+        "update api_keys set revoked_at = null",
+        "update api_keys set key_hash = key_hash",
+        "insert into api_keys (account_id, key_hash, key_hint) values (1, 'x', 'x')",
+        "select from credits",
+        "insert into credits (account_id, amount_microdollars) values (1, 1)",
+        "update usage set cost_microdollars = 0",
+        "delete from usage",
+        "truncate usage",
+        "delete from usage_daily",
+        "insert into tickerline_migrations (migration_id, name) values (99999, 'x')",
+        "create table loading.mine (x text)",
+        "create temporary table accounts (x text)",
+        "create schema mine",
+        "create extension dblink",
+        "create role mine",
+        "alter role current_user createdb",
+        "copy screener to '/tmp/screener'",
+        "copy screener from program 'true'",
+        "select pg_read_file('/etc/passwd')",
+        "select note_usage()",
+        "insert into announcements (entry_id, subject, text, html, operational) values ('x', 'x', 'x', 'x', true)",
+        "update announcements set text = 'x'",
+        "insert into announcement_mails (entry_id, recipient) values ('x', 'x@x.example')",
+        "update announcement_mails set recipient = 'x@x.example'",
+        "delete from announcement_mails",
+        "insert into announcement_sender default values",
+        "update accounts set contact_email = 'x@x.example'",
+      ]
+      yield* Effect.forEach(statements, refused, { discard: true })
+    }))
+
+  it.effect("README, roles: what it may do, to the last column, and nothing more", () =>
+    Effect.gen(function* () {
+      const serving = yield* Serving
+      const may = yield* serving<{ readonly what: string }>`
+        with relations as (
+          select oid, relname, relispartition from pg_class
+          where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and relkind in ('r', 'p', 'v', 'm', 'S')
+        )
+        select relname || ' ' || privilege as what
+        from relations, unnest(array['insert', 'update', 'delete', 'truncate', 'references', 'trigger']) as privilege
+        where has_table_privilege(oid, privilege)
+        union all
+        select 'no select on ' || relname from relations where not relispartition and not has_table_privilege(oid, 'select')
+        union all
+        select relname || '.' || attname || ' update' from relations join pg_attribute on attrelid = oid
+        where attnum > 0 and not attisdropped and has_column_privilege(oid, attnum, 'update')
+          and not has_table_privilege(oid, 'update')
+        union all
+        select relname || '.' || attname || ' insert' from relations join pg_attribute on attrelid = oid
+        where attnum > 0 and not attisdropped and has_column_privilege(oid, attnum, 'insert')
+          and not has_table_privilege(oid, 'insert')
+        union all
+        select proname || ' as its owner' from pg_proc
+        where pronamespace = 'public'::regnamespace and prosecdef and has_function_privilege(oid, 'execute')
+        union all
+        select nspname || ' create' from pg_namespace where has_schema_privilege(oid, 'create')
+        union all
+        select privilege from unnest(array['temporary', 'create']) as privilege
+        where has_database_privilege(current_database(), privilege)
+        union all
+        select 'is ' || role from pg_roles, unnest(array[
+          case when rolsuper then 'superuser' end, case when rolcreaterole then 'creator of roles' end,
+          case when rolcreatedb then 'creator of databases' end, case when rolbypassrls then 'unbound' end]) as role
+        where rolname = current_user and role is not null
+      `
+      assert.sameMembers(may.map(({ what }) => what), [
+        "usage insert",
+        "usage.bytes update",
+        "usage.request_count update",
+        "usage_daily insert",
+        "usage_daily update",
+        "accounts.balance_microdollars update",
+        "accounts.last_charged_at update",
+        "api_keys.last_used_at update",
+        "announcement_mails.status update",
+        "announcement_mails.attempts update",
+        "announcement_mails.next_attempt_at update",
+        "announcement_mails.claimed_by update",
+        "announcement_mails.last_error update",
+        "announcement_mails.sent_at update",
+        "announcement_sender.holder update",
+        "announcement_sender.until update",
+        "leases.holder update",
+        "leases.until update",
+        "leases.name insert",
+        "rate_limits insert",
+        "rate_limits update",
+        "wrong_keys insert",
+        "wrong_keys update",
+        "wrong_keys delete",
+        "create_usage_partition as its owner",
+        "drop_usage_partitions as its owner",
+        "no select on credits",
+        "no select on credits_credit_id_seq",
+        "no select on accounts_account_id_seq",
+        "no select on api_keys_key_id_seq",
+      ])
+    }))
+
+  it.effect("README, roles: sends what was announced, from its claim to its end", () =>
+    Effect.gen(function* () {
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      yield* owner`insert into announcements values ('role', 'subject', 'text', 'html', true)`
+      for (const recipient of ["a@x.example", "b@x.example", "c@x.example"]) {
+        yield* owner`insert into announcement_mails (entry_id, recipient) values ('role', ${recipient})`
+      }
+      const box = yield* Effect.provideService(
+        outbox(SecureRandom.uuidV4Unsafe()),
+        SqlClient.SqlClient,
+        serving,
+      )
+      assert.deepStrictEqual(yield* box.look, { waiting: 3, due: true })
+      assert.isTrue(yield* box.lease)
+      assert.strictEqual(yield* box.recover, 0)
+      const ids = [yield* box.claim, yield* box.claim, yield* box.claim].map((mail) =>
+        Option.match(mail, { onNone: () => "", onSome: ({ mail_id }) => mail_id })
+      )
+      const [first = "", second = "", third = ""] = ids
+      assert.isTrue(yield* box.hand(first))
+      yield* box.sent(first)
+      yield* box.settle(second, "failed", "no")
+      yield* box.postpone(third, 60, "later", true)
+      yield* box.release
+      assert.deepStrictEqual(yield* owner`select status from announcement_mails order by status`, [
+        { status: "failed" },
+        { status: "queued" },
+        { status: "sent" },
+      ])
+    }))
+
+  it.effect("README, roles: raw usage of the last 31 days is not dropped, whoever asks", () =>
+    Effect.gen(function* () {
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      yield* serving`select create_usage_partition(now() - interval '70 days')`
+      yield* serving`select create_usage_partition(now())`
+      const partitions = owner<{ readonly name: string }>`
+        select inhrelid::regclass::text as name from pg_inherits where inhparent = 'usage'::regclass order by 1
+      `
+      const before = yield* partitions
+      const dropped = yield* serving`select drop_usage_partitions(now() + interval '1 year') as name`
+      assert.isAbove(dropped.length, 0)
+      assert.isAbove((yield* partitions).length, 0)
+      assert.strictEqual((yield* partitions).length, before.length - dropped.length)
+    }))
+
+  it.effect("README, roles: finds the database current, and is told to migrate where it is not", () =>
+    Effect.gen(function* () {
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      const run = Effect.provideService(Migrations.run, SqlClient.SqlClient, serving)
+      assert.deepStrictEqual(Array.from(yield* run), [])
+      yield* owner`delete from tickerline_migrations where migration_id = 20`
+      const error = yield* Effect.flip(run)
+      assert.strictEqual(error._tag, "MayNotMigrate")
+      assert.include(error.message, "tickerline -- migrate")
+      yield* owner`insert into tickerline_migrations (migration_id, name) values (20, 'usage')`
+    }))
+})
+
+/** As `granted`, without the service. */
+const bare = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
+
+layer(bare, { excludeTestServices: true })("grants", (it) => {
+  it.effect("README, roles: what a migration brings is granted to the roles that serve already", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.ownDatabase
+      const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const role = yield* roleIn(url)
+          yield* Roles.grantServing(role.name)
+          yield* sql`create table brought (x text)`
+          const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
+          assert.deepStrictEqual(yield* may, [{ may: false }])
+          yield* Roles.renew
+          assert.deepStrictEqual(yield* may, [{ may: true }])
+        }),
+        context,
+      )
+    }))
+
+  it.effect("README, roles: who does not own the database is told what its owner has to revoke", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.ownDatabase
+      const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
+      const said: Array<unknown> = []
+      const listening = Logger.layer([Logger.make(({ message }) => said.push(message))])
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const [owner, role] = [yield* roleIn(url), yield* roleIn(url)]
+          const tables = yield* sql<{ readonly name: string }>`
+            select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+          `
+          for (const { name } of tables) yield* sql.unsafe(`alter table ${name} owner to "${owner.name}"`)
+          for (const name of ["create_usage_partition", "drop_usage_partitions"]) {
+            yield* sql.unsafe(`alter function ${name} owner to "${owner.name}"`)
+          }
+          yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
+          const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
+          yield* Effect.provide(Roles.grantServing(role.name), granter)
+          assert.match(String(said), /may still make tables.*: revoke temporary on database test_\w+ from public$/)
+          assert.lengthOf(said, 1)
+          yield* Roles.grantServing(role.name)
+          assert.lengthOf(said, 1)
+        }),
+        Layer.provideMerge(Layer.succeedContext(context), listening),
+      )
+    }))
+
+  it.effect("README, roles: a role that is not there is named, with what makes it", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.ownDatabase
+      const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
+      const error = yield* Effect.flip(Effect.provide(Roles.grantServing(`no "such`), context))
+      assert.include(error.message, `create role "no ""such" login`)
+    }))
+})

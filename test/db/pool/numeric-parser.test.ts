@@ -1,0 +1,33 @@
+import { PgTypes } from "@effect/sql-pg"
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Result, Schema } from "effect"
+import { types } from "../../../src/db/pool/NumericParser.ts"
+
+const { numeric } = PgTypes.OID
+
+const sent = (text: string) => Result.getOrThrow(PgTypes.encode(text, numeric))
+
+const own = types()
+const readBack = (text: string) => Result.getOrThrow(PgTypes.decode(sent(text), numeric, 1, own))
+const driver = (text: string) => String(Result.getOrThrow(PgTypes.decode(sent(text), numeric, 1)))
+
+const decimals = Arbitrary.schema(Schema.String.check(Schema.isPattern(/^-?\d{1,20}(\.\d{1,12})?$/)))
+
+describe("Decimals", () => {
+  it.prop("D16 a decimal arrives as the driver reads it, but for the zeros at the end", [decimals], ([text]) => {
+    const whole = driver(text)
+    assert.strictEqual(readBack(text), whole.includes(".") ? whole.replace(/\.?0+$/, "") : whole)
+  }, { arbitrary: { runs: 5000 } })
+
+  it("D16 what is no number keeps its name, and is refused where it would be printed", () => {
+    for (const name of ["NaN", "Infinity", "-Infinity"]) assert.strictEqual(readBack(name), name)
+  })
+
+  it("D16 the zeros that make a number what it is stay", () => {
+    for (const text of ["0", "10", "1000000000000", "-10000", "0.5", "100.05", "0.0001"]) {
+      assert.strictEqual(readBack(text), text)
+    }
+    assert.strictEqual(readBack("0.0000"), "0")
+    assert.strictEqual(readBack("10.5000"), "10.5")
+  })
+})

@@ -1,0 +1,56 @@
+/** D8: how a list is read does not depend on what was asked before. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Ledger from "../../support/Ledger.ts"
+import * as Rooms from "../../support/Rooms.ts"
+import * as Service from "../../support/Service.ts"
+
+const rows = 20_000
+
+const fill = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into intraday_runners (ticker, date, gap_percentage, market_open, previous_day_close, percentage_gain,
+      open_to_high_pct, high_price, low_price, daily_volume_ratio, market_close, close_under_50pct_of_range,
+      last_updated, anomaly_flagged)
+    select 'K' || n % 20, date '2015-01-01' + n / 20, n % 1000, 1, 1, 1, 1, 1, 1, 10, 1, true, '2026-01-01', true
+    from generate_series(1, ${rows}::int) as n
+  `
+  yield* sql.unsafe("vacuum (analyze) intraday_runners")
+})
+
+/** Entries that were read of an index, as far as sessions have reported it. */
+const readOf = Effect.fnUntraced(function* (index: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ readonly scans: number; readonly entries: number }>`
+    select idx_scan::float8 as scans, idx_tup_read::float8 as entries from pg_stat_user_indexes
+    where indexrelname = ${index}
+  `
+  return found ?? { scans: 0, entries: 0 }
+})
+
+const service = Ledger.service({ RATE_LIMIT_ULTIMATE: "10000" })
+
+layer(service, { excludeTestServices: true })("plans that are kept", (it) => {
+  it.effect("D8 README, indexes: after many asked for what is common, what is rare is not looked for in all rows", () =>
+    Effect.gen(function* () {
+      yield* fill
+      const { ultimate } = yield* Service.TestKeys
+      const ask = (least: string) => Service.ask(`/v1/intraday-runners?min_gap_percentage=${least}`, { key: ultimate })
+      // Each another bound, so that each is read, and often enough on each connection.
+      for (let common = 0; common < 150; common += 1) assert.strictEqual((yield* ask(`1.${common}`)).status, 200)
+      const byGap = "intraday_runners_gap_percentage_idx"
+      const byDay = "intraday_runners_date_ticker_idx"
+      const before = yield* Ledger.until(readOf(byDay), ({ scans }) => scans >= 140)
+      const gaps = yield* readOf(byGap)
+      for (let rare = 0; rare < 20; rare += 1) {
+        const { body, status } = yield* ask(`5000.${rare}`)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(Rooms.rowsOf(body), [])
+      }
+      const after = yield* Ledger.until(readOf(byGap), ({ scans }) => scans >= gaps.scans + 20)
+      assert.isAtLeast(after.scans, gaps.scans + 20, "the index of gaps was used")
+      assert.isBelow((yield* readOf(byDay)).entries - before.entries, rows, "not all rows were read in their order")
+    }))
+})

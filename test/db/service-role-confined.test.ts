@@ -1,0 +1,97 @@
+/** The service as its users start it, where the runtime itself takes away what it does not need. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Redacted } from "effect"
+import { execFileSync } from "node:child_process"
+import { client } from "../../src/db/Database.ts"
+import * as Processes from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+
+const { end, freePort, root, saying, startProgram, saidBy } = Processes
+
+const get = (port: number, path: string, key: string) =>
+  Effect.promise(async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "X-API-Key": key } })
+    return { status: response.status, text: await response.text() }
+  })
+
+const folder = Effect.flatMap(
+  FileSystem.FileSystem,
+  (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-confined-" }),
+)
+
+/** Whether the confinement confines: the same flags keep a script from a file of the temporary folder. */
+const cannotWrite = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* folder}/written`
+  const script = `import("node:fs").then((fs) => fs.writeFileSync(${JSON.stringify(file)}, ""))`
+  const running = yield* startProgram(
+    program,
+    [...flags, ...(flags[0] === "run" ? [`data:text/javascript,${script}`] : ["--eval", script])],
+    {},
+  )
+  assert.notStrictEqual((yield* Effect.promise(() => running.ended)).code, 0)
+  assert.match(saidBy(running), /ERR_ACCESS_DENIED|NotCapable/)
+  assert.isFalse(yield* fs.exists(file))
+})
+
+/** With a database of somebody else's: it reads its own folder, and writes nothing at all. */
+const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
+  const url = yield* Service.ownDatabase
+  const context = yield* Layer.build(client({ url, applicationName: "tickerline-test" }))
+  const key = yield* Effect.provide(Service.keyFor("confined", "basic"), context)
+  const port = yield* freePort
+  const environment = { DATABASE_URL: Redacted.value(url), PORT: String(port), LOG_FORMAT: "json" }
+  const running = yield* startProgram(program, [...flags, "src/main.ts", "serve"], environment)
+  yield* saying(running, /keys create/)
+  assert.strictEqual((yield* get(port, "/v1/ticker-changes?ticker=NONE", key)).status, 200)
+  assert.strictEqual((yield* get(port, "/v1/screener", key)).status, 200)
+  assert.strictEqual((yield* get(port, "/v1/docs", key)).status, 200)
+  assert.strictEqual((yield* end(running, "SIGTERM")).code, 0)
+  assert.notMatch(saidBy(running), /ERR_ACCESS_DENIED|NotCapable|ERROR/)
+})
+
+layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("confined", (it) => {
+  it.effect("README, deploy: with DATABASE_URL it writes to no file, under Node's permission model", () =>
+    Effect.gen(function* () {
+      const flags = ["--permission", `--allow-fs-read=${root}`]
+      yield* cannotWrite(process.execPath, flags)
+      yield* serves(process.execPath, flags)
+    }))
+
+  it.effect("README, deploy: with DATABASE_URL it needs one address, its folder to read, and settings, on Deno", () =>
+    Effect.gen(function* () {
+      const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
+      const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${root}`]
+      yield* cannotWrite(deno, flags)
+      yield* serves(deno, flags)
+    }))
+
+  it.effect("README, embedded server: from its first start on it writes to nothing but TICKERLINE_HOME", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const place = yield* folder
+      yield* fs.chmod(place, 0o755)
+      const home = `${place}/home`
+      yield* fs.makeDirectory(home)
+      // Should the test fail, the server does not outlive it.
+      yield* Effect.addFinalizer(() =>
+        Effect.ignore(Effect.map(fs.readFileString(`${home}/postgres/cluster/data/postmaster.pid`), (text) => {
+          process.kill(Number(text.split("\n")[0]), "SIGQUIT")
+        }))
+      )
+      const flags = ["--permission", "--allow-fs-read=*", `--allow-fs-write=${home}`, "--allow-child-process"]
+      yield* cannotWrite(process.execPath, flags)
+      const port = yield* freePort
+      const running = yield* startProgram(process.execPath, [...flags, "src/main.ts", "serve"], {
+        TICKERLINE_HOME: home,
+        PORT: String(port),
+      })
+      yield* saying(running, /Bearer tl_live_/)
+      const key = (yield* fs.readFileString(`${home}/demo-key`)).trim()
+      const { status, text } = yield* get(port, "/v1/ticker-changes?ticker=OSTK", key)
+      assert.strictEqual(status, 200)
+      assert.include(text, "NXH")
+      assert.strictEqual((yield* end(running, "SIGTERM")).code, 0)
+    }))
+})

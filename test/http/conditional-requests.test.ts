@@ -1,0 +1,212 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Revalidation from "../../src/http/ConditionalRequests.ts"
+import * as Instances from "../support/Instances.ts"
+import * as Plenty from "../support/Plenty.ts"
+import { TestKeys } from "../support/Service.ts"
+
+const { instance, wire } = Instances
+
+const filled = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Instances.database))
+
+const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
+
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidation", (it) => {
+  it.effect("D17 RFC 9110: what a client may send in If-None-Match, and what it is answered, the long way and the short", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      const { headers: { etag = "" }, text } = yield* wire(port, path, basic)
+      assert.strictEqual(etag, Revalidation.etagOf(Buffer.from(text)))
+      const other = `"${"x".repeat(27)}"`
+      const conditions: ReadonlyArray<readonly [string, number]> = [
+        [etag, 304],
+        [`W/${etag}`, 304],
+        [`${other}, ${etag}`, 304],
+        [`${other},W/${etag} , "z"`, 304],
+        ["*", 304],
+        [" * ", 304],
+        [`${etag.slice(0, -1)}-gzip"`, 304],
+        [other, 200],
+        [`${other}, W/${other}`, 200],
+        [etag.slice(1, -1), 200],
+        ["", 200],
+        [`"${etag.slice(1, 10)}"`, 200],
+        [`W/*`, 200],
+      ]
+      for (const [condition, status] of conditions) {
+        for (const method of ["GET", "GET", "GET", "HEAD"] as const) {
+          const answer = yield* wire(port, path, basic, { method, headers: { "If-None-Match": condition } })
+          assert.strictEqual(answer.status, status, `${method} ${condition}`)
+          assert.strictEqual(answer.text, status === 200 && method === "GET" ? text : "")
+          assert.strictEqual(answer.headers["cache-control"], "private, no-cache")
+          assert.strictEqual(answer.headers["x-api-version"], "v1")
+          assert.match(answer.headers["x-request-id"] ?? "", /^[\w-]{36}$/)
+          assert.isDefined(answer.headers["x-ratelimit-remaining"])
+          assert.strictEqual(answer.headers["x-cost-microdollars"] === "0", status === 304 || method === "HEAD")
+          if (status === 304) assert.isUndefined(answer.headers["content-type"])
+        }
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("D10 D17 HEAD has the tag, the type and the length of GET, whichever came first", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      const head = yield* wire(port, path, basic, { method: "HEAD" })
+      const get = yield* wire(port, path, basic)
+      const again = yield* wire(port, path, basic, { method: "HEAD" })
+      for (const { bytes, headers, status } of [head, again]) {
+        assert.strictEqual(status, 200)
+        assert.strictEqual(bytes.length, 0)
+        for (const name of ["etag", "content-type", "content-length", "link", "cache-control", "vary"]) {
+          assert.strictEqual(headers[name], get.headers[name], name)
+        }
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("D17 the tag changes exactly when the body does: not with another row of the table, not with a write of the same", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      const tag = Effect.andThen(
+        Effect.sleep("1 second"),
+        Effect.map(wire(port, path, basic), ({ headers }) => headers["etag"]),
+      )
+      const first = yield* tag
+      yield* sql`update intraday_runners set volume = 1 where ticker = 'T99'`
+      yield* sql`update intraday_runners set ticker = ticker`
+      assert.strictEqual(yield* tag, first)
+      yield* sql`update intraday_runners set volume = 4712 where ticker = 'T8'`
+      const second = yield* tag
+      assert.notStrictEqual(second, first)
+      const stale = yield* wire(port, path, basic, { headers: { "If-None-Match": first ?? "" } })
+      assert.strictEqual(stale.status, 200)
+    }).pipe(Effect.scoped))
+
+  it.effect("D17 D27 compressed, an answer has another strong tag, the same price, and is kept in that form", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const port = yield* instance()
+      const plain = yield* wire(port, path, basic)
+      for (
+        const [accepted, encoding] of [
+          ["gzip, deflate, br, zstd", "zstd"],
+          ["gzip, deflate, br", "br"],
+          ["gzip;q=0.5", "gzip"],
+          ["zstd;q=0, gzip", "gzip"],
+        ]
+      ) {
+        const headers = { "Accept-Encoding": accepted ?? "" }
+        for (let i = 0; i < 4; i++) {
+          const packed = yield* wire(port, path, basic, { headers })
+          assert.strictEqual(packed.headers["content-encoding"], encoding)
+          assert.strictEqual(
+            packed.headers["etag"],
+            Revalidation.encodedTag(plain.headers["etag"] ?? "", encoding ?? ""),
+          )
+          assert.strictEqual(packed.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
+          assert.strictEqual(packed.headers["vary"], "Accept, Accept-Encoding")
+          assert.strictEqual(Number(packed.headers["content-length"]), packed.bytes.length)
+          assert.isBelow(packed.bytes.length, plain.bytes.length / 3)
+          assert.strictEqual(packed.text, plain.text)
+        }
+        for (let i = 0; i < 3; i++) {
+          const condition = { "If-None-Match": Revalidation.encodedTag(plain.headers["etag"] ?? "", encoding ?? "") }
+          assert.strictEqual((yield* wire(port, path, basic, { headers: { ...headers, ...condition } })).status, 304)
+        }
+      }
+      const small = yield* wire(port, "/v1/ticker-changes?ticker=NONE", basic, {
+        headers: { "Accept-Encoding": "gzip" },
+      })
+      assert.isUndefined(small.headers["content-encoding"])
+    }).pipe(Effect.scoped))
+
+  /** Headers of one answer alone, and those that describe its body. */
+  const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
+  const ofBody = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
+
+  const lasting = ({ headers }: Instances.Wire) =>
+    Object.fromEntries(
+      Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name) && !ofBody.test(name)).toSorted(),
+    )
+
+  const small = [
+    "/v1/openapi.json",
+    "/endpoints",
+    "/v1/changelog",
+    "/v1/changelog.atom",
+    "/v1/docs",
+    "/v1/docs/assets/style.css",
+  ]
+  const released = [...small, "/v1/docs/reference"]
+  const ofData = [
+    path,
+    "/v1/intraday-runners?ticker=T7,@@&format=csv",
+    "/v1/intraday-runners?ticker=T7&format=ndjson",
+    "/v1/historical-tickers?ticker=O7",
+    "/v1/ticker-changes?ticker=NONE",
+  ]
+
+  it.effect.each(["", "https://app.example"])(
+    "D17 RFC 9110: a 304 has the Vary and all lasting headers of its 200, from every path and in every form: CORS_ORIGINS=%s",
+    (origins) =>
+      Effect.gen(function* () {
+        const { basic } = yield* TestKeys
+        const port = yield* instance({ CORS_ORIGINS: origins })
+        // The first is answered the long way before there is a 200 to copy from, the later ones the short way.
+        const late = yield* instance({ CORS_ORIGINS: origins })
+        for (const encoding of ["identity", "gzip", "br", "zstd"]) {
+          for (const accept of ["application/json", "text/csv"]) {
+            const headers = { "Accept-Encoding": encoding, Accept: accept }
+            for (const asked of accept === "text/csv" ? ofData : [...small, ...ofData]) {
+              const whole = [1, 2, 3, 4, 5].map(() => wire(port, asked, basic, { headers }))
+              const [first, ...others] = yield* Effect.all(whole)
+              const { etag = "", vary = "" } = first?.headers ?? {}
+              assert.match(vary, /accept-encoding/i, asked)
+              assert.strictEqual(/(^|, )Origin(,|$)/.test(vary), origins !== "", asked)
+              const known = { headers: { ...headers, "If-None-Match": etag } }
+              const again = [port, late].flatMap((at) => [1, 2, 3].map(() => wire(at, asked, basic, known)))
+              const unmodified = yield* Effect.all(again)
+              for (const { status } of unmodified) assert.strictEqual(status, 304, `${asked} ${encoding}`)
+              for (const answer of [...others, ...unmodified]) {
+                assert.deepStrictEqual(
+                  lasting(answer),
+                  first === undefined ? {} : lasting(first),
+                  `${asked} ${encoding}`,
+                )
+              }
+            }
+          }
+        }
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("D17 what changes only with a release has a strong tag in every form, and may be kept by all", () =>
+    Effect.gen(function* () {
+      const port = yield* instance()
+      for (const asked of released) {
+        const plain = yield* wire(port, asked, "")
+        const { etag = "" } = plain.headers
+        assert.strictEqual(etag, Revalidation.etagOf(plain.bytes), asked)
+        const isPage = asked.startsWith("/v1/docs")
+        assert.strictEqual(plain.headers["cache-control"], isPage ? "no-cache" : "public, max-age=300", asked)
+        for (const encoding of ["gzip", "br", "zstd"]) {
+          const packed = yield* wire(port, asked, "", { headers: { "Accept-Encoding": encoding } })
+          assert.strictEqual(packed.headers["content-encoding"], encoding, asked)
+          assert.strictEqual(packed.headers["etag"], Revalidation.encodedTag(etag, encoding), asked)
+          assert.strictEqual(packed.text, plain.text, asked)
+          const head = yield* wire(port, asked, "", { method: "HEAD", headers: { "Accept-Encoding": encoding } })
+          assert.strictEqual(head.headers["etag"], packed.headers["etag"], asked)
+        }
+        for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+          const again = yield* wire(port, asked, "", { headers: { "If-None-Match": condition } })
+          assert.strictEqual(again.status, 304, `${asked} ${condition}`)
+          assert.strictEqual(again.bytes.length, 0)
+        }
+        assert.strictEqual((yield* wire(port, asked, "", { headers: { "If-None-Match": `"other"` } })).status, 200)
+      }
+    }).pipe(Effect.scoped))
+})

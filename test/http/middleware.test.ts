@@ -1,0 +1,1018 @@
+/** What surrounds every response (§9.1, D10 to D14), through plain sockets: no client puts a URL right on the way. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, Clock, ConfigProvider, Context, Effect, Layer, Option, Schedule, Schema, Tracer } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestConsole } from "effect/testing"
+import { type IncomingHttpHeaders, request } from "node:http"
+import { connect, createServer } from "node:net"
+import { brotliDecompressSync, unzipSync } from "node:zlib"
+import * as Accounts from "../../src/accounts/Accounts.ts"
+import { Home } from "../../src/db/Connection.ts"
+import { BaseUrl } from "../../src/http/Middleware.ts"
+import { serve } from "../../src/cli/ServeCommand.ts"
+import * as Service from "../support/Service.ts"
+import { client } from "../support/Through.ts"
+
+const { at, insert, port, TestKeys } = Service
+
+interface Wire {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  readonly body: unknown
+}
+
+interface Options {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
+  /** Left out: the basic key. `null`: none. */
+  readonly key?: string | null
+}
+
+const jsonOf = (type: string | undefined, text: string): unknown =>
+  type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
+
+/** One request, its target sent byte for byte; no redirect is followed. */
+const plain = (encoding: string | undefined, bytes: Buffer) =>
+  encoding === "br" ? brotliDecompressSync(bytes) : encoding === undefined ? bytes : unzipSync(bytes)
+
+const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Options = {}) {
+  const keys = yield* TestKeys
+  const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
+  const listening = yield* port
+  return yield* Effect.callback<Wire, Error>((resume) => {
+    const all = Object.entries({ ...credentials, ...headers })
+    const outgoing = request({ host: "127.0.0.1", port: listening, path, method, agent: false }, (incoming) => {
+      const chunks: Array<Buffer> = []
+      incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
+      incoming.on("end", () => {
+        const text = plain(incoming.headers["content-encoding"], Buffer.concat(chunks)).toString("utf8")
+        const body = jsonOf(incoming.headers["content-type"], text)
+        resume(Effect.succeed({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, body }))
+      })
+    })
+    all.forEach(([name, value]) => outgoing.setHeader(name, value))
+    outgoing.on("error", (error) => resume(Effect.fail(error)))
+    outgoing.end()
+  })
+})
+
+/** Bytes on a socket, and everything that comes back until the server closes it. */
+const talk = (listening: number, bytes: string) =>
+  Effect.callback<string, Error>((resume) => {
+    const socket = connect(listening, "127.0.0.1")
+    const chunks: Array<Buffer> = []
+    socket.on("data", (chunk) => chunks.push(chunk))
+    socket.on("error", (error) => resume(Effect.fail(error)))
+    socket.on("close", () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8"))))
+    socket.write(bytes, "latin1")
+    return Effect.sync(() => socket.destroy())
+  }).pipe(Effect.timeout("60 seconds"))
+
+const parsed = (text: string): Wire => {
+  const end = text.indexOf("\r\n\r\n")
+  const [start = "", ...lines] = text.slice(0, end).split("\r\n")
+  const headers: Record<string, string> = Object.fromEntries(lines.map((line) => {
+    const colon = line.indexOf(":")
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+  }))
+  const body = text.slice(end + 4)
+  const chunked = headers["transfer-encoding"] === "chunked"
+  return {
+    status: Number(start.split(" ")[1]),
+    headers,
+    text: body,
+    body: chunked ? undefined : jsonOf(headers["content-type"], body),
+  }
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+const assertSurrounded = ({ body, headers }: Wire) => {
+  assert.strictEqual(headers["x-api-version"], "v1")
+  assert.strictEqual(headers["x-content-type-options"], "nosniff")
+  assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
+  if (at(body, "error") !== undefined) assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+}
+
+const assertError = (answer: Wire, status: number, code: string) => {
+  assert.strictEqual(answer.status, status, answer.text)
+  assertSurrounded(answer)
+  assert.strictEqual(at(answer.body, "error", "code"), code)
+  assert.isString(at(answer.body, "error", "message"))
+  assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
+}
+
+/** What belongs to one answer alone, or to the way in which its body was sent. */
+const ofOneAnswer = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
+
+const comparable = (headers: IncomingHttpHeaders) =>
+  Object.entries(headers).filter(([name]) => !ofOneAnswer.has(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
+
+/** What goes on counting from one answer to the next (D18), and what only data cost (D27). */
+const counts = new Set(["x-cost-microdollars", "x-ratelimit-remaining", "x-ratelimit-reset"])
+
+const names = (headers: IncomingHttpHeaders) => comparable(headers).map(([name]) => name)
+
+const uncounted = (headers: IncomingHttpHeaders) => comparable(headers).filter(([name]) => !counts.has(name))
+
+const assertCounted = ({ headers }: Wire) => {
+  for (const name of [...counts, "x-ratelimit-limit"]) assert.match(String(headers[name]), /^\d+$/, name)
+}
+
+const deprecation = ["deprecation", "link"] as const
+
+const assertDeprecated = ({ headers }: Wire) => {
+  deprecation.forEach((name) => assert.isDefined(headers[name], name))
+  assert.include(String(headers["link"]), `</v1/ticker-changes>; rel="successor-version"`)
+}
+
+const competing = [
+  { old_ticker: "EDGA", new_ticker: "EDGB", effective_date: "2020-01-01", status: "confirmed" },
+  { old_ticker: "EDGA", new_ticker: "EDGC", effective_date: "2021-01-01", status: "confirmed" },
+]
+
+const undecodable = [
+  ["percent without digits", "%ZZ"],
+  ["a lone percent", "%"],
+  ["one digit", "%4"],
+  ["a byte that is never UTF-8", "%FF"],
+  ["overlong UTF-8", "%C0%AF"],
+  ["a surrogate in UTF-8", "%ED%A0%80"],
+  ["UTF-8 cut short", "%E2%82"],
+] as const
+
+layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // Every response
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("§9.1.2 D14 every response carries X-API-Version, X-Request-Id and nosniff, whatever its status", () =>
+    Effect.gen(function* () {
+      yield* insert("ticker_changes", ...competing)
+      yield* Accounts.create({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
+      const poor = { key: yield* Service.keyFor("edge prepaid", "basic") }
+      const narrow = { key: yield* Service.keyFor("edge narrow", "basic", { endpoints: ["/v1/news"] }) }
+      const cases: ReadonlyArray<readonly [number, string, Options]> = [
+        [200, "/endpoints", { key: null }],
+        [200, "/v1/docs", { key: null }],
+        [200, "/v1/openapi.json", { key: null }],
+        [200, "/health/live", { key: null }],
+        [200, "/health/ready", { key: null }],
+        [200, "/v1/intraday-runners", {}],
+        [200, "/v1/intraday-runners", { method: "HEAD" }],
+        [200, "/endpoints", { method: "HEAD" }],
+        [204, "/v1/intraday-runners", { method: "OPTIONS", key: null }],
+        [204, "/", { method: "OPTIONS", key: null }],
+        [301, "/enterprise/v1/news", { key: null }],
+        [301, "/enterprise/v1/news", { key: null, method: "HEAD" }],
+        [400, "/v1/intraday-runners?ticker=%ZZ", {}],
+        [400, "/v1/intraday-runners?ticker=%ZZ", { method: "HEAD" }],
+        [400, "/%FF", { method: "POST" }],
+        [400, "/%FF", { method: "OPTIONS" }],
+        [401, "/v1/intraday-runners", { key: null }],
+        [401, "/v1/historical-tickers", { key: null, method: "HEAD" }],
+        [200, "/v1/account", {}],
+        [200, "/estimate?endpoint=/v1/news", {}],
+        [402, "/v1/intraday-runners", poor],
+        [402, "/v1/intraday-runners", { ...poor, method: "HEAD" }],
+        [403, "/v1/research-reports", {}],
+        [403, "/v1/intraday-runners", narrow],
+        [403, "/v1/intraday-runners", { ...narrow, method: "HEAD" }],
+        [404, "/nowhere", {}],
+        [404, "/nowhere", { method: "HEAD" }],
+        [404, "/nowhere", { method: "DELETE" }],
+        [302, "/", {}],
+        [404, "/v1", {}],
+        [404, "/v1/", {}],
+        [404, "/v1/historical-tickers?ticker=NONE", {}],
+        [405, "/v1/intraday-runners", { method: "POST" }],
+        [405, "/health/live", { method: "PUT" }],
+        [409, "/v1/ticker-changes?ticker=EDGA", {}],
+        [422, "/v1/ticker-changes", {}],
+        [422, "/endpoints?x=1", { key: null }],
+      ]
+      for (const [status, path, options] of cases) {
+        const answer = yield* send(path, options)
+        assert.strictEqual(answer.status, status, `${options.method ?? "GET"} ${path}`)
+        assertSurrounded(answer)
+        assert.match(String(answer.headers["x-request-id"]), uuid)
+      }
+    }))
+
+  it.effect("D12 request ids are new for each request", () =>
+    Effect.gen(function* () {
+      const answers = yield* Effect.forEach(Array.from({ length: 20 }), () => send("/health/live"), { concurrency: 10 })
+      assert.strictEqual(new Set(answers.map(({ headers }) => headers["x-request-id"])).size, 20)
+    }))
+
+  it.effect("D12 a client's own request id is kept in header and body", () =>
+    Effect.gen(function* () {
+      for (const id of ["a", "0", ".", "_", "-", "Order.7_of-9", "x".repeat(128)]) {
+        const good = yield* send("/health/live", { headers: { "X-Request-Id": id } })
+        assert.strictEqual(good.headers["x-request-id"], id)
+        const bad = yield* send("/nowhere", { headers: { "X-Request-Id": id } })
+        assertError(bad, 404, "not_found")
+        assert.strictEqual(at(bad.body, "request_id"), id)
+      }
+    }))
+
+  it.effect("D12 any other request id is replaced", () =>
+    Effect.gen(function* () {
+      for (const id of ["", "x".repeat(129), "a b", "a,b", "a/b", "<script>", "\u00e9", "a\tb", "%41", "a:b", "a+b"]) {
+        const answer = yield* send("/nowhere", { headers: { "X-Request-Id": id } })
+        assertError(answer, 404, "not_found")
+        assert.match(String(answer.headers["x-request-id"]), uuid, JSON.stringify(id))
+      }
+    }))
+
+  it.effect("D12 two request ids are no request id", () =>
+    Effect.gen(function* () {
+      const answer = yield* send("/health/live", { headers: { "X-Request-Id": ["one", "two"] } })
+      assert.match(String(answer.headers["x-request-id"]), uuid)
+    }))
+
+  const octet = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0x5e + 96 })))
+  const headerText = Arbitrary.map(
+    Arbitrary.array(octet, { minLength: 0, maxLength: 140 }),
+    (codes) => codes.map((code) => String.fromCharCode(code <= 0x5e ? code + 0x20 : code + 0x41)).join(""),
+  )
+  const wordText = Arbitrary.map(
+    Arbitrary.array(Arbitrary.schema(Schema.Literals([..."aZ09._-a,"])), { minLength: 1, maxLength: 135 }),
+    (letters) => letters.join(""),
+  )
+
+  it.effect.prop("D12 for any text: kept when 1 to 128 of [A-Za-z0-9._-], else replaced", {
+    wild: headerText,
+    word: wordText,
+  }, ({ wild, word }) =>
+    Effect.gen(function* () {
+      for (const sent of [wild, word]) {
+        const { headers } = yield* send("/health/live", { headers: { "X-Request-Id": sent } })
+        const id = sent.replace(/^[ \t]+|[ \t]+$/g, "")
+        if (/^[A-Za-z0-9._-]{1,128}$/.test(id)) assert.strictEqual(headers["x-request-id"], id)
+        else assert.match(String(headers["x-request-id"]), uuid)
+      }
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // 301
+  // -------------------------------------------------------------------------------------------------------------------
+
+  const legacy = [
+    "/news",
+    "/intraday-runners?ticker=ABC,DEF&page=2",
+    "/intraday-runners?ticker=a%20b&x=%2F%2f&y=%E2%82%AC&&=&z",
+    "/account/api-keys/",
+    "/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p",
+    "//evil.example/x",
+    "/a//b///c",
+    "/%61%2Fb/%3Fc?d=%3D",
+    "/a;b=c/@!$&'()*+,=:~",
+    "/../up/./here",
+    "/news?next=/enterprise/v1/x",
+    "/enterprise/v1/news",
+    "/",
+    "/?",
+    "/news?",
+    "/news?a=?b?c",
+    "/news?+plus+",
+    `/${"deep/".repeat(200)}end`,
+    `/${"x".repeat(4000)}?${"y".repeat(4000)}`,
+  ]
+
+  it.effect.each(legacy)("§9.1.3 §4.5 301 keeps path and query byte for byte: %s", (rest) =>
+    Effect.gen(function* () {
+      for (const method of ["GET", "HEAD"]) {
+        const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
+        assert.strictEqual(answer.status, 301)
+        assert.strictEqual(answer.headers.location, `/v1${rest}`)
+        assertSurrounded(answer)
+      }
+    }))
+
+  it.effect("§9.1.3 D2 the redirect is open without a key and with a bad one", () =>
+    Effect.gen(function* () {
+      for (const key of [null, "nonsense"]) {
+        const { status } = yield* send("/enterprise/v1/intraday-runners?nonsense=1", { key })
+        assert.strictEqual(status, 301)
+      }
+    }))
+
+  it.effect("§9.1.3 a redirect never leads back to where it came from, however the path is encoded", () =>
+    Effect.gen(function* () {
+      for (
+        const path of [
+          "/%65nterprise/v1/news",
+          "/enterprise/%761/news",
+          "//enterprise//v1//news",
+          "/enterprise%2Fv1/news",
+        ]
+      ) {
+        const { headers, status } = yield* send(path, { key: null })
+        if (status === 301) assert.match(String(headers.location), /^\/v1\//, `${path} → ${headers.location}`)
+        else assert.strictEqual(status, 404, path)
+      }
+    }))
+
+  it.effect("§9.1.3 the redirect leads to the endpoint", () =>
+    Effect.gen(function* () {
+      const first = yield* send("/enterprise/v1/ticker-changes?ticker=EDGZ")
+      const second = yield* send(String(first.headers.location))
+      assert.strictEqual(second.status, 200)
+      assert.strictEqual(at(second.body, "results", 0, "query_ticker"), "EDGZ")
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // 404, 405, methods
+  // -------------------------------------------------------------------------------------------------------------------
+
+  const nowhere = [
+    "/v1",
+    "/v1/",
+    "/v2/intraday-runners",
+    "/v1/intraday_runners",
+    "/v1/Intraday-Runners",
+    "/V1/intraday-runners",
+    "/v1/intraday-runners/1",
+    "/v1/intraday-runners.json",
+    "/v1/intraday-runners;page=2",
+    "/intraday-runners",
+    "/enterprise",
+    "/enterprise/v2/news",
+    "/v1/%00",
+    "/v1/%2e%2e/endpoints",
+    "/%E2%82%AC",
+    "/.env",
+    "/*",
+    `/${"x".repeat(8000)}`,
+    `/v1/${"a/".repeat(3000)}`,
+    `/v1/intraday-runners/${"x".repeat(5000)}`,
+  ]
+
+  it.effect.each(nowhere)("D10 unknown path is 404 not_found, key or not: %s", (path) =>
+    Effect.gen(function* () {
+      for (const key of [undefined, null]) {
+        const answer = yield* send(path, key === null ? { key } : {})
+        assertError(answer, 404, "not_found")
+        assert.isBelow(answer.text.length, 1000)
+      }
+      const head = yield* send(path, { method: "HEAD" })
+      assert.strictEqual(head.status, 404)
+      const post = yield* send(path, { method: "POST" })
+      assertError(post, 404, "not_found")
+    }))
+
+  it.effect.each(["POST", "PUT", "PATCH", "DELETE", "PROPFIND", "TRACE", "PURGE", "QUERY", "M-SEARCH"])(
+    "D10 %s on an endpoint is 405 with Allow, with and without a key",
+    (method) =>
+      Effect.gen(function* () {
+        for (
+          const path of ["/v1/intraday-runners?x=1", "/v1/ticker-changes", "/endpoints", "/v1/docs", "/health/live"]
+        ) {
+          for (const options of [{ method }, { method, key: null }]) {
+            const answer = yield* send(path, options)
+            assertError(answer, 405, "method_not_allowed")
+            assert.strictEqual(answer.headers.allow, "GET, HEAD")
+            assert.isUndefined(answer.headers["deprecation"])
+          }
+        }
+        const unknown = yield* send("/nowhere", { method })
+        assertError(unknown, 404, "not_found")
+        assert.isUndefined(unknown.headers.allow)
+      }),
+  )
+
+  it.effect.each(["POST", "PUT", "DELETE", "TRACE", "PROPFIND"])(
+    "D10 %s on the legacy pattern is 405 with Allow, with and without a key",
+    (method) =>
+      Effect.gen(function* () {
+        for (
+          const path of ["/enterprise/v1/news", "/enterprise/v1/nowhere?a=b", "/enterprise/v1/", "/enterprise/v1/a;b"]
+        ) {
+          for (const options of [{ method }, { method, key: null }]) {
+            const answer = yield* send(path, options)
+            assertError(answer, 405, "method_not_allowed")
+            assert.strictEqual(answer.headers.allow, "GET, HEAD")
+          }
+        }
+        for (const path of ["/enterprise", "/enterprise/v2/news", "/%65nterprise/v1/news"]) {
+          assertError(yield* send(path, { method }), 404, "not_found")
+        }
+      }),
+  )
+
+  it.effect("D10 an unknown path suggests the nearest endpoint, whatever the method", () =>
+    Effect.gen(function* () {
+      const meant = [
+        ["/v1/nwes", "/v1/news"],
+        ["/v1/News", "/v1/news"],
+        ["/v2/news", "/v1/news"],
+        ["/news", "/v1/news"],
+        ["/api/v1/news", "/v1/news"],
+        ["/v1/news/AAPL", "/v1/news"],
+        ["/v1/intraday_runners", "/v1/intraday-runners"],
+        ["/v1/intraday-runners.json", "/v1/intraday-runners"],
+        ["/v1/float", "/v1/float-outstanding"],
+        ["/v1/endpoints", "/endpoints"],
+        ["/v1/account/api_keys", "/v1/account/api-keys"],
+        ["/openapi.json", "/v1/openapi.json"],
+        ["/helth/live", "/health/live"],
+      ] as const
+      for (const [path, endpoint] of meant) {
+        for (const method of ["GET", "POST"]) {
+          const answer = yield* send(path, { method, key: null })
+          assertError(answer, 404, "not_found")
+          const message = at(answer.body, "error", "message")
+          assert.strictEqual(
+            message,
+            `There is no endpoint at ${path}. Did you mean ${endpoint}? GET /endpoints lists them all.`,
+          )
+        }
+      }
+    }))
+
+  it.effect("D10 a path that is near no endpoint gets no suggestion", () =>
+    Effect.gen(function* () {
+      const far = [
+        "/v1",
+        "/v1/",
+        "/v1/x",
+        "/.env",
+        "/wp-admin",
+        "/v1/price-history",
+        "/enterprise",
+        `/v1/${"news".repeat(2000)}`,
+      ]
+      for (const path of far) {
+        const answer = yield* send(path, { key: null })
+        assertError(answer, 404, "not_found")
+        assert.notInclude(answer.text, "Did you mean", path)
+      }
+    }))
+
+  it.effect("D4 a parameter without a name is refused, and no name is suggested for it", () =>
+    Effect.gen(function* () {
+      for (const path of ["/v1/news?=5", "/v1/news?=5&=6", "/v1/screener?ticker=A&=", "/endpoints?=x"]) {
+        const answer = yield* send(path)
+        assertError(answer, 422, "validation_error")
+        assert.deepStrictEqual(at(answer.body, "error", "details", "fields"), [
+          { field: "query", reason: "The query string holds a parameter without a name; remove it." },
+        ], path)
+      }
+    }))
+
+  it.effect("D14 §9.4 405 of a deprecated endpoint carries its headers, however the path is written", () =>
+    Effect.gen(function* () {
+      for (
+        const path of [
+          "/v1/historical-tickers",
+          "/v1/historical-tickers?ticker=A",
+          "/v1/historical-tickers/",
+          "//v1//historical-tickers",
+          "/v1/%68istorical-tickers",
+          "/v1/Historical-Tickers",
+        ]
+      ) {
+        // What answers GET is an endpoint, so another method there is 405.
+        const got = yield* send(path, { key: null })
+        const answer = yield* send(path, { method: "POST" })
+        if (got.status === 404) assertError(answer, 404, "not_found")
+        else {
+          assertDeprecated(got)
+          assertError(answer, 405, "method_not_allowed")
+          assertDeprecated(answer)
+        }
+      }
+    }))
+
+  it.effect.each(["GET", "HEAD", "POST", "OPTIONS"])(
+    "D14 §9.4 %s with an undecodable query on a deprecated endpoint is 400 with its headers",
+    (method) =>
+      Effect.gen(function* () {
+        const answer = yield* send("/v1/historical-tickers?ticker=%ZZ", { method })
+        assert.strictEqual(answer.status, 400)
+        assertDeprecated(answer)
+      }),
+  )
+
+  it.effect("D14 §9.4 OPTIONS of a deprecated endpoint carries its headers", () =>
+    Effect.gen(function* () {
+      const answer = yield* send("/v1/historical-tickers", { method: "OPTIONS", key: null })
+      assert.strictEqual(answer.status, 204)
+      assertDeprecated(answer)
+    }))
+
+  it.effect("D10 OPTIONS answers 204 without a body, and allows no origin when none is configured", () =>
+    Effect.gen(function* () {
+      for (const path of ["/v1/intraday-runners", "/endpoints", "/v1/docs"]) {
+        const answer = yield* send(path, {
+          method: "OPTIONS",
+          key: null,
+          headers: { Origin: "https://app.example", "Access-Control-Request-Method": "GET" },
+        })
+        assert.strictEqual(answer.status, 204)
+        assert.strictEqual(answer.text, "")
+        assert.strictEqual(answer.headers.allow, "GET, HEAD")
+        assertSurrounded(answer)
+        assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
+      }
+      const got = yield* send("/endpoints", { headers: { Origin: "https://app.example" } })
+      assert.isUndefined(got.headers["access-control-allow-origin"])
+    }))
+
+  it.effect.each([
+    "/endpoints",
+    "/v1/docs",
+    "/v1/openapi.json",
+    "/health/live",
+    "/health/ready",
+    "/v1/intraday-runners?ticker=EDGE,@@",
+    "/v1/ticker-changes?ticker=EDGZ",
+    "/v1/ticker-changes?ticker=EDGA",
+    "/v1/historical-tickers?ticker=NONE",
+    "/v1/intraday-runners?page=0",
+    "/v1/research-reports",
+    "/v1/account",
+    "/v1/usage?requested_at_to=2020-01-01",
+    "/estimate?endpoint=/v1/ticker-changes&ticker=EDGZ",
+    "/estimate?endpoint=/v1/ticker-changes&ticker=EDGA",
+    "/estimate?endpoint=/v1/intraday-runners&page=0",
+    "/estimate?endpoint=/v1/research-reports",
+    "/estimate",
+    "/enterprise/v1/news?a=b",
+    "/nowhere",
+    "/%FF",
+  ])(
+    "D10 D18 D27 HEAD has the status and headers of GET, but for those that count, and no body: %s",
+    (path) =>
+      Effect.gen(function* () {
+        for (const options of [{}, { key: null }]) {
+          const get = yield* send(path, options)
+          const head = yield* send(path, { ...options, method: "HEAD" })
+          assert.strictEqual(head.status, get.status)
+          assert.strictEqual(head.text, "")
+          assert.deepStrictEqual(names(head.headers), names(get.headers))
+          assert.deepStrictEqual(uncounted(head.headers), uncounted(get.headers))
+          if (head.headers["x-cost-microdollars"] !== undefined) {
+            assertCounted(get)
+            assertCounted(head)
+            assert.strictEqual(head.headers["x-cost-microdollars"], "0")
+          }
+        }
+      }),
+  )
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // 400 and what errors do not say
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect.each(undecodable)("D13 an undecodable URL is 400 bad_request: %s", ([, bytes]) =>
+    Effect.gen(function* () {
+      const paths = [
+        `/v1/intraday-runners?ticker=${bytes}`,
+        `/v1/intraday-runners?${bytes}=1`,
+        `/v1/${bytes}`,
+        `/${bytes}/x`,
+        `/enterprise/v1/${bytes}`,
+        `/enterprise/v1/news?a=${bytes}`,
+        `/endpoints?${bytes}`,
+      ]
+      for (const path of paths) {
+        for (const method of ["GET", "POST"]) assertError(yield* send(path, { method }), 400, "bad_request")
+      }
+    }))
+
+  it.effect("D13 a decodable URL is no 400: reserved, high and control characters", () =>
+    Effect.gen(function* () {
+      for (const bytes of ["%25", "%2B", "%F0%9F%98%80", "%00", "%0D%0A", "%7F", "+", "%2525ZZ"]) {
+        const answer = yield* send(`/v1/ticker-changes?ticker=${bytes}`)
+        assertError(answer, 422, "validation_error")
+      }
+    }))
+
+  it.effect("D11 no error shows SQL, a stack or a secret: the key stands nowhere in any answer", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      yield* insert("ticker_changes", ...competing.map((row) => ({ ...row, old_ticker: "EDGK", cik: "0000000001" })))
+      const mistyped = `${basic.slice(0, -1)}${basic.endsWith("a") ? "b" : "a"}`
+      const paths = [
+        `/v1/intraday-runners?ticker=@${basic}`,
+        `/v1/intraday-runners?api_key=x`,
+        `/v1/intraday-runners?page=select`,
+        `/v1/intraday-runners?ticker=%00`,
+        `/v1/intraday-runners?ticker=';drop table api_keys;--`.replaceAll(" ", "%20"),
+        "/v1/ticker-changes?ticker=EDGK",
+        "/v1/ticker-changes?ticker='",
+        "/v1/historical-tickers?ticker=NONE",
+        "/nowhere",
+        "/%ZZ",
+      ]
+      for (const path of paths) {
+        for (const key of [basic, mistyped]) {
+          for (
+            const headers of [{ "X-API-Key": key }, { Authorization: `Bearer ${key}` }, {
+              Authorization: `Basic ${key}`,
+            }]
+          ) {
+            for (const method of ["GET", "POST"]) {
+              const answer = yield* send(path, { headers, key: null, method })
+              assert.isAtLeast(answer.status, 400, path)
+              assert.isBelow(answer.status, 500, `${path} ${answer.text}`)
+              const shown = JSON.stringify([answer.headers, answer.text])
+              // A key that a client puts into the query is its own words; what it sends as a credential never returns.
+              if (!path.includes(basic)) assert.notInclude(shown, key.slice(8))
+              assert.notMatch(answer.text, /\bat \S+ \(|node_modules|\.ts:\d|select |from api_keys|SqlError|postgres/i)
+            }
+          }
+        }
+      }
+    }))
+
+  it.effect("D11 D2 a key in the query string authenticates nobody", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      for (const name of ["api_key", "X-API-Key", "key", "access_token"]) {
+        assertError(yield* send(`/v1/intraday-runners?${name}=${basic}`, { key: null }), 401, "missing_api_key")
+      }
+    }))
+
+  it.effect("D4 D11 a flood of unknown parameters gets a short answer at once", () =>
+    Effect.gen(function* () {
+      const flood = Array.from({ length: 1800 }, (_, number) => `p${number}=1`).join("&")
+      const start = yield* Clock.currentTimeMillis
+      const answer = yield* send(`/v1/intraday-runners?${flood}`)
+      assertError(answer, 422, "validation_error")
+      assert.isBelow((yield* Clock.currentTimeMillis) - start, 10_000)
+      assert.isBelow(answer.text.length, 10_000)
+      const long = yield* send(`/v1/intraday-runners?${"n".repeat(12_000)}=1`)
+      assertError(long, 422, "validation_error")
+      assert.isBelow(long.text.length, 1000)
+    }))
+
+  it.effect("D14 odd headers break nothing", () =>
+    Effect.gen(function* () {
+      const odd: ReadonlyArray<Record<string, string>> = [
+        { "Accept-Encoding": "br, gzip;q=0, *;q=0" },
+        { "Accept-Encoding": "identity;q=0" },
+        { Accept: "text/html" },
+        { Accept: "nonsense" },
+        { "Content-Type": "application/json", "Content-Length": "0" },
+        { Range: "bytes=0-1" },
+        { "If-Modified-Since": "nonsense" },
+        { Cookie: "a=b; =; ;;" },
+        { traceparent: "nonsense" },
+        { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", tracestate: "a=b" },
+        { "X-Forwarded-For": "'; drop table" },
+        { "X-HTTP-Method-Override": "DELETE" },
+        { "X-Original-URL": "/nowhere" },
+        { __proto__x: "1", constructor: "2" },
+        { Origin: "null" },
+        { Host: "evil.example" },
+        { "X-Long": "y".repeat(8000) },
+        { Expect: "100-continue" },
+      ]
+      for (const headers of odd) {
+        for (const path of ["/endpoints", "/v1/intraday-runners?ticker=EDGE"]) {
+          const answer = yield* send(path, { headers })
+          assert.strictEqual(answer.status, 200, JSON.stringify(headers).slice(0, 100))
+          assertSurrounded(answer)
+          assert.match(String(answer.headers["content-type"]), /^application\/json/)
+          assert.strictEqual(at(answer.body, "error"), undefined)
+        }
+      }
+    }))
+
+  it.effect("D10 a body on GET, HTTP/1.0 and an absolute address are answered like any other request", () =>
+    Effect.gen(function* () {
+      const listening = yield* port
+      const requests = [
+        "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+        "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+        "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+        "GET /endpoints HTTP/1.0\r\n\r\n",
+        "GET http://x/endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        "\r\nGET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+      ]
+      for (const bytes of requests) {
+        const answer = parsed(yield* talk(listening, bytes))
+        assert.strictEqual(answer.status, 200, bytes)
+        assertSurrounded(answer)
+      }
+    }))
+
+  it.effect("D14 targets and upgrades that no endpoint has still carry the headers", () =>
+    Effect.gen(function* () {
+      const listening = yield* port
+      const requests: ReadonlyArray<readonly [number, string]> = [
+        [204, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
+        [302, "GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
+        [200, "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"],
+        [
+          200,
+          "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+          "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        ],
+      ]
+      for (const [status, bytes] of requests) {
+        const answer = parsed(yield* talk(listening, bytes))
+        assert.strictEqual(answer.status, status, bytes)
+        assertSurrounded(answer)
+      }
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// BASE_URL with a path
+// ---------------------------------------------------------------------------------------------------------------------
+
+const below = Layer.succeed(BaseUrl, "https://api.example.com:8443/market/data")
+
+layer(Service.layer.pipe(Layer.provide(below)), { excludeTestServices: true })("Edge below a path", (it) => {
+  it.effect("D10 §9.1.3 a redirect keeps the path prefix of BASE_URL, for GET and HEAD", () =>
+    Effect.gen(function* () {
+      for (const method of ["GET", "HEAD"]) {
+        for (const rest of ["/news?ticker=A%2CB&x=/enterprise/v1/y", "//a/../b", "/"]) {
+          const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
+          assert.strictEqual(answer.status, 301)
+          assert.strictEqual(answer.headers.location, `/market/data/v1${rest}`)
+          assertSurrounded(answer)
+        }
+      }
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Unexpected failures and traces
+// ---------------------------------------------------------------------------------------------------------------------
+
+const spans: Array<Tracer.Span> = []
+
+const recorder = Layer.succeed(
+  Tracer.Tracer,
+  Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    },
+  }),
+)
+
+layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true })("Edge over a broken table", (it) => {
+  it.effect("§7.2 D11 what nobody expected is 500 internal_error: no SQL, no stack, not even the cause", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`alter table intraday_runners rename column gap_percentage to gone`
+      const answer = yield* send("/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
+      assertError(answer, 500, "internal_error")
+      assert.strictEqual(answer.headers["x-request-id"], "my-id")
+      assert.deepStrictEqual(Object.keys(Object(at(answer.body, "error"))), ["code", "message"])
+      assert.notMatch(answer.text, /gap_percentage|gone|column|select|sql|\.ts|Error:|\bat /i)
+      assert.isUndefined(answer.headers["retry-after"])
+      const head = yield* send("/v1/intraday-runners", { method: "HEAD" })
+      assert.strictEqual(head.status, 500)
+      assertSurrounded(head)
+      for (const each of [answer, head]) {
+        assertCounted(each)
+        assert.strictEqual(each.headers["x-cost-microdollars"], "0")
+      }
+      // What is estimated fails as the request itself would.
+      const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
+      assertError(estimate, 500, "internal_error")
+      assert.deepStrictEqual(estimate.body, answer.body)
+      assertCounted(estimate)
+    }))
+
+  it.effect("D12 W3C traceparent is continued, and nonsense starts a trace of its own", () =>
+    Effect.gen(function* () {
+      const [trace, parent] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"]
+      spans.length = 0
+      yield* send("/health/live", { headers: { traceparent: `00-${trace}-${parent}-01` } })
+      const continued = spans.find((span) => span.kind === "server")
+      assert.strictEqual(continued?.traceId, trace)
+      assert.strictEqual(continued === undefined ? "" : Option.getOrUndefined(continued.parent)?.spanId, parent)
+      spans.length = 0
+      yield* send("/health/live", { headers: { traceparent: "00-zz-zz-01" } })
+      const own = spans.find((span) => span.kind === "server")
+      assert.match(own?.traceId ?? "", /^[0-9a-f]{32}$/)
+      assert.notStrictEqual(own?.traceId, trace)
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// CORS
+// ---------------------------------------------------------------------------------------------------------------------
+
+const origins = ConfigProvider.layer(
+  ConfigProvider.fromUnknown({ CORS_ORIGINS: "https://app.example, https://other.example:8443 ,," }),
+)
+
+layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })("Edge with CORS_ORIGINS", (it) => {
+  it.effect.each(["https://app.example", "https://other.example:8443"])(
+    "D10 preflight of a configured origin: %s",
+    (origin) =>
+      Effect.gen(function* () {
+        const answer = yield* send("/v1/intraday-runners", {
+          method: "OPTIONS",
+          key: null,
+          headers: {
+            Origin: origin,
+            "Access-Control-Request-Method": "GET",
+            "Access-Control-Request-Headers": "x-api-key",
+          },
+        })
+        assert.strictEqual(answer.status, 204)
+        assert.strictEqual(answer.headers["access-control-allow-origin"], origin)
+        assert.strictEqual(answer.headers["access-control-allow-methods"], "GET, HEAD")
+        const allowed = String(answer.headers["access-control-allow-headers"]).toLowerCase().split(", ")
+        assert.includeMembers(allowed, ["authorization", "x-api-key", "x-request-id"])
+        assert.match(String(answer.headers.vary), /Origin/)
+        assert.isUndefined(answer.headers["access-control-allow-credentials"])
+        assertSurrounded(answer)
+      }),
+  )
+
+  it.effect("D10 D14 every response to a configured origin lets its page read status and headers, errors too", () =>
+    Effect.gen(function* () {
+      const paths = [
+        "/endpoints",
+        "/v1/intraday-runners",
+        "/v1/ticker-changes",
+        "/nowhere",
+        "/%ZZ",
+        "/enterprise/v1/x",
+        "/v1/docs",
+      ]
+      for (const path of paths) {
+        for (const method of ["GET", "HEAD", "POST"]) {
+          const answer = yield* send(path, { method, key: null, headers: { Origin: "https://app.example" } })
+          assert.strictEqual(answer.headers["access-control-allow-origin"], "https://app.example", path)
+          assert.match(String(answer.headers.vary), /Origin/)
+          const exposed = String(answer.headers["access-control-expose-headers"]).split(", ")
+          assert.includeMembers(exposed, [
+            "X-Request-Id",
+            "X-API-Version",
+            "Deprecation",
+            "Sunset",
+            "Link",
+            "Retry-After",
+            "X-Dropped-Tickers",
+            "X-Cost-Microdollars",
+            "X-RateLimit-Limit",
+            "X-RateLimit-Remaining",
+            "X-RateLimit-Reset",
+          ])
+        }
+      }
+    }))
+
+  it.effect.each([
+    "https://evil.example",
+    "http://app.example",
+    "https://app.example.evil.example",
+    "https://app.example:443",
+    "https://APP.example",
+    "null",
+    "*",
+    "",
+  ])("D10 another origin is allowed nothing: %s", (origin) =>
+    Effect.gen(function* () {
+      for (const method of ["OPTIONS", "GET"]) {
+        const answer = yield* send("/endpoints", { method, key: null, headers: { Origin: origin } })
+        assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
+        assert.match(String(answer.headers.vary), /Origin/)
+        assertSurrounded(answer)
+      }
+    }))
+
+  it.effect("D10 without Origin nothing is allowed, and caches are told that it matters", () =>
+    Effect.gen(function* () {
+      const { headers } = yield* send("/endpoints", { key: null })
+      assert.isUndefined(headers["access-control-allow-origin"])
+      assert.match(String(headers.vary), /Origin/)
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The socket of `serve`
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** The port on which `serve` itself listens, over a database of its own. */
+class Served extends Context.Service<Served, number>()("test/Served") {}
+
+const freePort = Effect.callback<number>((resume) => {
+  const probe = createServer()
+  probe.listen(0, "127.0.0.1", () => {
+    const address = probe.address()
+    probe.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+const served = Layer.effect(
+  Served,
+  Effect.gen(function* () {
+    const listening = yield* freePort
+    yield* Effect.forkScoped(Effect.provide(
+      serve,
+      ConfigProvider.layer(
+        ConfigProvider.fromUnknown({ PORT: String(listening), BASE_URL: "https://api.tickerline.example/" }),
+      ),
+    ))
+    yield* talk(listening, "GET /health/ready HTTP/1.0\r\n\r\n").pipe(
+      Effect.filterOrFail((text) => text.startsWith("HTTP/1.1 200")),
+      Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 }),
+    )
+    return listening
+  }),
+).pipe(
+  Layer.provide(
+    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+  ),
+  Layer.provide(Layer.succeed(Home, { folder: Option.none() })),
+  Layer.provide(TestConsole.layer),
+  Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
+)
+
+layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
+  const malformed = [
+    ["no HTTP at all", "hello\r\n\r\n"],
+    ["a TLS greeting", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
+    ["HTTP/2 without notice", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["an unknown method", "BREW /endpoints HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ["a method in lower case", "get /endpoints HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ["a space in the target", "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ["a wrong version", "GET / HTTP/9.9\r\nHost: x\r\n\r\n"],
+    ["a header without a name", "GET /endpoints HTTP/1.1\r\n: x\r\n\r\n"],
+    ["a space before the colon", "GET /endpoints HTTP/1.1\r\nHost : x\r\n\r\n"],
+    ["a NUL in a header", "GET /endpoints HTTP/1.1\r\nHost: x\r\nA: \0\r\n\r\n"],
+    ["a length that is no number", "GET /endpoints HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n"],
+    ["two lengths", "GET /endpoints HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"],
+    [
+      "length and chunks",
+      "GET /endpoints HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ],
+    ["a target without a slash", "GET ?a=b HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ["no Host", "GET /endpoints HTTP/1.1\r\nConnection: close\r\n\r\n"],
+    ["two Hosts", "GET /endpoints HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"],
+  ] as const
+
+  it.effect.each(malformed)(
+    "D14 malformed HTTP is answered with the headers and an error body: %s",
+    ([what, bytes]) =>
+      Effect.gen(function* () {
+        const answer = parsed(yield* talk(yield* Served, bytes))
+        // Two Hosts may also be taken for one.
+        if (what === "two Hosts" && answer.status === 200) return assertSurrounded(answer)
+        assertError(answer, 400, "bad_request")
+        assert.match(String(answer.headers["x-request-id"]), uuid)
+        assert.notMatch(answer.text, /HPE_|Parse Error|node:/)
+      }),
+  )
+
+  it.effect("D14 headers too large to read are answered with the headers and an error body", () =>
+    Effect.gen(function* () {
+      const answer = parsed(
+        yield* talk(yield* Served, `GET /endpoints HTTP/1.1\r\nHost: x\r\nA: ${"y".repeat(100_000)}\r\n\r\n`),
+      )
+      assert.strictEqual(answer.status, 431)
+      assertSurrounded(answer)
+      assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
+    }))
+
+  it.effect("D14 an expectation that nobody fulfils is answered with the headers", () =>
+    Effect.gen(function* () {
+      const bytes = "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: the-moon\r\n\r\n"
+      assertSurrounded(parsed(yield* talk(yield* Served, bytes)))
+    }))
+
+  it.effect("D14 malformed after well-formed on one connection: both are answered with the headers", () =>
+    Effect.gen(function* () {
+      const text = yield* talk(yield* Served, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nBREW\r\n\r\n")
+      const second = text.lastIndexOf("HTTP/1.1 ")
+      assert.isAbove(second, 0)
+      assert.strictEqual(parsed(text.slice(0, second)).status, 200)
+      assertSurrounded(parsed(text.slice(0, second)))
+      assertError(parsed(text.slice(second)), 400, "bad_request")
+    }))
+
+  it.effect("§4.5 the server of the OpenAPI document is BASE_URL", () =>
+    Effect.gen(function* () {
+      const answer = parsed(yield* talk(yield* Served, "GET /v1/openapi.json HTTP/1.0\r\n\r\n"))
+      const document = answer.body
+      assert.strictEqual(at(document, "servers", 0, "url"), "https://api.tickerline.example")
+      assert.strictEqual(at(document, "info", "contact", "url"), "https://api.tickerline.example/v1/docs")
+    }))
+
+  it.effect("§9.4 D8 addresses in Link start with BASE_URL", () =>
+    Effect.gen(function* () {
+      const answer = parsed(yield* talk(yield* Served, "GET /v1/historical-tickers HTTP/1.0\r\n\r\n"))
+      assert.strictEqual(answer.status, 401)
+      assert.strictEqual(
+        answer.headers["link"],
+        `<https://api.tickerline.example/v1/ticker-changes>; rel="successor-version", ` +
+          `<https://api.tickerline.example/v1/docs>; rel="deprecation"; type="text/html"`,
+      )
+    }))
+})

@@ -1,0 +1,227 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Random, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { Versions } from "../../src/lists/DatasetVersions.ts"
+import { Replicas } from "../../src/db/replicas/ReadRouter.ts"
+import { swap } from "../../src/load/TableSwap.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import * as Instances from "../support/Instances.ts"
+import * as Service from "../support/Service.ts"
+
+const { instance, wire } = Instances
+
+/** What the next reading of the versions says. */
+const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
+  const { of } = yield* Versions
+  yield* Effect.sleep("1 second")
+  return of(tables).current()
+})
+
+const event = {
+  old_ticker: "A",
+  new_ticker: "B",
+  effective_date: "2020-01-01",
+  status: "confirmed",
+}
+
+const versions = Layer.provide(Versions.layer, Replicas.layer)
+
+layer(Layer.provideMerge(versions, Instances.database), { excludeTestServices: true, timeout: "120 seconds" })(
+  "Versions",
+  (it) => {
+    it.effect("D17 every dataset is counted, and daily_prices, on which market caps depend", () =>
+      Effect.gen(function* () {
+        const { of } = yield* Versions
+        for (const { table } of datasets) assert.isDefined(of([table]).current(), table)
+        assert.isUndefined(of(["accounts"]).current())
+        assert.isUndefined(of(["ticker_changes", "nowhere"]).current())
+      }))
+
+    it.effect("D17 whatever changes a table changes its version, once it is committed: every kind of statement", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const writes: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>]> = [
+          ["insert", Service.insert("ticker_changes", event)],
+          ["update", sql`update ticker_changes set source = 'x'`],
+          ["insert … on conflict", sql`insert into ticker_changes ${sql.insert(event)} on conflict do nothing`],
+          ["delete", sql`delete from ticker_changes`],
+          ["truncate", sql`truncate ticker_changes`],
+          [
+            "as a replica",
+            sql.withTransaction(Effect.andThen(
+              sql`set local session_replication_role = replica`,
+              Service.insert("ticker_changes", event),
+            )),
+          ],
+          [
+            "repeatable read",
+            sql.withTransaction(Effect.andThen(
+              sql`set transaction isolation level serializable`,
+              sql`update ticker_changes set source = 'y'`,
+            )),
+          ],
+          [
+            "after a savepoint that was taken back",
+            sql.withTransaction(Effect.gen(function* () {
+              yield* sql`savepoint a`
+              yield* sql`update ticker_changes set source = 'z'`
+              yield* sql`rollback to a`
+              yield* sql`update ticker_changes set source = 'w'`
+            })),
+          ],
+          [
+            "a table that takes its place",
+            sql.withTransaction(Effect.gen(function* () {
+              yield* sql`create table loading.ticker_changes (like ticker_changes including all)`
+              yield* sql`
+                create trigger note_change after insert or update or delete or truncate on loading.ticker_changes
+                for each statement execute function note_change()
+              `
+              yield* swap("ticker_changes")
+            })),
+          ],
+        ]
+        let before = yield* version("ticker_changes")
+        const others = yield* version("news")
+        for (const [what, write] of writes) {
+          yield* write
+          const after = yield* version("ticker_changes")
+          assert.isDefined(after, what)
+          assert.notStrictEqual(after, before, what)
+          before = after
+        }
+        assert.strictEqual(yield* version("news"), others)
+      }))
+
+    it.effect("D17 what was taken back changes no version", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const before = yield* version("news")
+        yield* Effect.ignore(sql.withTransaction(Effect.andThen(sql`delete from news`, Effect.fail("no"))))
+        yield* sql.withTransaction(Effect.gen(function* () {
+          yield* sql`savepoint a`
+          yield* sql`delete from news`
+          yield* sql`rollback to a`
+        }))
+        assert.strictEqual(yield* version("news"), before)
+      }))
+
+    it.effect("D17 writers of one dataset do not wait for each other, and each is counted; few rows remain", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const writer = (table: string) => sql`update ${sql(table)} set ticker = ticker`
+        const held = (first: string, second: string) =>
+          sql.withTransaction(Effect.gen(function* () {
+            yield* writer(first)
+            yield* Effect.sleep("100 millis")
+            yield* writer(second)
+          }))
+        // In opposite orders, which would be a deadlock if they waited.
+        yield* Effect.all(
+          Array.from(
+            { length: 4 },
+            (_, i) => i % 2 === 0 ? held("gap_stats", "screener") : held("screener", "gap_stats"),
+          ),
+          { concurrency: 4 },
+        )
+        const counted = sql<{ readonly dataset: string; readonly changes: number; readonly rows: number }>`
+          select dataset, sum(changes)::int as changes, count(*)::int as rows from dataset_versions
+          where dataset in ('gap_stats', 'screener') group by dataset order by dataset
+        `
+        assert.deepStrictEqual((yield* counted).map(({ changes }) => changes), [4, 4])
+        yield* writer("gap_stats")
+        yield* writer("screener")
+        assert.deepStrictEqual((yield* counted).map(({ changes, rows }) => [changes, rows]), [[5, 1], [5, 1]])
+      }))
+
+    it.effect("D17 a transaction of many statements is one change, and costs no more for each", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`delete from dataset_versions where dataset = 'split_status'`
+        yield* sql`
+          do $$ begin for i in 1..20000 loop update split_status set ticker = ticker; end loop; end $$
+        `
+        const [row] = yield* sql`select changes::int as changes from dataset_versions where dataset = 'split_status'`
+        assert.deepStrictEqual(row, { changes: 1 })
+      }))
+
+    it.effect("D17 where the trigger is gone or switched off, nothing is known of the table, and nothing is kept", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`alter table screener disable trigger note_change`
+        assert.isUndefined(yield* version("screener"))
+        yield* sql`alter table screener enable always trigger note_change`
+        assert.isDefined(yield* version("screener"))
+        yield* sql`drop trigger note_change on screener`
+        assert.isUndefined(yield* version("screener"))
+      }))
+
+    it.effect("D17 the role that serves reads the versions and cannot change them", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql`
+          select has_function_privilege('public', 'note_change()', 'execute') as may_call,
+            has_table_privilege('public', 'dataset_versions', 'insert') as may_write
+        `
+        assert.deepStrictEqual(row, { may_call: false, may_write: false })
+      }))
+  },
+)
+
+layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })("Two instances", (it) => {
+  it.effect("D17 no answer is older than a second: random writes, two instances, kept answers and revalidation", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { basic } = yield* Service.TestKeys
+      const ports = [yield* instance(), yield* instance()]
+      const tickers = ["AA", "BB", "CC"]
+      /** Each commit of a ticker's price, and when it was over. */
+      const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
+      for (const ticker of tickers) {
+        yield* sql`
+          insert into screener (ticker, price, is_adr, num_gaps, num_runners, pending_s1, last_updated)
+          values (${ticker}, 0, false, 0, 0, false, now())
+        `
+      }
+      yield* Effect.sleep("1 second")
+      let [kept, asked, written] = [0, 0, 0]
+      const write = Effect.gen(function* () {
+        const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
+        const price = 1 + (commits.get(ticker)?.at(-1)?.price ?? 0)
+        yield* sql`update screener set price = ${String(price)}::text::numeric where ticker = ${ticker}`
+        commits.get(ticker)?.push({ price, at: performance.now() })
+        written += 1
+        yield* Effect.sleep(`${yield* Random.nextIntBetween(0, 700)} millis`)
+      })
+      const tags = new Map<string, string>()
+      const read = Effect.gen(function* () {
+        const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
+        const port = ports[yield* Random.nextIntBetween(0, 1)] ?? 0
+        const began = performance.now()
+        const tag = (yield* Random.nextBoolean) ? tags.get(`${port} ${ticker}`) : undefined
+        const headers: Record<string, string> = tag === undefined ? {} : { "If-None-Match": tag }
+        const answer = yield* wire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
+        const seen = answer.status === 304
+          ? Number(tag?.split(" ")[1] ?? NaN)
+          : Number(/"price":(\d+)/.exec(answer.text)?.[1])
+        if (answer.status === 200) tags.set(`${port} ${ticker}`, answer.headers["etag"] ?? "")
+        if (answer.status === 200) prices.set(answer.headers["etag"] ?? "", seen)
+        const shown = answer.status === 304 ? prices.get(tag ?? "") : seen
+        const least = commits.get(ticker)?.findLast(({ at }) => at <= began - 1000)?.price ?? 0
+        asked += 1
+        if (answer.status === 304) kept += 1
+        assert.isAtLeast(shown ?? -1, least, `${ticker} at ${port}`)
+      })
+      const prices = new Map<string, number>()
+      const writing = yield* Effect.forkChild(Effect.forever(write))
+      const isEnough = () => asked > 2000 && kept > 200 && written > 20
+      yield* Effect.all(
+        Array.from(
+          { length: 8 },
+          () => Effect.repeat(read, { until: isEnough, schedule: Schedule.spaced("2 millis") }),
+        ),
+        { concurrency: "unbounded" },
+      )
+      yield* Effect.sync(() => writing.interruptUnsafe())
+    }).pipe(Effect.scoped))
+})

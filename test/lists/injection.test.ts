@@ -1,0 +1,294 @@
+/** What a client sends is data to PostgreSQL, never a part of a statement, whatever the parameter of any endpoint. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Predicate } from "effect"
+import { SqlClient } from "effect/sql"
+import { document } from "../../src/catalogue/OpenApi.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import { at, datasetEndpoints, type Endpoint, endpoints, type Kind, needed, url } from "../support/Contract.ts"
+import type { Parameter } from "../support/Contract.ts"
+import * as Plenty from "../support/Plenty.ts"
+import * as Service from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
+
+/** No statement of the service holds this; it is in whatever is sent here. */
+const mark = "zq7"
+
+/** In a text, a list or the name of a thing: what ends a literal, a comment or a statement, and what waits. */
+const hostile = [
+  `${mark}'`,
+  `'${mark}`,
+  `"${mark}"`,
+  `${mark}\\`,
+  `${mark}\\'; drop table screener; --`,
+  `${mark}'; drop table screener; --`,
+  `${mark}'; update accounts set tier = 'ultimate'; --`,
+  `${mark}' or '1'='1`,
+  `${mark}' and 1 = (select count(*) from pg_sleep(10)) --`,
+  `${mark}'; select pg_sleep(10); --`,
+  `${mark}' union select key_hash::text from api_keys --`,
+  `E'\\''${mark} or true --`,
+  `$1${mark}`,
+  `$${mark}$ or true -- $${mark}$`,
+  `${mark}/*`,
+  `%${mark}%`,
+  `${mark}_`,
+  `${mark}\0' or true --`,
+  `${mark}ʼ or true`,
+  `${mark}＇ or ’1’=’1`,
+  `${mark}\r\n; drop table screener`,
+  `{"${mark}": {"$ne": null}}`,
+]
+
+/** Beside them: what is at first what the parameter should be. */
+const likely: Readonly<Record<Kind, string>> = {
+  number: "1",
+  whole: "1",
+  date: "2025-01-01",
+  boolean: "true",
+  words: "",
+  ticker: "T1",
+  tickers: "T1,",
+  sort: "price",
+  text: "text ",
+}
+
+const disguised = ({ kind, words: [word = ""] }: Parameter) =>
+  [
+    `' or '${mark}'='${mark}`,
+    `::text, pg_sleep(10) /*${mark}*/`,
+    ` desc; select pg_sleep(10) --${mark}`,
+    `);${mark}`,
+    `,(select pg_sleep(10)/*${mark}*/)`,
+    `"${mark}`,
+  ].map((rest) => `${likely[kind]}${word}${rest}`)
+
+const cases = endpoints.flatMap((endpoint) =>
+  endpoint.parameters.map((parameter) => ({ endpoint, parameter, name: `${endpoint.path}?${parameter.name}` }))
+)
+
+/** All that requests must leave as it is, in one digest. */
+const everything = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const whole = (table: string) =>
+    sql<{ readonly digest: string }>`
+      select md5(string_agg((to_jsonb(t) - 'last_used_at' - 'last_charged_at')::text, '' order by t::text)) as digest
+        from ${sql(table)} as t
+    `
+  const names = [...datasets.map(({ table }) => table), "accounts", "api_keys", "credits", "tickerline_migrations"]
+  const tables = yield* Effect.forEach(names, (name) => Effect.map(whole(name), ([row]) => `${name} ${row?.digest}`))
+  const [schema] = yield* sql`
+    select md5(string_agg(concat_ws(' ', table_schema, table_name, column_name, data_type), ',' order by table_name,
+      column_name)) as columns, (select count(*)::text from pg_proc) as functions
+    from information_schema.columns
+    where table_schema not in ('pg_catalog', 'information_schema') and table_name !~ '^usage_.*[0-9]{4}_[0-9]{2}$'
+  `
+  return { tables, columns: schema?.["columns"], functions: schema?.["functions"] }
+})
+
+type Everything = Effect.Success<typeof everything>
+
+class Before extends Context.Service<Before, Everything>()("test/Before") {}
+
+const service = Layer.effect(Before, everything).pipe(
+  Layer.provideMerge(Layer.effectDiscard(Plenty.fillAll(60))),
+  Layer.provideMerge(Service.layer),
+  Layer.provideMerge(Statements.layer),
+)
+
+/** As a client asks; what waits ten seconds in PostgreSQL is not waited for. */
+const ask = Effect.fnUntraced(function* (target: string, asked: Service.Asked = {}) {
+  const { ultimate } = yield* Service.TestKeys
+  return yield* Effect.timeout(Service.ask(target, { key: ultimate, ...asked }), "9 seconds")
+})
+
+/** What the document says that the endpoint answers, but for what is the service's own failure. */
+const documented = (path: string) =>
+  new Set(Object.keys(Object(at(document, "paths", path, "get", "responses"))).filter((status) => status < "500"))
+
+/** Sends them all; the statements that this came to. */
+const sendAll = Effect.fnUntraced(function* ({ path }: Endpoint, targets: ReadonlyArray<string>) {
+  const allowed = documented(path)
+  const { sent } = yield* Statements.during(
+    Effect.forEach(targets, (target) =>
+      Effect.map(ask(target), ({ status, text }) => {
+        assert.isTrue(allowed.has(String(status)), `${target} answers ${status}: ${text}`)
+      }), { concurrency: 8, discard: true }),
+  )
+  assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(mark)).map(({ text }) => text), [])
+  return sent
+})
+
+/** Some values are stored, and looked for, in capital letters. */
+const isMarked = ({ parameters }: Statements.Sent) =>
+  parameters.some((parameter) => String(parameter).toLowerCase().includes(mark))
+
+layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection", (it) => {
+  it.effect.each(cases)(
+    "SECURITY.md, injection: $name takes nothing for SQL",
+    ({ endpoint, parameter }) =>
+      Effect.gen(function* () {
+        const values = [...hostile, ...disguised(parameter)]
+        const rest = needed(endpoint, parameter.name)
+        const sent = yield* sendAll(
+          endpoint,
+          values.map((value) => url(endpoint.path, [...rest, [parameter.name, value]])),
+        )
+        // What any text can be sent as reaches PostgreSQL, as a value; the changelog is no table.
+        const isOfTable = !endpoint.path.startsWith("/v1/changelog")
+        if (isOfTable && parameter.kind === "text" && !["endpoint", "status_code"].includes(parameter.name)) {
+          assert.isAbove(sent.filter(isMarked).length, 5)
+        }
+      }),
+  )
+
+  it.effect.each(endpoints)(
+    "SECURITY.md, injection: names of parameters are no SQL either: $path",
+    (endpoint) => sendAll(endpoint, hostile.map((name) => url(endpoint.path, [...needed(endpoint), [name, "1"]]))),
+  )
+
+  it.effect.each(datasetEndpoints)(
+    "SECURITY.md, injection: nor is what an estimate of $path is asked",
+    (endpoint) =>
+      Effect.gen(function* () {
+        const estimate = endpoints.find(({ path }) => path === "/estimate")
+        const targets = endpoint.parameters.flatMap((parameter) =>
+          [...hostile.slice(9, 11), ...disguised(parameter).slice(0, 2)].map(
+            (value) =>
+              url("/estimate", [["endpoint", endpoint.path], ...needed(endpoint, parameter.name), [
+                parameter.name,
+                value,
+              ]]),
+          )
+        )
+        assert.isAtLeast(targets.length, 4)
+        yield* sendAll({ path: "/estimate", parameters: estimate?.parameters ?? [] }, targets)
+      }),
+  )
+
+  it.effect("SECURITY.md, injection: keys, request ids, tags and paths are no SQL", () =>
+    Effect.gen(function* () {
+      const { answer, sent } = yield* Statements.during(Effect.forEach(
+        hostile.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
+        Effect.fnUntraced(function* (text) {
+          const wrong = yield* ask("/v1/news", { key: text })
+          assert.strictEqual(wrong.status, 401)
+          const headers = { "X-Request-Id": text, "If-None-Match": `"${text}"`, traceparent: text, "User-Agent": text }
+          assert.strictEqual((yield* ask("/v1/news", { headers })).status, 200)
+          const paths = [`/v1/${encodeURIComponent(text)}`, `/v1/news/${encodeURIComponent(text)}`]
+          for (const path of paths) assert.strictEqual((yield* ask(path)).status, 404)
+          return text
+        }),
+      ))
+      assert.isAbove(answer.length, 10)
+      assert.isAtLeast(sent.length, answer.length)
+      assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(mark)), [])
+    }))
+
+  it.effect("SECURITY.md, injection: after all of that nothing is changed, and what was recorded is known", () =>
+    Effect.gen(function* () {
+      const before = yield* Before
+      assert.isAbove(before.tables.length, 20)
+      assert.notMatch(before.tables.slice(0, datasets.length).join(), /undefined|null/)
+      assert.deepStrictEqual(yield* everything, before)
+      const sql = yield* SqlClient.SqlClient
+      const known = new Set(endpoints.map(({ path }) => path))
+      const recorded = yield* sql<{ readonly endpoint: string }>`select distinct endpoint from usage`
+      assert.isAbove(recorded.length, 15)
+      assert.deepStrictEqual(recorded.filter(({ endpoint }) => !known.has(endpoint)), [])
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // What is found by a hostile text
+  // -------------------------------------------------------------------------------------------------------------------
+
+  /** Texts that a value of a list can be: commas part such a list, and blanks around a value are not looked at. */
+  const texts = hostile.filter((text) => !/[,\0]|\s$/.test(text))
+
+  /** Where the texts of a parameter are. */
+  const columnOf = (path: string, name: string) => {
+    const parameters = at(document, "paths", path, "get", "parameters")
+    const own = Array.isArray(parameters) ? parameters.find((parameter) => at(parameter, "name") === name) : undefined
+    const [, list, equal, part] =
+      /^(?:One of (\w+) is this(?:, in any case)?\.|(\w+) is this(?:, in any case)?; several.*|A part of (\w+), .*)$/
+        .exec(
+          String(at(own, "description")),
+        ) ??
+        []
+    const named = list ?? equal ?? part ?? { owner: "owners", tag: "tags" }[name]
+    assert.isDefined(named, `${path}?${name}`)
+    return {
+      column: named ?? "",
+      isList: list !== undefined || equal === undefined && part === undefined,
+      isPart: part !== undefined || name === "owner",
+    }
+  }
+
+  /** What stands under the name, however deep. */
+  const valuesOf = (body: unknown, name: string): ReadonlyArray<unknown> =>
+    Array.isArray(body)
+      ? body.flatMap((item) => valuesOf(item, name))
+      : Predicate.isObject(body)
+      ? Object.entries(body).flatMap(([key, value]) => key === name ? [value].flat() : valuesOf(value, name))
+      : []
+
+  const filters = datasetEndpoints.flatMap((endpoint) => {
+    const { parameters, path } = endpoint
+    const table = datasets.map((dataset) => dataset.table).find((name) =>
+      path.replaceAll("-", "_").startsWith(`/v1/${name}`)
+    )
+    return parameters.filter(({ kind, name }) => kind === "text" && name !== "query")
+      .map(({ name }) => ({
+        path,
+        table: table ?? "",
+        parameter: name,
+        required: needed(endpoint),
+        ...columnOf(path, name),
+      }))
+  })
+
+  it("SECURITY.md, injection: there are texts to look for", () => {
+    assert.isAtLeast(filters.length, 25)
+    assert.isAtLeast(texts.length, 15)
+  })
+
+  it.effect.each(filters)(
+    "SECURITY.md, injection: $parameter of $path finds the row that holds a hostile text, and no other",
+    ({ column, isList, isPart, parameter, path, required, table }) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const checks = yield* sql<{ readonly name: string }>`
+          select conname as name from pg_constraint where conrelid = ${table}::regclass and contype = 'c'
+        `
+        for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
+        const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
+        yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
+        // Owners are told by filing: here all of them stand in one.
+        if (table === "ownership") {
+          yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
+        }
+        const rows = yield* sql<{ readonly ctid: string }>`
+          select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
+        `
+        // The tracker's countries are capital letters, which its own constraint demands.
+        const kept = texts.map((text) =>
+          path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
+        )
+        for (const [index, text] of kept.entries()) {
+          const value = isList ? sql`array[${text}]::text[]` : sql`${text}`
+          const ctid = rows[index]?.ctid ?? ""
+          const changed = yield* sql`
+            update ${sql(table)} set ${sql(column)} = ${value} where ctid = ${ctid}::text::tid returning 1
+          `
+          assert.lengthOf(changed, 1)
+        }
+        for (const text of kept) {
+          const { body, status } = yield* ask(url(path, [...required, [parameter, text], ["limit", "100"]]))
+          assert.strictEqual(status, 200)
+          const wanted = isPart ? kept.filter((other) => other.toLowerCase().includes(text.toLowerCase())) : [text]
+          const shown = valuesOf(at(body, "results"), column)
+          if (shown.length === 0) assert.strictEqual(at(body, "count"), wanted.length, text)
+          else assert.sameMembers(Array.from(shown), wanted, text)
+        }
+      }),
+  )
+})

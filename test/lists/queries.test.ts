@@ -1,0 +1,139 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import formats from "ajv-formats"
+import { document } from "../../src/catalogue/OpenApi.ts"
+import {
+  at,
+  datasetEndpoints,
+  endpoints,
+  type Kind,
+  needed,
+  type Parameter,
+  responsesOf,
+  url,
+} from "../support/Contract.ts"
+import * as Plenty from "../support/Plenty.ts"
+import * as Service from "../support/Service.ts"
+
+/** Enough rows for pages, filters and nulls of every table. */
+const service = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Service.layer))
+
+const tooLong = "x".repeat(101)
+
+/** Values that a parameter of the kind must refuse: a wrong type, nothing, out of range. */
+const wrong: Readonly<Record<Kind, ReadonlyArray<string>>> = {
+  number: ["", "x", "1,5", "NaN", "Infinity", "1e400", "0x10", "1 2"],
+  whole: ["", "x", "0", "-1", "1.5", "99999999999"],
+  date: ["", "yesterday", "2025-02-30", "2025-1-1", "20250101", "2025-01-01T00:00:00Z", "0000-01-01"],
+  boolean: ["", "1", "yes", "TRUE"],
+  words: ["", "nonsense", ","],
+  ticker: ["", ",", "A B", "AAAAAAAAAAAAAAAAA", "Ä"],
+  tickers: ["", ",", "@@", "Ä", "AAAAAAAAAAAAAAAAA"],
+  sort: ["", "nonsense", "-website", "price;drop table screener", "price,ticker"],
+  text: ["", "\0"],
+}
+
+/** Of texts some are lists of values and some are parts of one; a part has its own length. */
+const wrongFor = ({ kind, name }: Parameter) =>
+  kind === "text" && /part of/i.test(said(name)) ? [...wrong.text, "ab", tooLong] : wrong[kind]
+
+const said = (name: string) =>
+  datasetEndpoints.flatMap(({ path }) => {
+    const parameters = at(document, "paths", path, "get", "parameters")
+    const own = Array.isArray(parameters) ? parameters.find((parameter) => at(parameter, "name") === name) : undefined
+    return own === undefined ? [] : [String(at(own, "description"))]
+  })[0] ?? ""
+
+const cases = datasetEndpoints.flatMap((endpoint) =>
+  endpoint.parameters.map((parameter) => ({ endpoint, parameter, name: `${endpoint.path}?${parameter.name}` }))
+)
+
+const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }))
+
+/** The schema that the document gives for an answer, with the components it refers to. */
+const validators = new Map(
+  endpoints.flatMap(({ path }) =>
+    Array.from(responsesOf(path), ([status, response]) => {
+      const schema = at(response, "content", "application/json", "schema")
+      const whole = { ...Object(schema ?? {}), components: document.components }
+      return [`${path} ${status}`, ajv.compile(whole)] as const
+    })
+  ),
+)
+
+/** A reproducible choice: the same seed asks the same question. */
+const chooser = (seed: number) => {
+  let state = seed >>> 0
+  return <A>(options: ReadonlyArray<A>): A => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
+    const [first] = options
+    const chosen = options[state % options.length] ?? first
+    if (chosen === undefined) throw new Error("nothing to choose from")
+    return chosen
+  }
+}
+
+const right: Readonly<Record<Kind, ReadonlyArray<string>>> = {
+  number: ["0", "-5.5", "1e3", "9007199254740991", "99999999999999.9999", ".5", "+7"],
+  whole: ["1", "2", "7"],
+  date: ["2014-01-02", "2020-02-29", "2026-11-01"],
+  boolean: ["true", "false"],
+  words: [],
+  ticker: ["T7", "o1", "^VIX"],
+  tickers: ["T7", "t1,T2,@@", "T 1 2", "BRK.B"],
+  sort: ["ticker", "-price"],
+  text: ["text", "100%", "a_b'c\"d\\", "tag7", "Müller 北京", 'or -x "y', "select;--"],
+}
+
+/** Any query: right and wrong values, some parameters twice, now and then one that nobody knows. */
+const question = (seed: number) => {
+  const choose = chooser(seed)
+  const endpoint = choose(datasetEndpoints)
+  const query = endpoint.parameters.flatMap((parameter) => {
+    if (!parameter.required && choose([0, 0, 0, 1]) === 0) return []
+    const values = choose([0, 0, 0, 0, 0, 1]) === 1
+      ? wrongFor(parameter)
+      : parameter.words.length > 0
+      ? [...parameter.words, parameter.words.join(",")]
+      : right[parameter.kind]
+    const sent = [parameter.name, choose(values)] as const
+    return choose(Array.from({ length: 40 }, (_, at) => at)) === 0 ? [sent, sent] : [sent]
+  })
+  const stranger = choose(Array.from({ length: 30 }, (_, at) => at)) === 0 ? [["nobody_knows", "1"] as const] : []
+  return { path: endpoint.path, request: url(endpoint.path, [...query, ...stranger]) }
+}
+
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries", (it) => {
+  it.effect.each(cases)(
+    "D4 D11 $name refuses what it cannot be, and names it",
+    ({ endpoint, parameter }) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* Service.TestKeys
+        for (const value of wrongFor(parameter)) {
+          const request = url(endpoint.path, [...needed(endpoint, parameter.name), [parameter.name, value]])
+          const { body, status } = yield* Service.ask(request, { key: ultimate })
+          assert.strictEqual(status, 422, `${request} ${JSON.stringify(body)}`)
+          assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), parameter.name, request)
+        }
+      }),
+  )
+
+  it.effect.prop(
+    "§7 whatever is asked, the answer is one that the OpenAPI document tells of, and never a 500",
+    [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 31 }))],
+    ([seed]) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* Service.TestKeys
+        const { path, request } = question(seed)
+        const { body, headers, status } = yield* Service.ask(request, { key: ultimate })
+        const validate = validators.get(`${path} ${status}`)
+        assert.isDefined(validate, `${request} answers ${status}, which is not documented`)
+        assert.notStrictEqual(status, 500, request)
+        assert.isTrue(validate?.(body), `${request} ${ajv.errorsText(validate?.errors)}`)
+        assert.strictEqual(headers["x-api-version"], "v1")
+        assert.isString(headers["x-request-id"])
+      }),
+    { arbitrary: { runs: 1500 } },
+  )
+})

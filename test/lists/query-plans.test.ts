@@ -1,0 +1,55 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { datasets } from "../../src/load/Datasets.ts"
+import { datasetEndpoints, needed, type Parameter, url } from "../support/Contract.ts"
+import * as Plenty from "../support/Plenty.ts"
+import * as Service from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
+
+/** Enough that reading all of them is what PostgreSQL avoids where it can. */
+const rows = 20_000
+
+const service = Layer.effectDiscard(Plenty.fillAll(rows)).pipe(
+  Layer.provideMerge(Service.layer),
+  Layer.provideMerge(Statements.layer),
+)
+
+const tables = new Set(datasets.map(({ table }) => table))
+
+/** A value that few rows have: what a filter is for. */
+const rare = ({ kind, name, words }: Parameter): string => {
+  if (words[0] !== undefined) return words[0]
+  if (kind === "boolean") return "true"
+  if (kind === "date") return name.endsWith("_to") ? "2014-01-03" : "2024-11-01"
+  if (kind === "number") return name.startsWith("min_") ? "9990" : "0.5"
+  if (kind === "ticker" || kind === "tickers") return "T7"
+  return name === "tag" || name === "filing_type" ? "tag7" : kind === "sort" ? "-price" : "text"
+}
+
+/** Each endpoint as it is, and with each of its filters alone. */
+const requests = datasetEndpoints.flatMap((endpoint) => {
+  const filters = endpoint.parameters.filter(({ kind, required }) => !required && kind !== "whole")
+  return [
+    url(endpoint.path, needed(endpoint)),
+    ...filters.map((filter) => url(endpoint.path, [...needed(endpoint), [filter.name, rare(filter)]])),
+  ].map((request) => ({ request }))
+})
+
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("plans", (it) => {
+  it.effect.each(requests)(
+    "README, indexes: $request reads no table whole",
+    ({ request }) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* Service.TestKeys
+        const { answer, sent } = yield* Statements.during(Service.ask(request, { key: ultimate }))
+        assert.include([200, 404, 409], answer.status, answer.text)
+        const asked = sent.filter(({ text }) => Array.from(tables).some((table) => text.includes(table)))
+        assert.isAbove(asked.length, 0, "the statement was recorded")
+        for (const statement of asked) {
+          const plan = yield* Statements.explain(statement)
+          const whole = Plenty.scanned(plan).filter((table) => tables.has(table))
+          assert.deepStrictEqual(whole, [], JSON.stringify(plan))
+        }
+      }),
+  )
+})

@@ -1,0 +1,128 @@
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { client } from "../../src/db/Database.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import { describe } from "../../src/load/DatasetDescription.ts"
+import { filesIn } from "../../src/load/FolderScan.ts"
+import { load } from "../../src/load/Load.ts"
+import * as Service from "../support/Service.ts"
+
+const TestLayer = Layer.unwrap(
+  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+).pipe(Layer.provideMerge(NodeServices.layer))
+
+/** A folder with files of these names and contents. */
+const folderOf = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-folder-" })
+  yield* Effect.forEach(Object.entries(files), ([name, text]) => fs.writeFileString(`${folder}/${name}`, text))
+  return folder
+})
+
+const loaded = (task: Parameters<typeof load>[0]) => Effect.flatMap(Ref.make(0), (progress) => load(task, progress))
+
+layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
+  it.effect.each(datasets)(
+    "README: the example that `datasets` shows for $table is a file that loads",
+    (dataset) =>
+      Effect.gen(function* () {
+        const [, shown = ""] = describe(dataset).split(`${dataset.table}.csv:\n`)
+        const file = `${shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`
+        const folder = yield* folderOf({ [`${dataset.table}.csv`]: file })
+        const path = `${folder}/${dataset.table}.csv`
+        const { dropped, rows } = yield* loaded({ dataset: dataset.table, file: path, append: false, check: true })
+        assert.deepStrictEqual({ dropped, rows }, { dropped: 0, rows: 1 }, file)
+      }),
+  )
+
+  it.effect("README: a check says what a load would, and leaves everything as it was", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const folder = yield* folderOf({
+        "good.csv": "ticker,former_ticker,date\nZZ1,ZZ0,2020-01-02\nZZ1,ZZ0,2020-01-02\n",
+        "bad.csv": "ticker,former_ticker,date\nZZ1,ZZ0,2020-02-30\n",
+      })
+      yield* sql`insert into historical_tickers (ticker, former_ticker) values ('KEPT', 'OLD')`
+      for (const append of [true, false]) {
+        const good = yield* loaded({ dataset: "historical_tickers", file: `${folder}/good.csv`, append, check: true })
+        assert.deepStrictEqual([good.table, good.rows, good.dropped], ["historical_tickers", 1, 1])
+        assert.deepStrictEqual(good.merged, append ? { added: 1, updated: 0, unchanged: 0 } : undefined)
+        const bad = yield* Effect.flip(
+          loaded({ dataset: "historical_tickers", file: `${folder}/bad.csv`, append, check: true }),
+        )
+        assert.match(bad.message, /line 2: date must be a date that exists/)
+      }
+      assert.deepStrictEqual(yield* sql`select ticker, former_ticker from historical_tickers`, [
+        { ticker: "KEPT", former_ticker: "OLD" },
+      ])
+      assert.deepStrictEqual(yield* sql`select 1 from pg_tables where schemaname = 'loading'`, [])
+    }))
+
+  it.effect("README: of a folder the files named after a table are found, in any form, and the others are named", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderOf({
+        "news.ndjson.gz": "",
+        "gap-stats.csv": "",
+        "daily_prices.jsonl": "",
+        "README.md": "",
+        "newsletter.csv": "",
+        "news.txt": "",
+      })
+      const { others, tasks } = yield* filesIn(folder)
+      assert.deepStrictEqual(
+        tasks.map(({ dataset, file }) => [dataset, file.slice(folder.length + 1)]).toSorted(),
+        [["daily_prices", "daily_prices.jsonl"], ["gap_stats", "gap-stats.csv"], ["news", "news.ndjson.gz"]],
+      )
+      assert.deepStrictEqual(others, ["README.md", "news.txt", "newsletter.csv"])
+    }))
+
+  it.effect("README: two files for a table, none for any, a file and no folder at all are each told", () =>
+    Effect.gen(function* () {
+      const twice = yield* Effect.flip(filesIn(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
+      assert.match(twice.message, /news has two files in .*: news\.csv, news\.ndjson/)
+      const none = yield* Effect.flip(filesIn(yield* folderOf({ "notes.txt": "" })))
+      assert.match(none.message, /No file in .* is named after a table/)
+      const nowhere = yield* Effect.flip(filesIn("/nowhere/at/all"))
+      assert.strictEqual(nowhere.message, "There is no folder /nowhere/at/all.")
+      const file = `${yield* folderOf({ "news.csv": "" })}/news.csv`
+      const notFolder = yield* Effect.flip(filesIn(file))
+      assert.strictEqual(
+        notFolder.message,
+        `${file} is a file, and --all takes a folder. To load the file, name its dataset: load news ${file}`,
+      )
+    }))
+
+  it.effect("D22 a row whose key has empty cells is updated when it comes again", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const header = "ticker,filed_at,is_adr,last_updated"
+      const folder = yield* folderOf({
+        "first.csv": `${header}\nZZ7,2025-01-02,false,2025-01-02 09:30:00\n`,
+        "more.csv": `${header}\nZZ8,2025-01-03,false,2025-01-03 09:30:00\nZZ7,2025-01-02,true,2025-01-02 09:30:00\n`,
+      })
+      yield* loaded({ dataset: "historical-float-pro", file: `${folder}/first.csv`, append: false })
+      const { merged } = yield* loaded({ dataset: "historical-float-pro", file: `${folder}/more.csv`, append: true })
+      assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
+      assert.deepStrictEqual(yield* sql`select ticker, is_adr from historical_float_pro order by 1`, [
+        { ticker: "ZZ7", is_adr: true },
+        { ticker: "ZZ8", is_adr: false },
+      ])
+    }))
+
+  it.effect("D31 a folder in place of a file, and a file that does not exist, are described as such", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderOf({ "news.csv": "" })
+      const task = { dataset: "news", append: false }
+      const directory = yield* Effect.flip(loaded({ ...task, file: folder }))
+      assert.strictEqual(
+        directory.message,
+        `${folder} is a folder, and load takes a file. To load every file of the folder: load --all ${folder}`,
+      )
+      const missing = yield* Effect.flip(loaded({ ...task, file: "exports/none.csv" }))
+      assert.strictEqual(missing.message, `There is no file exports/none.csv (${process.cwd()}/exports/none.csv).`)
+      const kind = yield* Effect.flip(loaded({ ...task, file: `${folder}/news.xlsx` }))
+      assert.strictEqual(kind.message, `There is no file ${folder}/news.xlsx.`)
+    }))
+})

@@ -1,0 +1,108 @@
+/** README, "Watching it": a trace of each request with its SQL, over OTLP to a collector, and no key in it. */
+import { assert, layer } from "@effect/vitest"
+import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
+import { createServer } from "node:http"
+import * as Traces from "../../src/observability/Tracing.ts"
+import { at } from "../support/Contract.ts"
+import * as Instances from "../support/Instances.ts"
+import * as Service from "../support/Service.ts"
+
+const { instance, wire } = Instances
+
+interface Span {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId: string | undefined
+  readonly name: string
+  readonly attributes: ReadonlyMap<string, string>
+}
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const spansIn = (body: unknown): ReadonlyArray<Span> =>
+  listOf(at(body, "resourceSpans")).flatMap((resource) => listOf(at(resource, "scopeSpans"))).flatMap((scope) =>
+    listOf(at(scope, "spans"))
+  ).map((span) => ({
+    traceId: String(at(span, "traceId")),
+    spanId: String(at(span, "spanId")),
+    parentSpanId: typeof at(span, "parentSpanId") === "string" ? String(at(span, "parentSpanId")) : undefined,
+    name: String(at(span, "name")),
+    attributes: new Map(
+      listOf(at(span, "attributes")).map((
+        attribute,
+      ) => [String(at(attribute, "key")), JSON.stringify(at(attribute, "value"))]),
+    ),
+  }))
+
+/** A collector that keeps what it is sent. */
+const collector = Effect.acquireRelease(
+  Effect.callback<{ readonly url: string; readonly texts: Array<string>; readonly close: () => void }>((resume) => {
+    const texts: Array<string> = []
+    const server = createServer((request, response) => {
+      const chunks: Array<Buffer> = []
+      request.on("data", (chunk: Buffer) => chunks.push(chunk))
+      request.on("end", () => {
+        if (request.url === "/v1/traces") texts.push(Buffer.concat(chunks).toString())
+        response.end("{}")
+      })
+    }).listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, texts, close: () => server.close() }))
+    })
+  }),
+  ({ close }) => Effect.sync(close),
+)
+
+/** An instance whose traces go there, for as long as the test lasts. */
+const traced = Effect.fnUntraced(function* (url: string) {
+  const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
+  const exporter = yield* Layer.build(
+    Layer.provide(Traces.exporter, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
+  )
+  const watched = Layer.merge(Logger.layer([]), Layer.succeedContext(exporter))
+  return yield* instance({}, { port: 0 }, { watched })
+})
+
+layer(Instances.database, { excludeTestServices: true })("Traces", (it) => {
+  it.effect("README, Watching it; D12: each request is one trace, the client's own where it has one, with its SQL", () =>
+    Effect.gen(function* () {
+      const { texts, url } = yield* collector
+      const port = yield* traced(url)
+      const { basic } = yield* Service.TestKeys
+      const trace = "0af7651916cd43dd8448eb211c80319c"
+      const parent = "b7ad6b7169203331"
+      yield* wire(port, "/v1/news?limit=3", basic, { headers: { traceparent: `00-${trace}-${parent}-01` } })
+      yield* wire(port, `/v1/news?limit=4&x=${basic}`, basic)
+
+      const spans = Effect.sync(() => texts.flatMap((text) => spansIn(JSON.parse(text))))
+      const servers = (all: ReadonlyArray<Span>) => all.filter(({ name }) => name === "GET /v1/news")
+      const found = yield* Effect.repeat(spans, {
+        until: (all) => servers(all).length === 2,
+        schedule: Schedule.spaced("50 millis"),
+      }).pipe(Effect.timeout("20 seconds"))
+
+      const server = servers(found).find(({ traceId }) => traceId === trace)
+      assert.strictEqual(server?.parentSpanId, parent)
+      const byId = new Map(found.map((span) => [span.spanId, span]))
+      const rootOf = (span: Span): Span => {
+        const above = byId.get(span.parentSpanId ?? "")
+        return above === undefined ? span : rootOf(above)
+      }
+      const ofIt = found.filter((span) => rootOf(span).spanId === server?.spanId)
+      const texted = ofIt.map(({ attributes }) => attributes.get("db.query.text") ?? "")
+      assert.isTrue(texted.some((text) => text.includes("from news")), texted.join("\n"))
+      assert.strictEqual(new Set(servers(found).map(({ traceId }) => traceId)).size, 2)
+      texts.forEach((text) => {
+        assert.notInclude(text, basic.slice(12))
+        assert.include(text, `{"key":"service.name","value":{"stringValue":"tickerline"}}`)
+      })
+    }))
+
+  it.effect("README, Watching it: a collector that is not there keeps no request from its answer", () =>
+    Effect.gen(function* () {
+      const port = yield* traced("http://127.0.0.1:9")
+      const { basic } = yield* Service.TestKeys
+      for (let round = 0; round < 5; round++) assert.strictEqual((yield* wire(port, "/v1/news", basic)).status, 200)
+    }))
+})

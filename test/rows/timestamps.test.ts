@@ -1,0 +1,355 @@
+/** §2.1, D15: what a stored time prints as, against computations that share nothing with the service's. */
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../../src/rows/Timestamps.ts"
+
+/** Any millisecond of the years that data come from. */
+const moment = Schema.Int.check(
+  Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 }),
+)
+
+const minute = 60_000
+const hour = 60 * minute
+
+/** As a row goes through: what the driver hands over (a `Date`), then what the answer says. */
+const printer = (kind: typeof EasternWallClock | typeof UtcInstant | typeof NewYorkWallClock) => {
+  const decode = Schema.decodeSync(kind.schemas.select)
+  const encode = Schema.encodeSync(kind.schemas.json)
+  return (millis: number) => encode(decode(new Date(millis)))
+}
+
+const eastern = printer(EasternWallClock)
+const utc = printer(UtcInstant)
+const newYork = printer(NewYorkWallClock)
+
+/** The driver's `Date` of a wall clock: the digits, in its UTC fields. */
+const wall = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
+
+/** The digits of that `Date` with the one suffix there is; milliseconds only when there are any. */
+const withSuffix = (millis: number) => new Date(millis).toISOString().replace(/(?:\.000)?Z$/, "-05:00")
+
+// ----------------------------------------------------------------------------------------------------------------
+// Two independent answers to "what instant did New York's clock name?"
+// ----------------------------------------------------------------------------------------------------------------
+
+const firstSunday = (year: number, month: number) => 1 + (7 - new Date(Date.UTC(year, month - 1, 1)).getUTCDay()) % 7
+
+const lastSundayOfOctober = (year: number) => 31 - new Date(Date.UTC(year, 9, 31)).getUTCDay()
+
+/** The law: since 2007 second Sunday of March to first of November; before, first of April to last of October. */
+const daylight = (year: number) =>
+  year >= 2007
+    ? [Date.UTC(year, 2, firstSunday(year, 3) + 7, 2), Date.UTC(year, 10, firstSunday(year, 11), 2)] as const
+    : [Date.UTC(year, 3, firstSunday(year, 4), 2), Date.UTC(year, 9, lastSundayOfOctober(year), 2)] as const
+
+/** Digits in daylight time say an hour more than -05:00 does. The skipped and the repeated hour are standard time. */
+const byLaw = (millis: number) => {
+  const [start, end] = daylight(new Date(millis).getUTCFullYear())
+  return withSuffix(millis >= start + hour && millis < end - hour ? millis - hour : millis)
+}
+
+const clock = new Intl.DateTimeFormat("en-CA", {
+  timeZone: "America/New_York",
+  hourCycle: "h23",
+  year: "numeric",
+  month: "2-digit",
+  day: "2-digit",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+})
+
+/** What New York's clock shows at an instant, as the `Date` that has those digits. */
+const shows = (instant: number) => wall(clock.format(instant).replace(", ", "T")) + instant % 1000
+
+/** Ask for both candidates what the clock shows; standard time is the later one, and the answer when neither fits. */
+const byClock = (millis: number) => {
+  const [standard, summer] = [millis + 5 * hour, millis + 4 * hour]
+  return withSuffix((shows(standard) !== millis && shows(summer) === millis ? summer : standard) - 5 * hour)
+}
+
+/** RFC 3339, date-time, narrowed to the one offset. */
+const grammar = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?-05:00$/
+
+/** The first few differences between what is printed and what should be. */
+const differences = (
+  times: ReadonlyArray<number>,
+  print: (millis: number) => string,
+  expected: (millis: number) => string,
+) =>
+  times.flatMap((millis) => {
+    const [printed, right] = [print(millis), expected(millis)]
+    const stored = new Date(millis).toISOString()
+    return printed === right && grammar.test(printed) ? [] : [{ stored, printed, right }]
+  }).slice(0, 5)
+
+const quarterHours = (from: number, to: number) =>
+  Array.from({ length: (to - from) / (15 * minute) }, (_, at) => from + at * 15 * minute)
+
+const quarterHoursOf = (year: number) => quarterHours(Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1))
+
+// ----------------------------------------------------------------------------------------------------------------
+
+// 2006 had the older law, 2026 has the present one; both have 365 days.
+for (const year of [2006, 2026]) {
+  const times = quarterHoursOf(year)
+
+  describe(`§2.1 every quarter hour of ${year}`, () => {
+    it("§2.1 is covered", () => {
+      assert.strictEqual(times.length, 365 * 96)
+    })
+
+    it("D15 an Eastern wall clock prints its digits", () => {
+      assert.deepStrictEqual(differences(times, eastern, withSuffix), [])
+    })
+
+    it("D15 an instant prints five hours earlier", () => {
+      assert.deepStrictEqual(differences(times, utc, (millis) => withSuffix(millis - 5 * hour)), [])
+    })
+
+    it("D15 New York's wall clock prints one hour earlier in daylight time (by the law)", () => {
+      assert.deepStrictEqual(differences(times, newYork, byLaw), [])
+    })
+  })
+}
+
+describe("D15 New York's wall clock", () => {
+  it("D15 by what a clock in New York shows, every quarter hour of 2026", () => {
+    assert.deepStrictEqual(differences(quarterHoursOf(2026), newYork, byClock), [])
+  })
+
+  it("D15 around both changes of every year from 1998 to 2099, by the law and by the clock", () => {
+    const times = Array.from({ length: 102 }, (_, at) => daylight(1998 + at)).flat()
+      .flatMap((change) => quarterHours(change - 3 * hour, change + 3 * hour))
+    assert.strictEqual(times.length, 102 * 2 * 24)
+    assert.deepStrictEqual(differences(times, newYork, byLaw), [])
+    assert.deepStrictEqual(differences(times, newYork, byClock), [])
+  })
+
+  it.prop(
+    "D15 at any moment from 1998 to 2099, by the law and by the clock",
+    [moment],
+    ([millis]) => {
+      assert.strictEqual(newYork(millis), byLaw(millis))
+      assert.strictEqual(newYork(millis), byClock(millis))
+    },
+    { arbitrary: { runs: 2000 } },
+  )
+
+  const examples: ReadonlyArray<readonly [why: string, stored: string, printed: string]> = [
+    ["§2.1 the market opens, in summer", "2026-06-01 09:30:00", "2026-06-01T08:30:00-05:00"],
+    ["§2.1 the market opens, in winter", "2026-01-05 09:30:00", "2026-01-05T09:30:00-05:00"],
+    ["§2.1 the market closes, in summer", "2026-07-31 16:00:00", "2026-07-31T15:00:00-05:00"],
+    ["§2.1 just past midnight in summer is the day before", "2026-06-01 00:30:00", "2026-05-31T23:30:00-05:00"],
+    ["§2.1 just past midnight in winter is the same day", "2026-12-01 00:30:00", "2026-12-01T00:30:00-05:00"],
+    ["D15 the last second of winter", "2026-03-08 01:59:59", "2026-03-08T01:59:59-05:00"],
+    ["D15 the start of the hour that never was", "2026-03-08 02:00:00", "2026-03-08T02:00:00-05:00"],
+    ["D15 the middle of it", "2026-03-08 02:30:00", "2026-03-08T02:30:00-05:00"],
+    ["D15 the last second of it", "2026-03-08 02:59:59", "2026-03-08T02:59:59-05:00"],
+    ["D15 the first second of summer", "2026-03-08 03:00:00", "2026-03-08T02:00:00-05:00"],
+    ["D15 the last second that was only once", "2026-11-01 00:59:59", "2026-10-31T23:59:59-05:00"],
+    ["D15 the hour that was twice means the second time", "2026-11-01 01:00:00", "2026-11-01T01:00:00-05:00"],
+    ["D15 the middle of it", "2026-11-01 01:30:00", "2026-11-01T01:30:00-05:00"],
+    ["D15 the last second of it", "2026-11-01 01:59:59", "2026-11-01T01:59:59-05:00"],
+    ["D15 winter again", "2026-11-01 02:00:00", "2026-11-01T02:00:00-05:00"],
+    ["D15 March was winter before 2007", "2006-03-20 09:30:00", "2006-03-20T09:30:00-05:00"],
+    ["D15 1998, in summer", "1998-07-01 09:30:00", "1998-07-01T08:30:00-05:00"],
+    ["D15 1998, in winter", "1998-01-02 09:30:00", "1998-01-02T09:30:00-05:00"],
+    ["D15 2099, in summer", "2099-07-01 09:30:00", "2099-07-01T08:30:00-05:00"],
+    ["D15 2099, in winter", "2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00"],
+  ]
+  it.each(examples)("%s: %s prints %s", (_, stored, printed) => {
+    assert.strictEqual(newYork(wall(stored)), printed)
+  })
+})
+
+describe("D15 the other two kinds", () => {
+  const examples: ReadonlyArray<readonly [stored: string, eastern: string, utc: string]> = [
+    ["2026-06-01 13:30:00", "2026-06-01T13:30:00-05:00", "2026-06-01T08:30:00-05:00"],
+    ["2026-01-01 04:59:59", "2026-01-01T04:59:59-05:00", "2025-12-31T23:59:59-05:00"],
+    ["2026-01-01 05:00:00", "2026-01-01T05:00:00-05:00", "2026-01-01T00:00:00-05:00"],
+    ["2026-03-08 02:30:00", "2026-03-08T02:30:00-05:00", "2026-03-07T21:30:00-05:00"],
+    ["2026-11-01 01:30:00", "2026-11-01T01:30:00-05:00", "2026-10-31T20:30:00-05:00"],
+    ["2028-02-29 00:00:00", "2028-02-29T00:00:00-05:00", "2028-02-28T19:00:00-05:00"],
+    ["1998-01-01 00:00:00", "1998-01-01T00:00:00-05:00", "1997-12-31T19:00:00-05:00"],
+    ["2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00", "2099-12-31T18:59:59-05:00"],
+  ]
+  it.each(examples)("D15 %s, verbatim %s, as an instant %s", (stored, verbatim, instant) => {
+    assert.strictEqual(eastern(wall(stored)), verbatim)
+    assert.strictEqual(utc(wall(stored)), instant)
+  })
+})
+
+describe("D15 fractions of a second", () => {
+  const fractions: ReadonlyArray<readonly [millis: number, printed: string]> = [
+    [0, ""],
+    [1, ".001"],
+    [10, ".010"],
+    [120, ".120"],
+    [999, ".999"],
+  ]
+  it.each(fractions)("D15 %i ms print as '%s'", (millis, printed) => {
+    const stored = wall("2026-06-01 09:30:00") + millis
+    assert.strictEqual(eastern(stored), `2026-06-01T09:30:00${printed}-05:00`)
+    assert.strictEqual(newYork(stored), `2026-06-01T08:30:00${printed}-05:00`)
+    assert.strictEqual(utc(stored), `2026-06-01T04:30:00${printed}-05:00`)
+  })
+
+  it.prop(
+    "D15 whatever the kind and the moment: RFC 3339, the same millisecond, and as many digits as it takes",
+    [moment],
+    ([millis]) => {
+      for (const print of [eastern, utc, newYork]) {
+        const printed = print(millis)
+        assert.match(printed, grammar)
+        assert.strictEqual(printed.length, millis % 1000 === 0 ? 25 : 29)
+        assert.strictEqual(Date.parse(printed) % 1000, millis % 1000)
+      }
+      assert.strictEqual(eastern(millis), withSuffix(millis))
+      assert.strictEqual(Date.parse(utc(millis)), millis)
+    },
+    { arbitrary: { runs: 1000 } },
+  )
+
+  it.prop(
+    "D15 whatever the second: no fraction is printed",
+    [moment],
+    ([millis]) => {
+      for (const print of [eastern, utc, newYork]) assert.strictEqual(print(millis - millis % 1000).length, 25)
+    },
+    { arbitrary: { runs: 1000 } },
+  )
+})
+
+describe("§2.1 what a client reads back", () => {
+  it.prop(
+    "§2.1 is the instant that was printed",
+    [moment],
+    ([millis]) => {
+      for (const kind of [EasternWallClock, UtcInstant, NewYorkWallClock]) {
+        const printed = utc(millis)
+        const read = Schema.decodeSync(kind.schemas.json)(printed)
+        assert.strictEqual(read.epochMilliseconds, millis)
+        assert.strictEqual(Schema.encodeSync(kind.schemas.json)(read), printed)
+      }
+    },
+  )
+})
+
+describe("D31 how a file of rows writes times", () => {
+  const accepts = (schema: Schema.Codec<string, string>, text: string) => {
+    const result = Schema.decodeResult(schema)(text)
+    if (result._tag === "Success") assert.strictEqual(result.success, text)
+    return result._tag === "Success"
+  }
+  const wallClock = EasternWallClock.schemas.insert
+  const newYorkClock = NewYorkWallClock.schemas.insert
+  const instant = UtcInstant.schemas.insert
+
+  const goodDigits = [
+    "2026-06-01 09:30:00",
+    "2026-06-01T09:30:00",
+    "2026-06-01 00:00:00",
+    "2026-06-01 23:59:59",
+    "2026-06-01 09:30:00.1",
+    "2026-06-01 09:30:00.12",
+    "2026-06-01 09:30:00.123",
+    "2024-02-29 12:00:00",
+    "2000-02-29 12:00:00",
+    "1998-01-01 00:00:00",
+    "2099-12-31 23:59:59.999",
+    // Neither the hour that never was nor the one that was twice is an error (D15).
+    "2026-03-08 02:30:00",
+    "2026-11-01 01:30:00",
+  ]
+  const zones = ["Z", "+00:00", "-05:00", "+05:30", "-12:00", "+14:00"]
+
+  it.each(goodDigits)("D31 %s is a wall-clock time, and with a zone an instant", (text) => {
+    assert.isTrue(accepts(wallClock, text))
+    assert.isTrue(accepts(newYorkClock, text))
+    for (const zone of zones) assert.isTrue(accepts(instant, text + zone), zone)
+  })
+
+  it.each(goodDigits)("D31 %s with a zone is no wall-clock time, and without one no instant", (text) => {
+    for (const zone of zones) {
+      assert.isFalse(accepts(wallClock, text + zone), zone)
+      assert.isFalse(accepts(newYorkClock, text + zone), zone)
+    }
+    assert.isFalse(accepts(instant, text))
+  })
+
+  const badDigits = [
+    "",
+    "2026-06-01",
+    "09:30:00",
+    "2026-06-01 09:30",
+    "2026-06-01 9:30:00",
+    "2026-6-1 09:30:00",
+    "2026-06-01  09:30:00",
+    "2026-06-01_09:30:00",
+    "2026-06-01t09:30:00",
+    " 2026-06-01 09:30:00",
+    "2026-06-01 09:30:00 ",
+    "2026-06-01 09:30:00\n",
+    "2026-06-01 09:30:00.",
+    "2026-06-01 09:30:00.1234",
+    "2026-06-01 09:30:00,5",
+    "2026-06-01 09:30:00 PM",
+    "2026-06-01 24:00:01",
+    "2026-06-01 25:00:00",
+    "2026-06-01 09:60:00",
+    "2026-06-01 23:59:60",
+    "2026-13-01 09:30:00",
+    "2026-00-01 09:30:00",
+    "2026-06-00 09:30:00",
+    "2026-06-32 09:30:00",
+    "0000-01-01 00:00:00",
+    "+2026-06-01 09:30:00",
+    "12026-06-01 09:30:00",
+    "01/06/2026 09:30:00",
+    "２０２６-06-01 09:30:00",
+    "now",
+    "infinity",
+  ]
+  it.each(badDigits)("D31 '%s' is neither, with or without a zone", (text) => {
+    assert.isFalse(accepts(wallClock, text))
+    assert.isFalse(accepts(newYorkClock, text))
+    assert.isFalse(accepts(instant, text))
+    for (const zone of zones) assert.isFalse(accepts(instant, text + zone), zone)
+  })
+
+  const missingDays = [
+    "2026-02-29 09:30:00",
+    "2026-02-30 09:30:00",
+    "2026-02-31 09:30:00",
+    "2026-04-31 09:30:00",
+    "2026-06-31 09:30:00",
+    "2026-09-31 09:30:00",
+    "2026-11-31 09:30:00",
+    "2100-02-29 09:30:00",
+    "1900-02-29T09:30:00",
+  ]
+  it.each(missingDays)("D7 D31 the day of %s does not exist, so neither does the time", (text) => {
+    assert.isFalse(accepts(wallClock, text))
+    assert.isFalse(accepts(newYorkClock, text))
+    for (const zone of zones) assert.isFalse(accepts(instant, text + zone), zone)
+  })
+
+  const badZones = ["z", " Z", "ZZ", "+5", "+05", "+0500", "+05:0", "-5:00", "EST", " America/New_York"]
+  it.each([...badZones, "+24:00", "+99:99", "-05:60"])("D31 '%s' is no zone", (zone) => {
+    assert.isFalse(accepts(instant, `2026-06-01T09:30:00${zone}`))
+    assert.isFalse(accepts(wallClock, `2026-06-01T09:30:00${zone}`))
+  })
+
+  it.prop(
+    "D31 every moment written as digits is accepted, and refused by the other kind",
+    [moment],
+    ([millis]) => {
+      const written = new Date(millis).toISOString()
+      assert.isTrue(accepts(instant, written))
+      assert.isFalse(accepts(wallClock, written))
+      assert.isTrue(accepts(wallClock, written.slice(0, -1)))
+      assert.isFalse(accepts(instant, written.slice(0, -1)))
+    },
+  )
+})

@@ -1,0 +1,153 @@
+/** What endpoints and parameters declare of the data is what their statements do; a new endpoint is in it, too. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Schema } from "effect"
+import { HttpApi } from "effect/http-api"
+import { SqlClient } from "effect/sql"
+import { Charged } from "../../src/accounts/Authorization.ts"
+import { Api } from "../../src/Api.ts"
+import * as Load from "../../src/load/Datasets.ts"
+import { Reads, tablesOf } from "../../src/rules/EndpointAnnotations.ts"
+import { flags } from "../../src/rules/Filters.ts"
+import { custom } from "../../src/rules/FilterOperators.ts"
+import { Paging } from "../../src/rules/Paging.ts"
+import { conditions } from "../../src/lists/Conditions.ts"
+import { type Endpoint, endpoints, needed, type Parameter, url } from "../support/Contract.ts"
+import * as Plenty from "../support/Plenty.ts"
+import * as Service from "../support/Service.ts"
+import * as Statements from "../support/Statements.ts"
+
+/** Some rows, so that functions that a statement calls for each row are called. */
+const service = Layer.effectDiscard(Plenty.fillAll(100)).pipe(
+  Layer.provideMerge(Service.layer),
+  Layer.provideMerge(Statements.layer),
+)
+
+/** The endpoints whose answers have a price are those of datasets (D27). */
+const declared = () => {
+  const found: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, middleware }) => {
+      if (!Array.from(middleware).some(({ key }) => key === Charged.key)) return
+      found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, Reads) })
+    },
+  })
+  return found
+}
+
+const readers = declared().map((reader) => ({
+  ...reader,
+  endpoint: endpoints.find(({ path }) => path === reader.path) ?? { path: reader.path, parameters: [] },
+}))
+
+/** Two values that differ from each other and from the default; of a flag there is one. */
+const valuesOf = ({ kind, words }: Parameter): ReadonlyArray<string> => {
+  if (words.length > 1) return words.slice(-2)
+  if (kind === "boolean") return ["true"]
+  if (kind === "date") return ["2014-01-02", "2014-01-03"]
+  if (kind === "number" || kind === "whole") return ["2", "3"]
+  return kind === "ticker" || kind === "tickers" ? ["T7", "T8"] : ["text 7", "text 8"]
+}
+
+const requestOf = (endpoint: Endpoint, name: string, value: string) =>
+  url(endpoint.path, [...needed(endpoint, name), [name, value]])
+
+/** Statements about keys and usage belong to no endpoint. */
+const ofEveryRequest = /\b(accounts|api_keys|usage)\b/
+
+/** The statements that the endpoint itself sends. */
+const sentFor = Effect.fnUntraced(function* (request: string) {
+  const { ultimate } = yield* Service.TestKeys
+  const { answer, sent } = yield* Statements.during(Service.ask(request, { key: ultimate }))
+  assert.include([200, 404, 409], answer.status, `${request}: ${answer.text}`)
+  const asked = sent.filter(({ text }) => !ofEveryRequest.test(text))
+  assert.isAbove(asked.length, 0, `${request} sends no statement`)
+  return asked
+})
+
+/** The tables and views that PostgreSQL opens to execute a statement, within functions and views, too. */
+const opened = Effect.fnUntraced(function* ({ parameters, text }: Statements.Sent) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.withTransaction(Effect.gen(function* () {
+    yield* sql.unsafe(text, parameters)
+    const locked = yield* sql<{ readonly name: string }>`
+      select distinct relname as name from pg_locks join pg_class on pg_class.oid = relation
+      where pid = pg_backend_pid() and locktype = 'relation' and relkind in ('r', 'p', 'v', 'm', 'f')
+        and relnamespace = 'public'::regnamespace
+    `
+    return locked.map(({ name }) => name)
+  }))
+})
+
+layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarations", (it) => {
+  it.effect("D30 the datasets that endpoints declare are those that can be loaded, and their changes are noted", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const tables = Array.from(new Set(readers.flatMap((reader) => reader.tables))).toSorted()
+      assert.deepStrictEqual(tables, Load.datasets.map(({ table }) => table).toSorted())
+      const noted = yield* sql<{ readonly name: string }>`
+        select distinct tgrelid::regclass::text as name from pg_trigger where tgname like 'note_change%' order by name
+      `
+      assert.includeMembers(noted.map(({ name }) => name), tables)
+    }))
+
+  it.effect.each(readers)(
+    "D17 $path opens the tables that it declares, and no others",
+    ({ endpoint, tables }) =>
+      Effect.gen(function* () {
+        const requests = [
+          url(endpoint.path, needed(endpoint)),
+          ...endpoint.parameters.flatMap((parameter) =>
+            valuesOf(parameter).map((value) => requestOf(endpoint, parameter.name, value))
+          ),
+        ]
+        const found = new Set<string>()
+        for (const request of requests) {
+          for (const statement of yield* sentFor(request)) {
+            for (const table of yield* opened(statement)) found.add(table)
+          }
+        }
+        assert.sameMembers(Array.from(found), Array.from(tables))
+      }),
+  )
+
+  const parameters = readers.flatMap(({ endpoint, path }) =>
+    endpoint.parameters.map((parameter) => ({ path, endpoint, parameter, name: parameter.name }))
+  )
+
+  it.effect.each(parameters)(
+    "D4 $name of $path changes what is asked of PostgreSQL",
+    ({ endpoint, parameter, path }) =>
+      Effect.gen(function* () {
+        const plain = parameter.required ? [] : [url(path, needed(endpoint))]
+        const requests = [
+          ...plain,
+          ...valuesOf(parameter).map((value) => requestOf(endpoint, parameter.name, value)),
+        ]
+        const sent = yield* Effect.forEach(requests, (request) =>
+          Effect.map(sentFor(request), (statements) => JSON.stringify(statements)))
+        assert.isAbove(sent.length, 1)
+        assert.strictEqual(new Set(sent).size, sent.length, sent.join("\n"))
+      }),
+  )
+
+  it.effect("D4 a parameter that declares no filter, or no condition of its own, keeps the service from starting", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...Paging })
+      assert.throws(() => conditions(sql, silent, {}), "The parameter silent declares no filter")
+      const own = Schema.Struct({ ...flags("is_adr"), own: custom(Schema.optionalKey(Schema.Boolean)), ...Paging })
+      // @ts-expect-error: the compiler asks for the condition
+      assert.throws(() => conditions(sql, own, {}), "The parameter own has no condition")
+      const compiled = conditions(sql, own, { own: ({ own }) => [own === true ? "a" : "b"] })
+      assert.deepStrictEqual(compiled({ own: true, page: 1, limit: 10 }), ["a"])
+      assert.deepStrictEqual(compiled({ page: 1, limit: 10 }), [])
+      assert.lengthOf(compiled({ is_adr: false, own: false, page: 1, limit: 10 }), 2)
+    }))
+
+  it.effect("D17 an endpoint that declares no tables keeps the service from starting", () =>
+    Effect.sync(() => {
+      const bare = { path: "/v1/bare", annotations: Context.empty() }
+      assert.throws(() => tablesOf(bare), "The endpoint /v1/bare declares no tables")
+    }))
+})

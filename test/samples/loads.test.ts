@@ -1,0 +1,43 @@
+/** Sample data: PostgreSQL takes all of it. */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { client } from "../../src/db/Database.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import { load } from "../../src/load/Load.ts"
+import { generate } from "../../samples/generator/Generate.ts"
+import * as Service from "../support/Service.ts"
+
+const TestLayer = Layer.unwrap(
+  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+).pipe(Layer.provideMerge(NodeServices.layer))
+
+layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
+  it.effect("README, samples: every file loads whole, and the tables fit together", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const sql = yield* SqlClient.SqlClient
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" })
+      const counts: Readonly<Record<string, number>> = yield* generate({ folder, scale: 1, seed: 1 })
+      for (const { table } of datasets) {
+        const loaded = yield* load(
+          { dataset: table, file: `${folder}/${table}.csv`, append: false },
+          yield* Ref.make(0),
+        )
+        assert.deepStrictEqual([loaded.rows, loaded.dropped], [counts[table], 0], table)
+      }
+      // §2.6: where shares and their day are known, most rows find a close; those without prices do not.
+      const [caps] = yield* sql<{ readonly found: number; readonly missing: number }>`
+        select count(close)::int as found, (count(*) - count(close))::int as missing
+        from historical_float_pro as f left join lateral (
+          select close from daily_prices as p where p.ticker = f.ticker and p.date <= f.reported_date
+          order by p.date desc limit 1
+        ) as last on true
+        where reported_date >= '2024-11-13' and outstanding_shares is not null
+      `
+      assert.isAbove(caps?.found ?? 0, 300)
+      assert.isBelow(caps?.missing ?? 99, 20)
+      assert.isAbove(caps?.missing ?? 0, 0)
+    }))
+})
