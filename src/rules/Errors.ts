@@ -1,5 +1,5 @@
 /**
- * §7, D11, D13: the errors that the service can answer; those that are about the account stand in `accounts/AccountErrors.ts`.
+ * §7, D11, D13: the errors of all requests. Errors about accounts and keys are in `accounts/AccountErrors.ts`.
  * Each is a tagged class (`Effect.catchTag`, in handlers and in the typed client) that knows its status and prints as
  * `{ error: { code, message, details? }, request_id }`, without tag.
  */

@@ -60,7 +60,11 @@ describe("SECURITY.md", () => {
     }
     const found = files.filter((file) => asking.some((pattern) => pattern.test(textOf(file))))
     // The line leads to PostgreSQL alone: its target is read from DATABASE_URL.
-    assert.sameMembers(found, ["src/db/health/SocketRegistry.ts", "src/mail/SmtpDelivery.ts", "src/observability/Tracing.ts"])
+    assert.sameMembers(found, [
+      "src/db/health/SocketRegistry.ts",
+      "src/mail/SmtpDelivery.ts",
+      "src/observability/Tracing.ts",
+    ])
   })
 })
 
