@@ -4,17 +4,17 @@ import { Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Authentication } from "../src/accounts/keys/Authentication.ts"
 import { Api } from "../src/Api.ts"
-import { document } from "../src/catalogue/OpenApi.ts"
+import { openApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../src/rows/Timestamps.ts"
-import { free, isSent, url, wordOf } from "./support/Contract.ts"
+import { buildUrl, freeEndpointPaths, isQueryParameter, pickSampleValue } from "./support/DocumentedEndpoints.ts"
 import * as Service from "./support/Service.ts"
 
-const { at } = Service
+const { valueAt: at } = Service
 
 /** With the key that sees every endpoint, unless told otherwise. */
-const ask = Effect.fnUntraced(function* (path: string, asked: Service.Asked = {}) {
+const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return yield* Service.ask(path, { key: ultimate, ...asked })
+  return yield* Service.requestJson(path, { key: ultimate, ...asked })
 })
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
@@ -22,7 +22,7 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const entriesOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
   Predicate.isObject(value) ? Object.entries(value) : []
 
-const spec: unknown = document
+const spec: unknown = openApiDocument
 
 const resolved = (schema: unknown): unknown => {
   const reference = at(schema, "$ref")
@@ -37,7 +37,7 @@ interface Parameter {
 }
 
 const parametersOf = (operation: unknown): ReadonlyArray<Parameter> =>
-  listOf(at(operation, "parameters")).filter(isSent).map((parameter) => ({
+  listOf(at(operation, "parameters")).filter(isQueryParameter).map((parameter) => ({
     name: String(at(parameter, "name")),
     required: at(parameter, "required") === true,
     schema: resolved(at(parameter, "schema")),
@@ -77,7 +77,7 @@ const reflected = () => {
 const endpoints = reflected()
 const keyed = endpoints.filter((endpoint) => endpoint.keyed)
 const open = endpoints.filter((endpoint) => !endpoint.keyed)
-const priced = keyed.filter(({ path }) => !free.includes(path))
+const priced = keyed.filter(({ path }) => !freeEndpointPaths.includes(path))
 /** §4.1, D23, D28 and the resources of an account say of these what they answer instead of a list. */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
 const lists = keyed.filter(({ path }) => !single.includes(path))
@@ -100,7 +100,7 @@ const valueOf = ({ name, schema }: Parameter) =>
     ? "2025-01-02"
     : name === "limit"
     ? "1"
-    : wordOf(listOf(saidOf(schema, "enum")).map(String)) ?? "1"
+    : pickSampleValue(listOf(saidOf(schema, "enum")).map(String)) ?? "1"
 
 const required = (others: ReadonlyArray<Parameter>, except: string) =>
   others.filter((other) => other.required && other.name !== except).map((other) => `${other.name}=${valueOf(other)}`)
@@ -353,7 +353,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         assert.strictEqual(wrong.status, 422)
         assert.strictEqual(countedIn(wrong), 0)
 
-        const narrow = yield* Service.keyFor("narrow", "ultimate", { endpoints: ["/v1/nowhere"] })
+        const narrow = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints: ["/v1/nowhere"] })
         const refusal = yield* ask(target, { key: narrow })
         assert.strictEqual(refusal.status, 403)
         assert.strictEqual(at(refusal.body, "error", "code"), "endpoint_not_allowed")
@@ -398,7 +398,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   it.effect("D28 what is free is estimated at 0, and what is not there is refused", () =>
     Effect.gen(function* () {
-      for (const path of [...free, ...open.map((one) => one.path), "/v1/docs"]) {
+      for (const path of [...freeEndpointPaths, ...open.map((one) => one.path), "/v1/docs"]) {
         const { body, status } = yield* ask(`/estimate?endpoint=${path}`)
         assert.strictEqual(status, 200, path)
         assert.strictEqual(at(body, "results", 0, "estimated_cost_microdollars"), 0, path)
@@ -444,7 +444,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   it.effect("D3 D28 who may not see research reports gets no estimate of them, and is told the same", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* Service.TestKeys
-      const target = url("/estimate", [["endpoint", "/v1/research-reports"]])
+      const target = buildUrl("/estimate", [["endpoint", "/v1/research-reports"]])
       for (const key of [basic, pro]) {
         for (const query of ["", "&nonsense=1"]) {
           const estimate = yield* ask(`${target}${query}`, { key })
@@ -459,9 +459,9 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   it.effect("D2 D28 a key estimates only what it opens", () =>
     Effect.gen(function* () {
-      const key = yield* Service.keyFor("estimator", "ultimate", { endpoints: ["/estimate", "/v1/news"] })
+      const key = yield* Service.ensureAccountWithKey("estimator", "ultimate", { endpoints: ["/estimate", "/v1/news"] })
       const status = (path: string) =>
-        Effect.map(ask(url("/estimate", [["endpoint", path]]), { key }), (answer) => answer.status)
+        Effect.map(ask(buildUrl("/estimate", [["endpoint", path]]), { key }), (answer) => answer.status)
       assert.strictEqual(yield* status("/v1/news"), 200)
       assert.strictEqual(yield* status("/v1/screener"), 403)
     }))
@@ -526,7 +526,7 @@ describe("Every declaration", () => {
 
   it("§1 D28 the endpoints without a price, and those that answer one object, are all there", () => {
     const paths = keyed.map(({ path }) => path)
-    assert.includeMembers(paths, free)
+    assert.includeMembers(paths, freeEndpointPaths)
     assert.includeMembers(paths, single)
     assert.isAtLeast(priced.length, 20)
     assert.isAtLeast(lists.length, 20)

@@ -9,10 +9,10 @@ import { assert, expect, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { free } from "../support/Contract.ts"
+import { freeEndpointPaths } from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at } = Service
+const { requestJson: ask, valueAt: at } = Service
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
@@ -244,7 +244,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       for (const row of listOf(at(body, "results"))) {
         const path = String(at(row, "path"))
         if (path === "/v1/docs") continue
-        const ofItsKind = at(row, "tier") === null ? everywhere : free.includes(path) ? keyed : priced
+        const ofItsKind = at(row, "tier") === null ? everywhere : freeEndpointPaths.includes(path) ? keyed : priced
         const expected = { ...ofItsKind, ...special[path] }
         assert.deepStrictEqual(documented[path], expected, path)
       }

@@ -4,12 +4,12 @@ import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
-import { atom, escaped } from "../../src/changelog/Atom.ts"
-import { changelog, isAnnounced, isOperational, releases } from "../../src/changelog/Changelog.ts"
-import { concerns, Release } from "../../src/changelog/Entry.ts"
+import { escapeXml, renderAtomFeed } from "../../src/changelog/AtomFeed.ts"
+import { changelog, isAnnouncedByEmail, isMandatoryNotice, releases } from "../../src/changelog/Changelog.ts"
+import { ChangelogRelease, concernsPath } from "../../src/changelog/ChangelogEntry.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at } = Service
+const { requestJson: ask, valueAt: at } = Service
 
 const open = { key: null } as const
 
@@ -18,7 +18,7 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const refuses = (more: object) => {
   const entry = { id: "x", type: "added", title: "A title", text: "Text.", paths: ["/v1/news"], ...more }
   return Option.isNone(
-    Schema.decodeUnknownOption(Release, { onExcessProperty: "error" })({
+    Schema.decodeUnknownOption(ChangelogRelease, { onExcessProperty: "error" })({
       release: "1.0.0",
       date: "2026-11-21",
       entries: [entry],
@@ -51,12 +51,12 @@ describe("the entries", () => {
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
       assert.isNotNull(entry.migration, entry.id)
-      assert.isTrue(isOperational(entry) && isAnnounced(entry), entry.id)
+      assert.isTrue(isMandatoryNotice(entry) && isAnnouncedByEmail(entry), entry.id)
     }
   })
 
   it("D24 exactly the endpoints that are declared as deprecated have such an entry, with the declared days", () => {
-    const declared = endpoints.flatMap(({ life, row }) =>
+    const declared = endpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
     const told = changelog.filter(({ type }) => type === "deprecated")
@@ -76,7 +76,7 @@ describe("the entries", () => {
   it("§9.6 every path that an entry names is one of the service, or begins one", () => {
     const known = endpoints.map(({ row }) => row.path)
     const strange = changelog.flatMap(({ id, paths }) =>
-      paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concerns({ paths: [path] }, one))).map((
+      paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concernsPath({ paths: [path] }, one))).map((
         path,
       ) => `${id}: ${path}`)
     )
@@ -182,7 +182,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
 })
 
 const feed = (search = "", base = "https://api.example.com") =>
-  atom(changelog, { base, search, newest: changelog[0]?.date ?? "" })
+  renderAtomFeed(changelog, { baseUrl: base, search, newestDate: changelog[0]?.date ?? "" })
 
 const idsIn = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
 
@@ -222,14 +222,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
   it.effect("RFC 4287 any text arrives as it is", () =>
     Effect.gen(function* () {
       for (const text of [`<b>&amp; "quoted" 'too' ]]>`, "Größe 漢字 🚀", "a\tb\nc"]) {
-        const [found = ""] = yield* read(`<t xmlns="http://www.w3.org/2005/Atom">${escaped(text)}</t>`, "/a:t/text()")
-        const [attribute = ""] = yield* read(`<t xmlns="x" a="${escaped(text.replaceAll(/\s/g, " "))}"/>`, "//@a")
+        const [found = ""] = yield* read(`<t xmlns="http://www.w3.org/2005/Atom">${escapeXml(text)}</t>`, "/a:t/text()")
+        const [attribute = ""] = yield* read(`<t xmlns="x" a="${escapeXml(text.replaceAll(/\s/g, " "))}"/>`, "//@a")
         const plain = (one: string) =>
           one.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", `"`).replaceAll("&amp;", "&")
         assert.strictEqual(plain(found), text)
         assert.strictEqual(plain(attribute), text.replaceAll(/\s/g, " "))
       }
-      assert.strictEqual(escaped("a\0b\u0007c\ud800d\ufffee"), "abc\ufffdde")
+      assert.strictEqual(escapeXml("a\0b\u0007c\ud800d\ufffee"), "abc\ufffdde")
     }))
 
   it.effect("RFC 4287 ids depend on the entries alone; another choice is another feed with the same entries", () =>

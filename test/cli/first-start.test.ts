@@ -5,22 +5,22 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
-import { client } from "../../src/db/Database.ts"
-import { loadLock } from "../../src/db/AdvisoryLocks.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import { loadLockName } from "../../src/db/AdvisoryLocks.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { filesIn } from "../../src/load/FolderScan.ts"
-import { load } from "../../src/load/Load.ts"
+import { findDatasetFiles } from "../../src/load/FolderScan.ts"
+import { loadFile } from "../../src/load/Load.ts"
 import * as Logs from "../../src/cli/Logging.ts"
-import { watched } from "../../src/cli/terminal/ProgressDisplay.ts"
+import { withProgressDisplay } from "../../src/cli/terminal/ProgressDisplay.ts"
 import { startProgram } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at } = Service
+const { requestJson: ask, valueAt: at } = Service
 
 /** The service on a database that got its samples as a new embedded one gets them. */
 const ownClient = Layer.unwrap(
-  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+  Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 )
 /** A migrated database in which nothing happened yet. */
 const FreshLayer = Layer.mergeAll(ownClient, NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
@@ -103,7 +103,7 @@ const refusals: Readonly<Record<string, Refused>> = {
   },
 }
 
-layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
+layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) => {
   it.effect("README, sample data: at most 200 real facts, and the numbers of rows that the README tells", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -316,19 +316,19 @@ describe("the first start", () => {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
       const home = yield* folder
-      const first = yield* FirstStart.prepare(home)
+      const first = yield* FirstStart.prepareFirstStart(home)
       assert.match(first, /^tl_live_[0-9A-Za-z]{38}$/)
       assert.strictEqual((yield* fs.stat(`${home}/demo-key`)).mode & 0o777, 0o600)
       yield* sql`delete from historical_tickers`
-      assert.strictEqual(yield* FirstStart.prepare(home), first)
+      assert.strictEqual(yield* FirstStart.prepareFirstStart(home), first)
       // Samples come once: what was deleted stays so.
       assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
       let last = first
       for (const ended of ["revoked_at", "disabled_at", "expires_at"]) {
         yield* sql`update api_keys set ${sql(ended)} = now() where ${sql(ended)} is null`
-        const next = yield* FirstStart.prepare(home)
+        const next = yield* FirstStart.prepareFirstStart(home)
         assert.notStrictEqual(next, last)
-        assert.strictEqual(yield* FirstStart.prepare(home), next)
+        assert.strictEqual(yield* FirstStart.prepareFirstStart(home), next)
         last = next
       }
       // All of them are the demo account's, which sees everything and is billed for nothing.
@@ -348,8 +348,8 @@ describe("the first start", () => {
       const home = yield* folder
       const own = `${home}/own.csv`
       yield* fs.writeFileString(own, "old_ticker,new_ticker,effective_date,status\nMINE,OURS,2025-01-02,confirmed\n")
-      yield* load({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
-      yield* FirstStart.prepare(home)
+      yield* loadFile({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
+      yield* FirstStart.prepareFirstStart(home)
       const kept = yield* sql`select new_ticker from ticker_changes where old_ticker = 'MINE'`
       assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
     }).pipe(Effect.provide(FreshLayer)))
@@ -365,17 +365,17 @@ describe("the first start", () => {
   })
 
   /** The same after a first start that nothing interrupts. */
-  const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepare), rowCounts)
+  const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepareFirstStart), rowCounts)
 
   it.effect("README, sample data: the folder that the first start writes loads what it loaded", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const home = yield* folder
-      yield* FirstStart.prepare(home)
+      yield* FirstStart.prepareFirstStart(home)
       const loaded = yield* rowCounts
-      const { others, tasks } = yield* filesIn(`${home}/samples`)
+      const { others, tasks } = yield* findDatasetFiles(`${home}/samples`)
       assert.deepStrictEqual([tasks.length, others], [datasets.length, []])
-      for (const task of tasks) yield* load({ ...task, append: false }, yield* Ref.make(0))
+      for (const task of tasks) yield* loadFile({ ...task, append: false }, yield* Ref.make(0))
       assert.deepStrictEqual(yield* rowCounts, loaded)
       // The README's first request.
       const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
@@ -389,8 +389,8 @@ describe("the first start", () => {
     const lines: Array<string> = []
     const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
     const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))
-    const starting = watched(FirstStart.prepare(home)).pipe(
-      Effect.provide(Layer.provide(Logs.layer, config)),
+    const starting = withProgressDisplay(FirstStart.prepareFirstStart(home)).pipe(
+      Effect.provide(Layer.provide(Logs.loggingLayer, config)),
       Effect.provideService(Console.Console, output),
     )
     const waiting = sql`
@@ -399,7 +399,7 @@ describe("the first start", () => {
     `
     const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     const holding = Effect.andThen(
-      sql`select pg_advisory_xact_lock(hashtext(${loadLock("news")}))`,
+      sql`select pg_advisory_xact_lock(hashtext(${loadLockName("news")}))`,
       Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
     )
     yield* Effect.forkChild(sql.withTransaction(holding))
@@ -463,7 +463,7 @@ describe("the first start", () => {
         assert.isNull((yield* Effect.promise(() => ended)).code, `it ended before it loaded ${table}`)
       }
       assert.isEmpty(yield* sql`select 1 from accounts`)
-      yield* FirstStart.prepare(home)
+      yield* FirstStart.prepareFirstStart(home)
       assert.deepStrictEqual(yield* rowCounts, yield* Effect.provide(sampledCounts, FreshLayer))
     }).pipe(Effect.scoped, Effect.provide(FreshLayer)))
 })

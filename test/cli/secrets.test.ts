@@ -5,12 +5,19 @@ import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createServer, type Socket } from "node:net"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as Roles from "../../src/db/migrations/ServiceRole.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { end, freePort, saying, startProgram, talk, saidBy } = Processes
+const {
+  endProcess: end,
+  findFreePort: freePort,
+  waitForOutput: saying,
+  startProgram,
+  exchangeText: talk,
+  combinedOutput: saidBy,
+} = Processes
 
 const secret = "hidden-word"
 
@@ -65,7 +72,7 @@ const ask = (port: number, path: string, key: string) =>
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("passwords", (it) => {
   it.effect("README, deploy: an address that is wrong or leads nowhere stops the start, and nothing said tells it", () =>
     Effect.gen(function* () {
-      const database = Redacted.value(yield* Service.ownDatabase)
+      const database = Redacted.value(yield* Service.copyMigratedDatabase)
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { DATABASE_URL: database, [name]: value, PORT: String(yield* freePort) }
         const running = yield* startProgram(
@@ -86,16 +93,16 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     "README, deploy: when database and Redis go away while it runs, no log and no answer tells an address (%s)",
     (format) =>
       Effect.gen(function* () {
-        const database = yield* Service.ownDatabase
-        const owner = yield* Layer.build(client({ url: database, applicationName: "owner" }))
+        const database = yield* Service.copyMigratedDatabase
+        const owner = yield* Layer.build(databaseClientLayer({ url: database, applicationName: "owner" }))
         const sql = Context.get(owner, SqlClient.SqlClient)
-        const key = yield* Effect.provide(Service.keyFor("keeper", "basic"), owner)
+        const key = yield* Effect.provide(Service.ensureAccountWithKey("keeper", "basic"), owner)
         const role = `keeper_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
         yield* Effect.acquireRelease(
           sql.unsafe(`create role ${role} login password '${secret}'`),
           () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))),
         )
-        yield* Effect.provide(Roles.grantServing(role), owner)
+        yield* Effect.provide(Roles.grantServiceRole(role), owner)
         const url = new URL(Redacted.value(database))
         url.username = role
         url.password = secret

@@ -3,27 +3,27 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { lookups } from "../../src/accounts/keys/KeyLookup.ts"
+import { makeKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
 import { Database } from "../../src/db/Database.ts"
-import { Exchange, make } from "../../src/http/RequestContext.ts"
+import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import * as Service from "../support/Service.ts"
-import { client, isWanted } from "../support/Through.ts"
+import { isPoolerRequested, poolableClient } from "../support/PoolerMode.ts"
 
-const { ask, at, insert } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
 
 /** A connection beside the service's pool, as another program has it. */
 class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
 
 const over = Layer.unwrap(Effect.gen(function* () {
-  const url = yield* Service.ownDatabase
+  const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
-    client({ url, applicationName: "tickerline-test" }),
+    poolableClient({ url, applicationName: "tickerline-test" }),
     Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
   )
 }))
 
 const service = (settings: Record<string, string>) =>
-  Service.layerOver(over).pipe(
+  Service.serviceLayerOver(over).pipe(
     Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
   )
 
@@ -154,15 +154,15 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
         const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
         const { read } = Context.get(context, Database)
-        const { again } = yield* Effect.provideContext(lookups, context)
-        const busy = { ...make({ id: "", target: "/" }), route: "/v1/busy" }
+        const { again } = yield* Effect.provideContext(makeKeyLookup, context)
+        const busy = { ...makeRequestContext({ id: "", target: "/" }), route: "/v1/busy" }
         yield* Effect.gen(function* () {
           for (let count = 0; count < 4; count++) {
             yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
           }
           assert.strictEqual((yield* Effect.flip(read(Effect.void)))._tag, "DatabasePoolTimeout")
           assert.strictEqual((yield* Effect.flip(again("00")))._tag, "InvalidApiKey")
-        }).pipe(Effect.provideService(Exchange, busy))
+        }).pipe(Effect.provideService(RequestContext, busy))
       }).pipe(Effect.scoped))
 
     it.effect("§7.2 connections cut by the server cost nobody an answer", () =>
@@ -262,8 +262,10 @@ layer(
 describe("a database that is away", () => {
   it.live("§7.2 every endpoint that needs it answers 503 with Retry-After, never a bare 500", () =>
     Effect.gen(function* () {
-      const url = yield* Service.ownDatabase
-      const context = yield* Layer.build(Service.layerOver(client({ url, applicationName: "tickerline-test" })))
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(
+        Service.serviceLayerOver(poolableClient({ url, applicationName: "tickerline-test" })),
+      )
       const name = new URL(Redacted.value(url)).pathname.slice(1)
       const admin = new URL(Redacted.value(url))
       admin.pathname = "/postgres"
@@ -282,7 +284,7 @@ describe("a database that is away", () => {
         assert.strictEqual((yield* ask("/health/live")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections true`)
         // A pooler does not try each time whether a server that was away is back.
-        if (isWanted) yield* until(Effect.map(ask(path), ({ status }) => status === 200))
+        if (isPoolerRequested) yield* until(Effect.map(ask(path), ({ status }) => status === 200))
         assert.strictEqual((yield* ask(path)).status, 200, "the pool heals by itself")
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.scoped))

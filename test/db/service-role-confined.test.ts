@@ -3,11 +3,18 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { end, freePort, root, saying, startProgram, saidBy } = Processes
+const {
+  endProcess: end,
+  findFreePort: freePort,
+  projectRoot: root,
+  waitForOutput: saying,
+  startProgram,
+  combinedOutput: saidBy,
+} = Processes
 
 const get = (port: number, path: string, key: string) =>
   Effect.promise(async () => {
@@ -37,9 +44,9 @@ const cannotWrite = Effect.fnUntraced(function* (program: string, flags: Readonl
 
 /** With a database of somebody else's: it reads its own folder, and writes nothing at all. */
 const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
-  const url = yield* Service.ownDatabase
-  const context = yield* Layer.build(client({ url, applicationName: "tickerline-test" }))
-  const key = yield* Effect.provide(Service.keyFor("confined", "basic"), context)
+  const url = yield* Service.copyMigratedDatabase
+  const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
+  const key = yield* Effect.provide(Service.ensureAccountWithKey("confined", "basic"), context)
   const port = yield* freePort
   const environment = { DATABASE_URL: Redacted.value(url), PORT: String(port), LOG_FORMAT: "json" }
   const running = yield* startProgram(program, [...flags, "src/main.ts", "serve"], environment)

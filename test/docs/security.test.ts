@@ -7,7 +7,7 @@ import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
 
-const { root, startProgram, saidBy } = Processes
+const { projectRoot: root, startProgram, combinedOutput: saidBy } = Processes
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
 

@@ -1,11 +1,11 @@
 /** What one connection may carry: where a request ends, in which order answers come, and when the connection closes. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
-import * as Instances from "../support/Instances.ts"
-import * as Raw from "../support/Raw.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertAlive, get, live, Port } = Raw
+const { assertServiceResponds: assertAlive, formatGetRequest: get, livenessRequestHead: live, ServicePort } = Raw
 
 /** A request that tells in its answer which one it was. */
 const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
@@ -14,12 +14,12 @@ const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
 const last = `${live}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
 /** What each answer is to: its status, and the id that its request had. */
-const told = (answers: ReadonlyArray<Raw.Answer>) => {
-  answers.forEach(Raw.assertProper)
+const told = (answers: ReadonlyArray<Raw.ParsedResponse>) => {
+  answers.forEach(Raw.assertProperResponse)
   return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
 }
 
-layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
+layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Where a request ends
   // -------------------------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     bytes,
   ]) =>
     Effect.gen(function* () {
-      Raw.assertRefused(yield* Raw.talk(yield* Port, `${bytes}${last}`), 400)
+      Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, `${bytes}${last}`), 400)
       yield* assertAlive
     }))
 
@@ -91,9 +91,15 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const first = numbered("/v1/screener", pro, "first", rest)
-        assert.deepStrictEqual(told(yield* Raw.talk(yield* Port, `${first}${last}`)), [[200, "first"], [200, "last"]])
+        assert.deepStrictEqual(told(yield* Raw.exchangeBytes(yield* ServicePort, `${first}${last}`)), [[200, "first"], [
+          200,
+          "last",
+        ]])
         const post = `POST /v1/screener HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\n${rest}`
-        assert.deepStrictEqual(told(yield* Raw.talk(yield* Port, `${post}${last}`)), [[405, "first"], [200, "last"]])
+        assert.deepStrictEqual(told(yield* Raw.exchangeBytes(yield* ServicePort, `${post}${last}`)), [[405, "first"], [
+          200,
+          "last",
+        ]])
       }),
   )
 
@@ -109,7 +115,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     ([, method, rest, status]) =>
       Effect.gen(function* () {
         const start = `${method} /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\nConnection: upgrade\r\n`
-        const answers = yield* Raw.talk(yield* Port, `${start}${rest}${last}`)
+        const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${start}${rest}${last}`)
         assert.deepStrictEqual(told(answers), [[status, "first"]])
         assert.strictEqual(answers[0]?.headers["connection"], "close")
         yield* assertAlive
@@ -119,7 +125,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
   it.effect("README, Bad input: CONNECT is 400, and nothing that follows on its connection is read", () =>
     Effect.gen(function* () {
       const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${last}`
-      Raw.assertRefused(yield* Raw.talk(yield* Port, bytes), 400)
+      Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), 400)
       yield* assertAlive
     }))
 
@@ -135,7 +141,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
       const statuses = [200, 200, 404, 422, 301]
       const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
       const requests = Array.makeBy(300, (at) => numbered(targets[at % 5] ?? "/", pro, `r${at}`, body(at)))
-      const answers = told(yield* Raw.talk(yield* Port, `${requests.join("")}${last}`))
+      const answers = told(yield* Raw.exchangeBytes(yield* ServicePort, `${requests.join("")}${last}`))
       const expected = requests.map((_, at) => [statuses[at % 5], `r${at}`])
       assert.deepStrictEqual(answers, [...expected, [200, "last"]])
     }))
@@ -154,9 +160,9 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const before = ["a", "b", "c"].map((id) => numbered("/v1/screener", pro, id)).join("")
-        const answers = yield* Raw.talk(yield* Port, `${before}${bytes}${last}`)
+        const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${before}${bytes}${last}`)
         assert.deepStrictEqual(told(answers).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
-        Raw.assertRefused(answers.slice(3), status)
+        Raw.assertSingleError(answers.slice(3), status)
       }),
   )
 
@@ -164,7 +170,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     Effect.gen(function* () {
       // The document is compressed while it is sent.
       const page = numbered("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
-      const answers = yield* Raw.talk(yield* Port, `${page}BREW\r\n\r\n`)
+      const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
     }))
 
@@ -185,15 +191,15 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     ([, bytes, statuses]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        const { ended, received, socket } = yield* Raw.open(yield* Port)
+        const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
         socket.end(statuses === undefined ? get(pro, "/v1/screener") : bytes)
         yield* ended
         assert.isNull(socket.errored)
-        const answers = Raw.answersIn(received())
-        answers.forEach(Raw.assertProper)
+        const answers = Raw.parseResponses(received())
+        answers.forEach(Raw.assertProperResponse)
         if (statuses !== undefined) assert.deepStrictEqual(answers.map(({ status }) => status), [...statuses])
-        const port = yield* Port
-        yield* Raw.until(() => !Raw.isHeld(port, socket))
+        const port = yield* ServicePort
+        yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
         yield* assertAlive
       }),
   )
@@ -210,21 +216,21 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     bytes,
   ]) =>
     Effect.gen(function* () {
-      const port = yield* Port
-      const { received, socket } = yield* Raw.open(port)
+      const port = yield* ServicePort
+      const { received, socket } = yield* Raw.openConnection(port)
       socket.write(bytes)
-      yield* Raw.until(() => Raw.answersIn(received()).length === 1)
-      yield* Raw.until(() => !Raw.isHeld(port, socket))
+      yield* Raw.waitUntil(() => Raw.parseResponses(received()).length === 1)
+      yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
       assert.isTrue(socket.writable)
     }))
 
   it.effect("README, Bad input: a hundred clients that leave in the middle of a request or an answer take nothing along", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      const port = yield* Port
+      const port = yield* ServicePort
       const leave = (bytes: string) =>
         Effect.gen(function* () {
-          const { socket } = yield* Raw.open(port)
+          const { socket } = yield* Raw.openConnection(port)
           yield* Effect.callback<void>((resume) => {
             socket.write(bytes, () => resume(Effect.void))
           })
@@ -237,7 +243,9 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
         `${live}\r\n`.repeat(50),
       ]
       yield* Effect.forEach(Array.makeBy(100, (at) => bytes[at % 4] ?? ""), leave, { concurrency: 20 })
-      yield* Effect.all(Array.makeBy(20, () => Instances.wire(port, "/v1/screener", pro)), { concurrency: 20 })
+      yield* Effect.all(Array.makeBy(20, () => Instances.requestOverWire(port, "/v1/screener", pro)), {
+        concurrency: 20,
+      })
       yield* assertAlive
     }))
 })

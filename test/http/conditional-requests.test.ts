@@ -2,13 +2,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Revalidation from "../../src/http/ConditionalRequests.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Plenty from "../support/Plenty.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance: instance, requestOverWire: wire } = Instances
 
-const filled = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Instances.database))
+const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
 
 const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
 
@@ -18,7 +18,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       const { basic } = yield* TestKeys
       const port = yield* instance()
       const { headers: { etag = "" }, text } = yield* wire(port, path, basic)
-      assert.strictEqual(etag, Revalidation.etagOf(Buffer.from(text)))
+      assert.strictEqual(etag, Revalidation.computeEtag(Buffer.from(text)))
       const other = `"${"x".repeat(27)}"`
       const conditions: ReadonlyArray<readonly [string, number]> = [
         [etag, 304],
@@ -105,7 +105,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
           assert.strictEqual(packed.headers["content-encoding"], encoding)
           assert.strictEqual(
             packed.headers["etag"],
-            Revalidation.encodedTag(plain.headers["etag"] ?? "", encoding ?? ""),
+            Revalidation.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
           )
           assert.strictEqual(packed.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
           assert.strictEqual(packed.headers["vary"], "Accept, Accept-Encoding")
@@ -114,7 +114,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
           assert.strictEqual(packed.text, plain.text)
         }
         for (let i = 0; i < 3; i++) {
-          const condition = { "If-None-Match": Revalidation.encodedTag(plain.headers["etag"] ?? "", encoding ?? "") }
+          const condition = {
+            "If-None-Match": Revalidation.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
+          }
           assert.strictEqual((yield* wire(port, path, basic, { headers: { ...headers, ...condition } })).status, 304)
         }
       }
@@ -128,7 +130,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
   const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
   const ofBody = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
 
-  const lasting = ({ headers }: Instances.Wire) =>
+  const lasting = ({ headers }: Instances.WireResponse) =>
     Object.fromEntries(
       Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name) && !ofBody.test(name)).toSorted(),
     )
@@ -190,13 +192,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       for (const asked of released) {
         const plain = yield* wire(port, asked, "")
         const { etag = "" } = plain.headers
-        assert.strictEqual(etag, Revalidation.etagOf(plain.bytes), asked)
+        assert.strictEqual(etag, Revalidation.computeEtag(plain.bytes), asked)
         const isPage = asked.startsWith("/v1/docs")
         assert.strictEqual(plain.headers["cache-control"], isPage ? "no-cache" : "public, max-age=300", asked)
         for (const encoding of ["gzip", "br", "zstd"]) {
           const packed = yield* wire(port, asked, "", { headers: { "Accept-Encoding": encoding } })
           assert.strictEqual(packed.headers["content-encoding"], encoding, asked)
-          assert.strictEqual(packed.headers["etag"], Revalidation.encodedTag(etag, encoding), asked)
+          assert.strictEqual(packed.headers["etag"], Revalidation.addEncodingToEtag(etag, encoding), asked)
           assert.strictEqual(packed.text, plain.text, asked)
           const head = yield* wire(port, asked, "", { method: "HEAD", headers: { "Accept-Encoding": encoding } })
           assert.strictEqual(head.headers["etag"], packed.headers["etag"], asked)

@@ -8,13 +8,13 @@ import { type IncomingHttpHeaders, request } from "node:http"
 import { connect, createServer } from "node:net"
 import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import { Home } from "../../src/db/Connection.ts"
+import { EmbeddedHome } from "../../src/db/Connection.ts"
 import { BaseUrl } from "../../src/http/Middleware.ts"
-import { serve } from "../../src/cli/ServeCommand.ts"
+import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
 import * as Service from "../support/Service.ts"
-import { client } from "../support/Through.ts"
+import { poolableClient } from "../support/PoolerMode.ts"
 
-const { at, insert, port, TestKeys } = Service
+const { valueAt: at, insertRows: insert, servicePort: port, TestKeys } = Service
 
 interface Wire {
   readonly status: number
@@ -151,9 +151,9 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   it.effect("§9.1.2 D14 every response carries X-API-Version, X-Request-Id and nosniff, whatever its status", () =>
     Effect.gen(function* () {
       yield* insert("ticker_changes", ...competing)
-      yield* Accounts.create({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
-      const poor = { key: yield* Service.keyFor("edge prepaid", "basic") }
-      const narrow = { key: yield* Service.keyFor("edge narrow", "basic", { endpoints: ["/v1/news"] }) }
+      yield* Accounts.createAccount({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
+      const poor = { key: yield* Service.ensureAccountWithKey("edge prepaid", "basic") }
+      const narrow = { key: yield* Service.ensureAccountWithKey("edge narrow", "basic", { endpoints: ["/v1/news"] }) }
       const cases: ReadonlyArray<readonly [number, string, Options]> = [
         [200, "/endpoints", { key: null }],
         [200, "/v1/docs", { key: null }],
@@ -915,7 +915,7 @@ const served = Layer.effect(
   Effect.gen(function* () {
     const listening = yield* freePort
     yield* Effect.forkScoped(Effect.provide(
-      serve,
+      serveUntilInterrupted,
       ConfigProvider.layer(
         ConfigProvider.fromUnknown({ PORT: String(listening), BASE_URL: "https://api.tickerline.example/" }),
       ),
@@ -928,9 +928,11 @@ const served = Layer.effect(
   }),
 ).pipe(
   Layer.provide(
-    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+    Layer.unwrap(
+      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+    ),
   ),
-  Layer.provide(Layer.succeed(Home, { folder: Option.none() })),
+  Layer.provide(Layer.succeed(EmbeddedHome, { folder: Option.none() })),
   Layer.provide(TestConsole.layer),
   Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
 )

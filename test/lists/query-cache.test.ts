@@ -2,18 +2,18 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
-import { at, datasetEndpoints, needed, url } from "../support/Contract.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Plenty from "../support/Plenty.ts"
-import * as Raw from "../support/Raw.ts"
+import { buildUrl, documentedDatasetEndpoints, requiredQuery, valueAt } from "../support/DocumentedEndpoints.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
+import * as Raw from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { instance, wire } = Instances
+const { startInstance: instance, requestOverWire: wire } = Instances
 const { TestKeys } = Service
 
-const filled = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Instances.database))
+const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
 
 const runners = "/v1/intraday-runners?ticker=T7"
 
@@ -27,10 +27,12 @@ const shared = (headers: Readonly<Record<string, string>>) =>
 const seen = Effect.sleep("1 second")
 
 /** Asked five times: twice by the database, then from memory the long way, and from then on the short way. */
-const often = Effect.fnUntraced(function* (port: number, path: string, key: string, asked?: Instances.Asked) {
-  const ask = wire(port, path, key, asked)
-  return [yield* ask, yield* ask, yield* ask, yield* ask, yield* ask] as const
-})
+const often = Effect.fnUntraced(
+  function* (port: number, path: string, key: string, asked?: Instances.WireRequestOptions) {
+    const ask = wire(port, path, key, asked)
+    return [yield* ask, yield* ask, yield* ask, yield* ask, yield* ask] as const
+  },
+)
 
 const touch = Effect.fnUntraced(function* (volume: number) {
   const sql = yield* SqlClient.SqlClient
@@ -42,9 +44,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const port = yield* instance()
-      for (const endpoint of datasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
+      for (const endpoint of documentedDatasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
         const { path } = endpoint
-        const asked = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : url(path, needed(endpoint))
+        const asked = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : buildUrl(path, requiredQuery(endpoint))
         const answers = yield* often(port, asked, ultimate)
         const [fresh] = answers
         assert.strictEqual(fresh.status, 200, `${path} ${fresh.text}`)
@@ -61,11 +63,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D29 usage tells which answers came from memory, and counts their bytes and cost the same", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* Ledger.customer("memory")
+      const { account_id, key } = yield* Ledger.createCustomer("memory")
       const port = yield* instance()
       const [{ headers: { etag = "" } }] = yield* often(port, runners, key)
       yield* often(port, runners, key, { headers: { "If-None-Match": etag } })
-      yield* Ledger.written(account_id, 10)
+      yield* Ledger.waitForRecordedRequests(account_id, 10)
       const rows = yield* sql<{ readonly line: string }>`
         select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
         from usage where account_id = ${account_id} order by requested_at, usage_id
@@ -89,7 +91,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* instance()
-      const { sent } = yield* Statements.during(Effect.gen(function* () {
+      const { sent } = yield* Statements.recordStatements(Effect.gen(function* () {
         yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
         yield* wire(port, "/v1/intraday-runners?limit=3&ticker=T7", basic)
         yield* wire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
@@ -103,7 +105,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* instance()
-      const { answer, sent } = yield* Statements.during(
+      const { answer, sent } = yield* Statements.recordStatements(
         Effect.all(Array.from({ length: 50 }, () => wire(port, "/v1/screener?limit=100", basic)), {
           concurrency: "unbounded",
         }),
@@ -117,7 +119,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* instance({ CACHE_MEGABYTES: "0" })
-      const { sent } = yield* Statements.during(often(port, runners, basic))
+      const { sent } = yield* Statements.recordStatements(often(port, runners, basic))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 5)
     }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
 
@@ -138,8 +140,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const listed = yield* Ledger.customer("listed", { endpoints: ["/v1/screener"] })
-      const revoked = yield* Ledger.customer("revoked")
+      const listed = yield* Ledger.createCustomer("listed", { endpoints: ["/v1/screener"] })
+      const revoked = yield* Ledger.createCustomer("revoked")
       const port = yield* instance()
       for (const key of [basic, revoked.key]) {
         assert.deepStrictEqual((yield* often(port, runners, key)).map(({ status }) => status), [
@@ -170,11 +172,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
         apiKey: (key: string) => `X-API-Key: ${key}\r\n`,
       }
       const status = Effect.fnUntraced(function* (...headers: ReadonlyArray<string>) {
-        const [answer] = yield* Raw.talk(
+        const [answer] = yield* Raw.exchangeBytes(
           port,
           `GET ${runners} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers.join("")}\r\n`,
         )
-        return [answer?.status, at(JSON.parse(answer?.text ?? "null"), "error", "code")]
+        return [answer?.status, valueAt(JSON.parse(answer?.text ?? "null"), "error", "code")]
       })
       const { apiKey, bearer } = lines
       for (const one of [apiKey, bearer]) {
@@ -192,10 +194,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
     Effect.gen(function* () {
       const { basic, ultimate } = yield* TestKeys
       const port = yield* instance()
-      const higher = Endpoints.endpoints.filter(({ charged, row }) => charged && row.tier !== "basic")
+      const higher = Endpoints.endpoints.filter(({ isPriced: charged, row }) => charged && row.tier !== "basic")
       for (const { row } of higher) {
-        const asked = datasetEndpoints.find(({ path }) => path === row.path)
-        const path = url(row.path, asked === undefined ? [] : needed(asked))
+        const asked = documentedDatasetEndpoints.find(({ path }) => path === row.path)
+        const path = buildUrl(row.path, asked === undefined ? [] : requiredQuery(asked))
         yield* often(port, path, ultimate)
         assert.strictEqual((yield* wire(port, path, basic)).status, 403, path)
       }
@@ -203,8 +205,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
 
   it.effect("D13 D18 a kept answer is charged, and refused where the balance or the limit is used up", () =>
     Effect.gen(function* () {
-      const limited = yield* Ledger.customer("limited")
-      const prepaid = yield* Ledger.customer("prepaid", { balance: 150, tier: "pro" })
+      const limited = yield* Ledger.createCustomer("limited")
+      const prepaid = yield* Ledger.createCustomer("prepaid", { balance: 150, tier: "pro" })
       const port = yield* instance({ RATE_LIMIT_BASIC: "5" })
       const statuses: Array<number> = []
       for (let i = 0; i < 8; i++) statuses.push((yield* wire(port, runners, limited.key)).status)
@@ -232,7 +234,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       }))
       assert.strictEqual((yield* Fiber.join(early)).status, 200)
       assert.strictEqual((yield* Fiber.join(late)).status, 200)
-      assert.isAbove(Number(at(JSON.parse((yield* Fiber.join(late)).text), "count")), 0)
+      assert.isAbove(Number(valueAt(JSON.parse((yield* Fiber.join(late)).text), "count")), 0)
     }).pipe(Effect.scoped))
 
   it.effect("D17 what was kept of a table is given although another session holds the table", () =>
@@ -276,7 +278,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       const live = yield* Clock.Clock
       const today = DateTime.setZone(yield* DateTime.now, DateTime.zoneMakeNamedUnsafe("America/Chicago"))
       const midnight = DateTime.add(DateTime.startOf(today, "day"), { days: 1 })
-      yield* Service.insert("ticker_changes", {
+      yield* Service.insertRows("ticker_changes", {
         old_ticker: "EVE",
         new_ticker: "MORN",
         effective_date: DateTime.formatIsoDate(midnight),

@@ -3,15 +3,15 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import * as Instances from "../support/Instances.ts"
-import { freePort, talk } from "../support/Processes.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import { exchangeText, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance: instance, requestOverWire: wire } = Instances
 
 /** An instance that is measured by itself, and what it says of itself: each line's value by its name and labels. */
 const measured = Effect.gen(function* () {
-  const metrics = yield* freePort
+  const metrics = yield* findFreePort
   // Nothing is queued, so that nobody asks the mail server, which is there only to be measured.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
@@ -34,7 +34,7 @@ const measured = Effect.gen(function* () {
 const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
-layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
   it.effect("README, Watching it: each answer counts once, by endpoint, status and whether it was in memory", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
@@ -84,7 +84,7 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
   it.effect("README, Watching it: readers who wait for a connection are seen, and those who waited in vain", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const metrics = yield* freePort
+      const metrics = yield* findFreePort
       const settings = { METRICS_PORT: String(metrics), DATABASE_POOL_SIZE: "1", DATABASE_POOL_TIMEOUT: "300 millis" }
       const port = yield* instance(settings).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
       const { basic } = yield* Service.TestKeys
@@ -107,10 +107,10 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
 
   it.effect("README, Watching it: what never became a request is counted by its status", () =>
     Effect.gen(function* () {
-      const metrics = yield* freePort
+      const metrics = yield* findFreePort
       const port = yield* instance({ METRICS_PORT: String(metrics) })
-      yield* talk(port, "GET nothing at all\r\n\r\n")
-      yield* talk(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(20_000)}\r\n\r\n`)
+      yield* exchangeText(port, "GET nothing at all\r\n\r\n")
+      yield* exchangeText(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(20_000)}\r\n\r\n`)
       const { text } = yield* wire(metrics, "/metrics", "")
       assert.match(text, /^tickerline_http_refused_total\{status="400"\} 1$/m)
       assert.match(text, /^tickerline_http_refused_total\{status="431"\} 1$/m)

@@ -3,11 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
 import { createServer } from "node:http"
 import * as Traces from "../../src/observability/Tracing.ts"
-import { at } from "../support/Contract.ts"
-import * as Instances from "../support/Instances.ts"
+import { valueAt } from "../support/DocumentedEndpoints.ts"
+import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance: instance, requestOverWire: wire } = Instances
 
 interface Span {
   readonly traceId: string
@@ -20,17 +20,17 @@ interface Span {
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
 const spansIn = (body: unknown): ReadonlyArray<Span> =>
-  listOf(at(body, "resourceSpans")).flatMap((resource) => listOf(at(resource, "scopeSpans"))).flatMap((scope) =>
-    listOf(at(scope, "spans"))
-  ).map((span) => ({
-    traceId: String(at(span, "traceId")),
-    spanId: String(at(span, "spanId")),
-    parentSpanId: typeof at(span, "parentSpanId") === "string" ? String(at(span, "parentSpanId")) : undefined,
-    name: String(at(span, "name")),
+  listOf(valueAt(body, "resourceSpans")).flatMap((resource) => listOf(valueAt(resource, "scopeSpans"))).flatMap((
+    scope,
+  ) => listOf(valueAt(scope, "spans"))).map((span) => ({
+    traceId: String(valueAt(span, "traceId")),
+    spanId: String(valueAt(span, "spanId")),
+    parentSpanId: typeof valueAt(span, "parentSpanId") === "string" ? String(valueAt(span, "parentSpanId")) : undefined,
+    name: String(valueAt(span, "name")),
     attributes: new Map(
-      listOf(at(span, "attributes")).map((
+      listOf(valueAt(span, "attributes")).map((
         attribute,
-      ) => [String(at(attribute, "key")), JSON.stringify(at(attribute, "value"))]),
+      ) => [String(valueAt(attribute, "key")), JSON.stringify(valueAt(attribute, "value"))]),
     ),
   }))
 
@@ -58,13 +58,13 @@ const collector = Effect.acquireRelease(
 const traced = Effect.fnUntraced(function* (url: string) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
   const exporter = yield* Layer.build(
-    Layer.provide(Traces.exporter, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
+    Layer.provide(Traces.exporterLayer, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
   )
   const watched = Layer.merge(Logger.layer([]), Layer.succeedContext(exporter))
   return yield* instance({}, { port: 0 }, { watched })
 })
 
-layer(Instances.database, { excludeTestServices: true })("Traces", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) => {
   it.effect("README, Watching it; D12: each request is one trace, the client's own where it has one, with its SQL", () =>
     Effect.gen(function* () {
       const { texts, url } = yield* collector

@@ -2,14 +2,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { document } from "../../src/catalogue/OpenApi.ts"
-import { at, endpoints } from "../support/Contract.ts"
-import * as Files from "../support/Files.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Plenty from "../support/Plenty.ts"
+import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
+import * as Files from "../support/Downloads.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance: instance, requestOverWire: wire } = Instances
 
 const rows = 230
 
@@ -21,11 +21,11 @@ const hostile = Effect.gen(function* () {
   yield* sql`update ownership set owner_name = ${text} where owner_name like '%a'`
 })
 
-const filled = Layer.effectDiscard(Effect.andThen(Plenty.fillAll(rows), hostile)).pipe(
-  Layer.provideMerge(Instances.database),
+const filled = Layer.effectDiscard(Effect.andThen(Plenty.fillAllTables(rows), hostile)).pipe(
+  Layer.provideMerge(Instances.databaseWithKeys),
 )
 
-const lists = endpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
+const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 
@@ -69,7 +69,7 @@ const cellFor = (value: unknown): string => {
 
 /** The rows of a result: a filing's owners have one each. */
 const flat = (result: unknown) => {
-  const owners = listOf(at(result, "owners"))
+  const owners = listOf(valueAt(result, "owners"))
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
 }
 
@@ -78,9 +78,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     Effect.sync(() => {
       assert.isAbove(lists.length, 20)
       for (const { path } of lists) {
-        const parameters = listOf(at(document, "paths", path, "get", "parameters"))
-        assert.include(parameters.map((parameter) => at(parameter, "name")), "format")
-        const content = Object.keys(Object(at(document, "paths", path, "get", "responses", "200", "content")))
+        const parameters = listOf(valueAt(openApiDocument, "paths", path, "get", "parameters"))
+        assert.include(parameters.map((parameter) => valueAt(parameter, "name")), "format")
+        const content = Object.keys(
+          Object(valueAt(openApiDocument, "paths", path, "get", "responses", "200", "content")),
+        )
         assert.deepStrictEqual(content, [
           "application/json",
           "text/csv; charset=utf-8; header=present",
@@ -103,26 +105,26 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           const json = yield* wire(port, `${path}limit=100&page=${page}`, ultimate)
           assert.strictEqual(json.status, 200, json.text)
           const results = resultsIn(json.text)
-          const ndjson = yield* Files.take(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
+          const ndjson = yield* Files.download(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
           if (!list.path.startsWith("/v1/usage")) {
-            assert.deepStrictEqual(Files.linesOf(ndjson.text), results)
+            assert.deepStrictEqual(Files.splitLines(ndjson.text), results)
             assert.strictEqual(ndjson.headers["link"]?.replace("&format=ndjson", ""), json.headers["link"])
           }
           assert.strictEqual(ndjson.headers["content-type"], "application/x-ndjson")
-          assert.strictEqual(ndjson.headers["x-row-count"], String(Files.linesOf(ndjson.text).length))
-          assert.strictEqual(ndjson.headers["unencoded-digest"], Files.digest(ndjson.bytes))
+          assert.strictEqual(ndjson.headers["x-row-count"], String(Files.splitLines(ndjson.text).length))
+          assert.strictEqual(ndjson.headers["unencoded-digest"], Files.contentDigest(ndjson.bytes))
           pages.push(...results)
-          lines.push(...Files.linesOf(ndjson.text))
-          more = at(JSON.parse(json.text), "has_more") === true
+          lines.push(...Files.splitLines(ndjson.text))
+          more = valueAt(JSON.parse(json.text), "has_more") === true
           page += 1
         }
-        const page1 = yield* Files.take(port, `${path}limit=7&format=csv`, ultimate)
+        const page1 = yield* Files.download(port, `${path}limit=7&format=csv`, ultimate)
         const firstJson = yield* wire(port, `${path}limit=7`, ultimate)
-        const first = yield* Files.recordsOf(page1.text)
+        const first = yield* Files.parseCsv(page1.text)
         assert.match(page1.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.csv"$/)
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
         assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
-        assert.strictEqual(page1.headers["unencoded-digest"], Files.digest(page1.bytes))
+        assert.strictEqual(page1.headers["unencoded-digest"], Files.contentDigest(page1.bytes))
         // A request for usage is usage itself.
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
@@ -130,12 +132,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           resultsIn(firstJson.text).flatMap((text) => flat(JSON.parse(text))).length,
         )
 
-        const ndjson = yield* Files.take(port, `${path}limit=all&format=ndjson`, ultimate)
+        const ndjson = yield* Files.download(port, `${path}limit=all&format=ndjson`, ultimate)
         assert.strictEqual(ndjson.status, 200, ndjson.text.slice(0, 300))
-        assert.deepStrictEqual(Files.linesOf(ndjson.text), pages)
-        assert.deepStrictEqual(Files.linesOf(ndjson.text), lines)
-        const csv = yield* Files.take(port, `${path}limit=all&format=csv`, ultimate)
-        const { header, records } = yield* Files.recordsOf(csv.text)
+        assert.deepStrictEqual(Files.splitLines(ndjson.text), pages)
+        assert.deepStrictEqual(Files.splitLines(ndjson.text), lines)
+        const csv = yield* Files.download(port, `${path}limit=all&format=csv`, ultimate)
+        const { header, records } = yield* Files.parseCsv(csv.text)
         const values = pages.map((text): unknown => JSON.parse(text)).flatMap(flat)
         assert.strictEqual(records.length, values.length)
         records.forEach((record, index) => {
@@ -147,12 +149,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           )
           assert.deepStrictEqual(said, expected)
         })
-        for (const { headers, isWhole, trailers, bytes } of [csv, ndjson]) {
+        for (const { headers, isComplete: isWhole, trailers, bytes } of [csv, ndjson]) {
           assert.isTrue(isWhole)
           assert.strictEqual(headers["trailer"], "Unencoded-Digest, X-Cost-Microdollars")
           assert.strictEqual(headers["cache-control"], "private, no-store")
           assert.isUndefined(headers["etag"])
-          assert.strictEqual(trailers["unencoded-digest"], Files.digest(bytes))
+          assert.strictEqual(trailers["unencoded-digest"], Files.contentDigest(bytes))
           assert.match(trailers["x-cost-microdollars"] ?? "", /^\d+$/)
         }
         assert.strictEqual(csv.headers["x-row-count"], String(records.length))
@@ -184,10 +186,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
             })
             assert.strictEqual(status, 422, `${query} ${text}`)
             assert.strictEqual(type, "application/json")
-            const [found, ...more] = listOf(at(JSON.parse(text), "error", "details", "fields"))
+            const [found, ...more] = listOf(valueAt(JSON.parse(text), "error", "details", "fields"))
             assert.deepStrictEqual(more, [])
-            assert.strictEqual(at(found, "field"), field)
-            assert.match(String(at(found, "reason")), reason)
+            assert.strictEqual(valueAt(found, "field"), field)
+            assert.match(String(valueAt(found, "reason")), reason)
           }
         }
         const refused = yield* wire(port, `${path}zzz=1`, ultimate, { headers: { Accept: "text/csv" } })
@@ -238,7 +240,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
       const { ultimate } = yield* TestKeys
       const port = yield* instance()
       for (const query of ["limit=3&format=csv", "limit=all&format=csv", "limit=all&format=ndjson"]) {
-        const get = yield* Files.take(port, `/v1/news?${query}`, ultimate)
+        const get = yield* Files.download(port, `/v1/news?${query}`, ultimate)
         const head = yield* wire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.bytes.length, 0)

@@ -11,16 +11,21 @@ import { Metering } from "../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../src/accounts/limits/RateLimit.ts"
 import { RecentKeys } from "../../src/http/RecentKeys.ts"
 import { Database } from "../../src/db/Database.ts"
-import { Sent } from "../../src/http/ResponseCache.ts"
+import { ResponseCache } from "../../src/http/ResponseCache.ts"
 import * as Edge from "../../src/http/Middleware.ts"
-import { Requests } from "../../src/observability/RequestMetrics.ts"
+import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { NotFound } from "../../src/rules/Errors.ts"
-import { Unexpected, Validation } from "../../src/rules/Validation.ts"
-import { deprecated, type Deprecation, Lifecycle, VersionLifecycle } from "../../src/rules/Lifecycle.ts"
+import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
+import {
+  type Deprecation,
+  deprecationAnnotations,
+  LifecycleMiddleware,
+  VersionDeprecation,
+} from "../../src/rules/Lifecycle.ts"
 import * as Service from "../support/Service.ts"
-import { client } from "../support/Through.ts"
+import { poolableClient } from "../support/PoolerMode.ts"
 
-const { ask, at, insert } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
 
 const life = (announced: string, sunset?: string): Deprecation => ({
   announced,
@@ -31,10 +36,10 @@ const life = (announced: string, sunset?: string): Deprecation => ({
 
 describe("A declaration", () => {
   it("§3 §8 D24 a sunset earlier than twelve months after the announcement does not build", () => {
-    assert.throws(() => deprecated(life("2026-11-01", "2027-10-31")), /twelve months/)
-    assert.throws(() => deprecated(life("2026-11-01", "2026-11-01")), /2027-11-01/)
-    assert.throws(() => deprecated(life("2026-11-01", "2020-01-01")), /twelve months/)
-    assert.throws(() => deprecated(life("2024-02-29", "2025-02-27")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2027-10-31")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2026-11-01")), /2027-11-01/)
+    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2020-01-01")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(life("2024-02-29", "2025-02-27")), /twelve months/)
   })
 
   it("§3 §8 D24 exactly twelve months build, and so do more, and no sunset at all", () => {
@@ -49,7 +54,7 @@ describe("A declaration", () => {
         ["2026-11-01", undefined],
       ] as const
     ) {
-      assert.doesNotThrow(() => deprecated(life(announced, sunset)))
+      assert.doesNotThrow(() => deprecationAnnotations(life(announced, sunset)))
     }
   })
 
@@ -64,7 +69,7 @@ describe("A declaration", () => {
       const [announced, sunset] = [day(sample.days), day(sample.days + sample.later)]
       const [year = "", ...rest] = announced.split("-")
       const sameDay = `${Number(year) + 1}-${rest.join("-").replace("02-29", "02-28")}`
-      const declare = () => deprecated(life(announced, sunset))
+      const declare = () => deprecationAnnotations(life(announced, sunset))
       if (sunset < sameDay) assert.throws(declare)
       else assert.doesNotThrow(declare)
     },
@@ -88,14 +93,14 @@ class Small extends HttpApi.make("small")
   .add(
     HttpApiGroup.make("small").add(
       endpoint("staying"),
-      endpoint("leaving").annotateMerge(deprecated(life("2026-01-15", "2027-01-15"))),
-      endpoint("waning").annotateMerge(deprecated(life("2026-11-01"))),
+      endpoint("leaving").annotateMerge(deprecationAnnotations(life("2026-01-15", "2027-01-15"))),
+      endpoint("waning").annotateMerge(deprecationAnnotations(life("2026-11-01"))),
     ),
   )
   .middleware(Authentication)
-  .middleware(Validation)
-  .middleware(Unexpected)
-  .middleware(Lifecycle)
+  .middleware(ValidationMiddleware)
+  .middleware(UnexpectedErrorMiddleware)
+  .middleware(LifecycleMiddleware)
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
 
 const serve = ({ query }: { readonly query: typeof Query.Type }) =>
@@ -113,9 +118,16 @@ const handlers = HttpApiBuilder.group(
 
 const routes = HttpApiBuilder.layer(Small).pipe(
   Layer.provide(handlers),
-  Layer.provide(Layer.mergeAll(KeyCheck.layer, Validation.layer, Unexpected.layer, Lifecycle.layer)),
+  Layer.provide(
+    Layer.mergeAll(
+      KeyCheck.authenticationLayer,
+      ValidationMiddleware.layer,
+      UnexpectedErrorMiddleware.layer,
+      LifecycleMiddleware.layer,
+    ),
+  ),
   Layer.merge(Edge.layer),
-  Layer.provide(Layer.merge(Requests.layer, Sent.layer)),
+  Layer.provide(Layer.merge(RequestMetrics.layer, ResponseCache.layer)),
   Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
   Layer.provide(Database.layer),
 )
@@ -128,7 +140,9 @@ const smallAt = (instant: string) =>
     Layer.provide(Logger.layer([])),
     Layer.provideMerge(Service.TestKeys.layer),
     Layer.provideMerge(
-      Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+      Layer.unwrap(
+        Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+      ),
     ),
     Layer.provideMerge(NodeHttpServer.layerTest),
     Layer.provideMerge(NodeCrypto.layer),
@@ -139,7 +153,7 @@ const smallAt = (instant: string) =>
 const link = `</v1/staying>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`
 
 /** Each status that an endpoint of the small API can be brought to. */
-const fates: ReadonlyArray<readonly [number, string, Service.Asked]> = [
+const fates: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "", {}],
   [200, "", { method: "HEAD" }],
   [401, "", { key: null }],
@@ -255,12 +269,12 @@ const retired: Deprecation = {
 
 const retiredAt = (instant: string) =>
   Service.layer.pipe(
-    Layer.provide(Layer.succeed(VersionLifecycle, Option.some(retired))),
+    Layer.provide(Layer.succeed(VersionDeprecation, Option.some(retired))),
     Layer.provide(clockAt(instant)),
   )
 
 /** Every kind of answer that /v1 gives. */
-const ofVersion: ReadonlyArray<readonly [number, string, Service.Asked]> = [
+const ofVersion: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "/v1/intraday-runners", {}],
   [200, "/v1/intraday-runners", { method: "HEAD" }],
   [200, "/v1/docs", { key: null }],
@@ -329,7 +343,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
 describe("A version", () => {
   it.effect("§3 §8 D24 whose sunset is earlier than twelve months after its announcement does not start", () =>
     Effect.gen(function* () {
-      const hasty = Layer.succeed(VersionLifecycle, Option.some({ ...retired, sunset: "2027-01-14" }))
+      const hasty = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
       const started = yield* Effect.exit(Effect.scoped(Layer.build(Service.layer.pipe(Layer.provide(hasty)))))
       assert.match(Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started", /twelve months/)
     }))
@@ -339,7 +353,7 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
   it.effect("§3 §4.2 §9.4 D24 /v1/historical-tickers: announced 2026-11-01, no sunset, whatever the status", () =>
     Effect.gen(function* () {
       yield* insert("historical_tickers", { ticker: "LIFE", former_ticker: "LIF0", date: null })
-      const cases: ReadonlyArray<readonly [number, string, Service.Asked]> = [
+      const cases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
         [200, "?ticker=LIFE", {}],
         [200, "?ticker=LIFE", { method: "HEAD" }],
         [401, "?ticker=LIFE", { key: null }],

@@ -3,10 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { figure } from "../../src/site/browser/chain.js"
-import { type Event, resolve } from "../../src/v1/ticker-changes/Lineage.ts"
-import * as Pictures from "../support/Pictures.ts"
+import { resolveLineage, type TickerChangeEvent } from "../../src/v1/ticker-changes/Lineage.ts"
+import * as Pictures from "../support/SvgAssertions.ts"
 
-const { hostile, int, outside, wellFormed } = Pictures
+const {
+  arbitraryHostileText: hostile,
+  arbitraryInteger: int,
+  findElementsOutsideViewBox: outside,
+  assertWellFormedMarkup: wellFormed,
+} = Pictures
 
 const where = { id: "it", today: "2026-11-21" }
 
@@ -17,7 +22,7 @@ const day = (number: number) => new Date(Date.UTC(1998, 0, 1 + number)).toISOStr
 const symbols = ["A", "META", "BRK.B", "ZX-7^", "ABCDEFGHIJKLMNOP", "Q1"]
 
 /** Whatever a table may hold: few symbols, dates and issuers, so that much collides. */
-const events: Arbitrary.Arbitrary<ReadonlyArray<Event>> = Arbitrary.map(
+const events: Arbitrary.Arbitrary<ReadonlyArray<TickerChangeEvent>> = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.all({ from: int(0, 5), to: int(1, 5), date: int(0, 9000), close: int(0, 3), cik: int(0, 3) }),
     { minLength: 1, maxLength: 30 },
@@ -33,9 +38,9 @@ const events: Arbitrary.Arbitrary<ReadonlyArray<Event>> = Arbitrary.map(
 )
 
 /** As the service answers it. */
-const answered = ([first, ...others]: ReadonlyArray<Event>): unknown => {
+const answered = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unknown => {
   if (first === undefined) throw new Error("a component has at least one event")
-  const answer = resolve([first, ...others])
+  const answer = resolveLineage([first, ...others])
   const query_ticker = first.old_ticker
   if (Result.isSuccess(answer)) {
     const { current_ticker, history } = answer.success
@@ -93,11 +98,11 @@ describe("A lineage, drawn", () => {
       const html = drawn(body)
       wellFormed(html)
       assert.deepStrictEqual(outside(html), [])
-      assert.deepStrictEqual(Pictures.strange(html), [])
+      assert.deepStrictEqual(Pictures.findForbiddenElements(html), [])
     }
   }, { arbitrary: { runs: 200 } })
 
-  it.prop("D21 anything else than an answer is not drawn, and breaks nothing", [Pictures.json], ([body]) => {
+  it.prop("D21 anything else than an answer is not drawn, and breaks nothing", [Pictures.arbitraryJson], ([body]) => {
     for (const one of [body, { results: [body] }, { error: { code: "ambiguous_ticker_lineage", details: body } }]) {
       const html = figure(one, where)
       if (html !== undefined) wellFormed(html)

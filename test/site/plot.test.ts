@@ -2,9 +2,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary } from "effect"
 import { compact, daysBetween, dollars, figure, grouped, ticks } from "../../src/site/browser/plot.js"
-import * as Pictures from "../support/Pictures.ts"
+import * as Pictures from "../support/SvgAssertions.ts"
 
-const { hostile, int, outside, strange, wellFormed } = Pictures
+const {
+  arbitraryHostileText: hostile,
+  arbitraryInteger: int,
+  findElementsOutsideViewBox: outside,
+  findForbiddenElements: strange,
+  assertWellFormedMarkup: wellFormed,
+} = Pictures
 
 const plot = (values: ReadonlyArray<number>, more: Partial<Parameters<typeof figure>[0]> = {}) =>
   figure({

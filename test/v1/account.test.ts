@@ -5,12 +5,12 @@ import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, TestKeys } = Service
-const { customer, idsOf, until, walk } = Ledger
+const { requestJson: ask, valueAt: at, TestKeys } = Service
+const { createCustomer: customer, findKeyIds: idsOf, retryUntil: until, readAllPages: walk } = Ledger
 
 const keysPath = "/v1/account/api-keys"
 
@@ -27,7 +27,7 @@ const instants = [
 const listed = (key: string, query = "limit=100") =>
   Effect.map(ask(`${keysPath}?${query}`, { key }), ({ body, status, text }) => {
     assert.strictEqual(status, 200, text)
-    return Rooms.rowsOf(body)
+    return Rooms.resultRows(body)
   })
 
 const idsIn = (rows: ReadonlyArray<unknown>) => rows.map((row) => at(row, "key_id"))
@@ -39,8 +39,8 @@ const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Recor
 })
 
 /** One more key of the account. */
-const another = Effect.fnUntraced(function* (account: string, more: Partial<Keys.Wanted> = {}) {
-  const key = yield* Keys.create({ account, name: "another", expires: null, endpoints: null, ...more })
+const another = Effect.fnUntraced(function* (account: string, more: Partial<Keys.NewApiKey> = {}) {
+  const key = yield* Keys.createApiKey({ account, name: "another", expires: null, endpoints: null, ...more })
   return { key, ...(yield* idsOf(key)) }
 })
 
@@ -70,7 +70,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       const { account_id, key } = yield* customer("no address")
       const { body } = yield* ask("/v1/account", { key })
       assert.strictEqual(at(body, "results", 0, "account_id"), account_id)
-      assert.deepStrictEqual(Rooms.nullsOf(at(body, "results", 0)), ["contact_email"])
+      assert.deepStrictEqual(Rooms.nullFields(at(body, "results", 0)), ["contact_email"])
     }))
 
   it.effect("§2.1.2 §2.1.4 created_at is an instant, printed five hours earlier all year", () =>
@@ -89,7 +89,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       for (const tier of tiers) {
         const { key } = yield* customer(`of tier ${tier}`, { tier })
         for (const now of [tier, ...tiers]) {
-          yield* Accounts.setTier(`of tier ${tier}`, now)
+          yield* Accounts.setAccountTier(`of tier ${tier}`, now)
           assert.strictEqual(at((yield* ask("/v1/account", { key })).body, "results", 0, "tier"), now)
         }
       }
@@ -201,16 +201,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
         assert.strictEqual(answer.status, answered)
       })
       yield* become("active", 200)
-      yield* Keys.disable(key_id)
+      yield* Keys.disableApiKey(key_id)
       yield* become("disabled", 401)
-      yield* Keys.enable(key_id)
+      yield* Keys.enableApiKey(key_id)
       yield* become("active", 200)
-      const next = yield* idsOf(yield* Keys.rotate(key_id, Duration.hours(1)))
+      const next = yield* idsOf(yield* Keys.rotateApiKey(key_id, Duration.hours(1)))
       yield* become("active", 200)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
       yield* set(key_id, { expires_at: "2025-01-01T00:00:00Z" })
       yield* become("expired", 401)
-      yield* Keys.revoke(key_id)
+      yield* Keys.revokeApiKey(key_id)
       yield* become("disabled", 401)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
     }))
@@ -221,7 +221,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       const first = yield* customer(account)
       const others = yield* Effect.replicateEffect(another(account), 20)
       const { text } = yield* ask(`${keysPath}?limit=100`, { key: first.key })
-      const hints = Rooms.rowsOf(JSON.parse(text)).map((row) => String(at(row, "key_hint")))
+      const hints = Rooms.resultRows(JSON.parse(text)).map((row) => String(at(row, "key_hint")))
       const keys = [first, ...others].map(({ key }) => key)
       assert.deepStrictEqual(hints, keys.map((key) => key.slice(0, 12)))
       for (const key of keys) {

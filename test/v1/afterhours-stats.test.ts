@@ -5,7 +5,7 @@ import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
 import { PremarketStat } from "../../src/v1/premarket-stats/Api.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/afterhours-stats", (it) => {
   it.effect("D30 is a table of its own: the sessions of one are not those of the other", () =>

@@ -4,10 +4,10 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
 import * as Load from "../../src/load/Datasets.ts"
-import { datasets } from "../../src/v1/datasets/Readers.ts"
+import { datasetEndpoints } from "../../src/v1/datasets/DatasetEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
 
 /** All of them, by name. */
 const listed = Effect.gen(function* () {
@@ -25,7 +25,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
       const rows = Array.from((yield* listed).values())
       assert.deepStrictEqual(rows.map((row) => at(row, "dataset")), Load.datasets.map(({ table }) => table).toSorted())
       const named = new Set(rows.flatMap((row) => at(row, "endpoints")))
-      assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.priced.toSorted())
+      assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.pricedPaths.toSorted())
     }))
 
   it.effect("§2.1 changed_at is null before the first change, and then the time of the last, with -05:00", () =>
@@ -60,7 +60,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
           ('screener', 7, '2026-06-30T13:30:00Z'), ('no_dataset', 1, '2026-07-03T13:30:00Z')
       `
       const { text } = yield* ask(
-        `/v1/datasets?limit=1&page=${datasets.findIndex((one) => one.dataset === "screener") + 1}`,
+        `/v1/datasets?limit=1&page=${datasetEndpoints.findIndex((one) => one.dataset === "screener") + 1}`,
       )
       assert.include(
         text,

@@ -2,12 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { at, insert } = Service
+const { valueAt: at, insertRows: insert } = Service
 
 const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"] as const
 
@@ -22,7 +22,7 @@ const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.one("/v1/float-outstanding")
+const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/float-outstanding")
 
 const tickersOf = (query: string) => column("ticker", query)
 
@@ -32,7 +32,7 @@ const among = (tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loaded("float-outstanding", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("float-outstanding", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding", (it) => {
   it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
@@ -154,7 +154,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("§2.5 is_adr is true or false", () =>
     Effect.gen(function* () {
       yield* insert("float_outstanding", figures("FADR1", { is_adr: true }), figures("FADR2"))
-      yield* Filters.flag(among(["FADR1", "FADR2"]), "is_adr", { yes: ["FADR1"], no: ["FADR2"] })
+      yield* Filters.assertBooleanFilter(among(["FADR1", "FADR2"]), "is_adr", { yes: ["FADR1"], no: ["FADR2"] })
     }))
 
   it.effect("D9 D16 bounds are inclusive and exact, whole or not; null never matches", () =>
@@ -163,7 +163,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         const tickers = [1, 2, 3, 4].map((number) => `FB${name.slice(0, 2).toUpperCase()}${number}`)
         const values = ["-5", "10", "9007199254740991", null]
         yield* insert("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
-        yield* Filters.bounds(among(tickers), name, {
+        yield* Filters.assertRangeFilter(among(tickers), name, {
           values: values.slice(0, 3).map(String),
           keys: tickers.slice(0, 3),
         })
@@ -191,9 +191,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
     Effect.gen(function* () {
       yield* found("")
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
       const names = ["min_insider_percent", "company", "sort", "latest", "reported_date_from", "message"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("D31 a file is loaded; a wrong cell refuses it by line and column", () =>
@@ -246,7 +246,7 @@ layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) 
       ])
       const words = ["country=c1,c2", "sector=s1", "industry=i1", "exchange=e1", "is_adr=true", "ticker=T1,T2", ""]
       for (const query of [...numbers, ...words]) {
-        const plan = JSON.stringify(yield* Statements.planOf(found(query), "from float_outstanding"))
+        const plan = JSON.stringify(yield* Statements.explainRequest(found(query), "from float_outstanding"))
         assert.include(plan, "Index", query)
         assert.notInclude(plan, "Seq Scan", query)
       }

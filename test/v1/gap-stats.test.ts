@@ -1,11 +1,11 @@
 /** Resources: gap-stats and gap-stats-advanced, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt: at, insertRows: insert } = Service
 
 const paths = ["/v1/gap-stats", "/v1/gap-stats-advanced"] as const
 
@@ -34,12 +34,12 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.both(paths)
+const { found, printed, refused, walk } = Rooms.pairedListClient(paths)
 
 /** What both endpoints find, which must be the same. */
 const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
-  const keys = base.map(Rooms.keyOf)
-  assert.deepStrictEqual(advanced.map(Rooms.keyOf), keys)
+  const keys = base.map(Rooms.tickerAndDate)
+  assert.deepStrictEqual(advanced.map(Rooms.tickerAndDate), keys)
   return keys
 }
 
@@ -53,7 +53,7 @@ const among = (...tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loaded("gap-stats", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("gap-stats", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/gap-stats-advanced", (it) => {
   it.effect("§2.1 D15 D16 print every field, exactly as stored, each with the right kind", () =>
@@ -123,7 +123,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
     Effect.gen(function* () {
       yield* insert("gap_stats", session({ ticker: "GNULL" }))
       const [, [row]] = yield* found("ticker=GNULL")
-      assert.deepStrictEqual(Rooms.emptyOf(row), [
+      assert.deepStrictEqual(Rooms.nullAndListFields(row), [
         ["high_time", null],
         ["low_time", null],
         ["closed_over_vwap", null],
@@ -203,21 +203,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GTA", date: "2025-06-03" }),
         session({ ticker: "GTB", date: "2025-06-02" }),
       )
-      yield* Effect.forEach(paths, Rooms.onAllTiers)
+      yield* Effect.forEach(paths, Rooms.requestOnAllTiers)
       assert.deepStrictEqual(yield* keysOf("ticker=gtb,@@,G%20TA"), [
         "GTA 2025-06-03",
         "GTA 2025-06-02",
         "GTB 2025-06-02",
       ])
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
     Effect.gen(function* () {
-      yield* insert("gap_stats", ...Filters.days.map((date) => session({ ticker: "GDATE", date })))
+      yield* insert("gap_stats", ...Filters.sampleDays.map((date) => session({ ticker: "GDATE", date })))
       const asked = (query: string) =>
         Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-      yield* Filters.dates({ asked, refused })
+      yield* Filters.assertDateFilters({ asked, refused })
     }))
 
   it.effect.each(
@@ -237,7 +237,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
           ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
           ...(name === "market_cap" ? [session({ ticker: "GBNULL" })] : []),
         )
-        yield* Filters.bounds(among(...tickers, "GBNULL"), name, { values, keys: tickers })
+        yield* Filters.assertRangeFilter(among(...tickers, "GBNULL"), name, { values, keys: tickers })
       }),
   )
 
@@ -274,7 +274,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GV2", closed_over_vwap: false }),
         session({ ticker: "GV3" }),
       )
-      yield* Filters.flag(among("GV1", "GV2", "GV3"), "closed_over_vwap", { yes: ["GV1"], no: ["GV2"] })
+      yield* Filters.assertBooleanFilter(among("GV1", "GV2", "GV3"), "closed_over_vwap", { yes: ["GV1"], no: ["GV2"] })
     }))
 
   it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
@@ -298,7 +298,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         ["GM1"],
       )
       const names = ["min_tradable_float", "gap_filled", "all_tags", "max_rth_volume", "sort"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("D31 a file is loaded with all columns of both endpoints; bad rows are refused", () =>

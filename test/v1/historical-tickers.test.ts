@@ -3,10 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Rooms from "../support/Rooms.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
 
 const change = (
   old_ticker: string,
@@ -205,7 +205,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
   it.effect("§3 a deprecated endpoint works unchanged, on all tiers", () =>
     Effect.gen(function* () {
       yield* insert("historical_tickers", name("HALL", "HAL0"))
-      yield* Rooms.onAllTiers("/v1/historical-tickers?ticker=HALL")
+      yield* Rooms.requestOnAllTiers("/v1/historical-tickers?ticker=HALL")
     }))
 
   it.effect("§2.3 §2.1.3 D23 a component of 2,000 events names all of its former symbols", () =>

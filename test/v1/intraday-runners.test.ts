@@ -3,11 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
 
 const runner = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
@@ -29,13 +29,13 @@ const runner = (fields: Readonly<Record<string, unknown>>) => ({
 
 const path = "/v1/intraday-runners"
 
-const { column, found, list, printed, refused, walk } = Rooms.one(path)
+const { column, found, list, printed, refused, walk } = Rooms.listClient(path)
 
-const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.keyOf))
+const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.tickerAndDate))
 
 const tickersOf = (query: string) => column("ticker", query)
 
-const tickersIn = (body: unknown) => Rooms.rowsOf(body).map((row) => at(row, "ticker"))
+const tickersIn = (body: unknown) => Rooms.resultRows(body).map((row) => at(row, "ticker"))
 
 /** `RNA`, `RNB`, … `RNZZ`: symbols in alphabetical order of their number. */
 const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
@@ -219,7 +219,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§4.3 §3 is on all tiers, with every parameter left out", () =>
     Effect.gen(function* () {
-      for (const { body } of yield* Rooms.onAllTiers(path)) {
+      for (const { body } of yield* Rooms.requestOnAllTiers(path)) {
         assert.strictEqual(at(body, "page"), 1)
         assert.strictEqual(at(body, "limit"), 10)
       }
@@ -231,8 +231,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§4.3 date is exact, date_from and date_to include their day", () =>
     Effect.gen(function* () {
-      yield* insert("intraday_runners", ...Filters.days.map((date) => runner({ ticker: "RDATE", date })))
-      yield* Filters.dates({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
+      yield* insert("intraday_runners", ...Filters.sampleDays.map((date) => runner({ ticker: "RDATE", date })))
+      yield* Filters.assertDateFilters({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
     }))
 
   it.effect("§4.3 D9 gap bounds include their value, may be negative, and compare exact decimals", () =>
@@ -244,7 +244,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       )
       const all = gaps.map((_, number) => symbol("RG", number))
       const asked = (query: string) => tickersOf(`ticker=${all.join(",")}&${query}`)
-      yield* Filters.bounds({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
+      yield* Filters.assertRangeFilter({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
       assert.deepStrictEqual(yield* asked("max_gap_percentage=-0"), all.slice(0, 3))
       assert.deepStrictEqual(yield* asked("min_gap_percentage=0.30001&max_gap_percentage=25.49999"), [])
       assert.deepStrictEqual(yield* asked("min_gap_percentage=-12.5&max_gap_percentage=-0.0001"), ["RG000", "RG001"])
@@ -491,7 +491,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       })
       for (const limit of [1, 7, 10, 25, 99, 100]) {
         const seen = yield* walk("date_from=2023-06-05&date_to=2023-06-09", limit)
-        assert.deepStrictEqual(seen.map(Rooms.keyOf), expected)
+        assert.deepStrictEqual(seen.map(Rooms.tickerAndDate), expected)
       }
     }))
 
@@ -520,7 +520,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       const query = "limit=1&ticker=rk000,rk%20001,RK002,@@&min_gap_percentage=-1e3&date_from=2022-04-01&page=2"
       for (const method of ["GET", "HEAD"] as const) {
         const { headers } = yield* ask(`/v1/intraday-runners?${query}`, { method })
-        const link = new URL(Rooms.next(headers) ?? "nothing", "http://base")
+        const link = new URL(Rooms.nextPagePath(headers) ?? "nothing", "http://base")
         assert.strictEqual(link.pathname, "/v1/intraday-runners")
         assert.deepStrictEqual(Object.fromEntries(link.searchParams), {
           limit: "1",
@@ -532,7 +532,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
       }
       const { headers } = yield* ask(`/v1/intraday-runners?${query}`)
-      const followed = yield* ask(Rooms.next(headers) ?? "nothing")
+      const followed = yield* ask(Rooms.nextPagePath(headers) ?? "nothing")
       assert.deepStrictEqual(tickersIn(followed.body), ["RK002"])
       assert.strictEqual(at(followed.body, "has_more"), false)
     }))
@@ -610,7 +610,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "offset",
         "last_updated_from",
       ]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 })
 

@@ -1,11 +1,11 @@
 /** Resources: nasdaq-compliance, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt: at, insertRows: insert } = Service
 
 /** What a notice cannot do without. */
 const notice = (fields: Readonly<Record<string, unknown>>) => ({
@@ -20,11 +20,11 @@ const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { column, found, printed, refused, walk } = Rooms.one("/v1/nasdaq-compliance")
+const { column, found, printed, refused, walk } = Rooms.listClient("/v1/nasdaq-compliance")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loaded("nasdaq-compliance", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("nasdaq-compliance", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance", (it) => {
   it.effect("§2.1 D15 prints every field, exactly as stored, each with the right kind", () =>
@@ -66,7 +66,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     Effect.gen(function* () {
       yield* insert("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
       const [row] = yield* found("ticker=CNULL")
-      assert.deepStrictEqual(Rooms.nullsOf(row), [
+      assert.deepStrictEqual(Rooms.nullFields(row), [
         "company",
         "added_date",
         "rule",
@@ -84,13 +84,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     Effect.gen(function* () {
       yield* insert(
         "nasdaq_compliance",
-        ...Rooms.newYorkClocks.map(([stored], number) =>
+        ...Rooms.newYorkTimestampSamples.map(([stored], number) =>
           notice({ id: `clock${number}`, ticker: "CCLOCK", notes_updated: stored, last_updated: stored })
         ),
       )
       for (const name of ["notes_updated", "last_updated"]) {
         const times = yield* column(name, "ticker=CCLOCK")
-        assert.deepStrictEqual(times, Rooms.newYorkClocks.map(([, printed]) => printed))
+        assert.deepStrictEqual(times, Rooms.newYorkTimestampSamples.map(([, printed]) => printed))
       }
     }))
 
@@ -124,13 +124,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       )
       assert.deepStrictEqual(yield* idsOf("ticker=cta,@@,CTB"), ["tb", "ta"])
       yield* found("")
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("D7 date is exact, date_from and date_to include their day", () =>
     Effect.gen(function* () {
-      yield* insert("nasdaq_compliance", ...Filters.days.map((date) => notice({ id: date, ticker: "CDATE", date })))
-      yield* Filters.dates({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
+      yield* insert(
+        "nasdaq_compliance",
+        ...Filters.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
+      )
+      yield* Filters.assertDateFilters({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
@@ -140,10 +143,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         const ticker = name === "added_date" ? "CADD" : "CDEAD"
         yield* insert(
           "nasdaq_compliance",
-          ...Filters.days.map((day, number) => notice({ id: `${ticker}${number}`, ticker, [name]: day })),
+          ...Filters.sampleDays.map((day, number) => notice({ id: `${ticker}${number}`, ticker, [name]: day })),
           notice({ id: `${ticker}null`, ticker }),
         )
-        yield* Filters.dayRange({ asked: (query) => column(name, `ticker=${ticker}&${query}`), refused }, name)
+        yield* Filters.assertDayRangeFilter(
+          { asked: (query) => column(name, `ticker=${ticker}&${query}`), refused },
+          name,
+        )
       }),
   )
 
@@ -153,9 +159,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "nasdaq_compliance",
         notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-01-01" }),
       )
-      yield* Filters.past({ found, refused }, ["date", "date_from", "date_to", "added_date_from", "added_date_to"])
+      yield* Filters.assertFutureDaysRefused({ found, refused }, [
+        "date",
+        "date_from",
+        "date_to",
+        "added_date_from",
+        "added_date_to",
+      ])
       const asked = (query: string) => idsOf(`ticker=CAHEAD&${query}`)
-      yield* Filters.ahead({ asked, refused }, "compliance_deadline", "ahead")
+      yield* Filters.assertFutureDaysFound({ asked, refused }, "compliance_deadline", "ahead")
     }))
 
   it.effect.each(
@@ -177,7 +189,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           notice({ id: `${name}3`, ticker }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.words({ asked, refused }, name, one, [[one, `${name}1`], [other, `${name}2`]])
+        yield* Filters.assertEnumFilter({ asked, refused }, name, one, [[one, `${name}1`], [other, `${name}2`]])
       }),
   )
 
@@ -203,7 +215,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
   it.effect("D4 what is no filter is refused", () =>
     Effect.gen(function* () {
       const names = ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("D31 a file is loaded; a word of no enum and stray white space are refused", () =>

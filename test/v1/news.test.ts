@@ -1,11 +1,11 @@
 /** Resources: news and news-basic, through the wire. Each test has tickers or words of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
 
 const paths = ["/v1/news", "/v1/news-basic"] as const
 
@@ -19,7 +19,7 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.both(paths)
+const { found, printed, refused, walk } = Rooms.pairedListClient(paths)
 
 /** What both endpoints find, which must be the same. */
 const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -83,7 +83,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
     Effect.gen(function* () {
       yield* insert("news", item({ id: "null", ticker: "NNULL" }))
       const [[row]] = yield* found("ticker=NNULL")
-      assert.deepStrictEqual(Rooms.emptyOf(row), [
+      assert.deepStrictEqual(Rooms.nullAndListFields(row), [
         ["tickers", []],
         ["title", null],
         ["summary", null],
@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§2.1.4 D15 created_at and last_updated keep their digits all year, filed_at_time loses the summer hour", () =>
     Effect.gen(function* () {
-      for (const [stored, printed] of Rooms.newYorkClocks) {
+      for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
         const id = `clock ${stored}`
         yield* insert(
           "news",
@@ -135,7 +135,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("D3 are on all tiers", () =>
     Effect.gen(function* () {
-      yield* Effect.forEach(paths, Rooms.onAllTiers)
+      yield* Effect.forEach(paths, Rooms.requestOnAllTiers)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -151,19 +151,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       )
       assert.deepStrictEqual(yield* idsOf("ticker=NOTHER"), ["other"])
       assert.deepStrictEqual(yield* idsOf("ticker=nother,@@,no%20wn"), ["own", "other"])
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("D7 date, date_from and date_to are about filed_at and include their day", () =>
     Effect.gen(function* () {
       yield* insert(
         "news",
-        ...Filters.days.map((filed_at) =>
+        ...Filters.sampleDays.map((filed_at) =>
           item({ id: filed_at, ticker: "NDATE", filed_at, created_at: "2025-06-06 08:00:00" })
         ),
       )
       const asked = (query: string) => Effect.map(idsOf(`ticker=NDATE&${query}`), (ids) => ids.toReversed())
-      yield* Filters.dates({ asked, refused })
+      yield* Filters.assertDateFilters({ asked, refused })
       assert.deepStrictEqual(yield* asked("date=2025-06-06"), [])
     }))
 
@@ -237,7 +237,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         yield* idsOf("ticker=NMIX&form_type=8-K&tag=x&query=zebras&date=2025-07-01&hide_news=true"),
         ["m1"],
       )
-      yield* Filters.unknown(refused, ["title", "search", "author", "created_at_from", "tickers", "tags"])
+      yield* Filters.assertUnknownParametersRefused(refused, [
+        "title",
+        "search",
+        "author",
+        "created_at_from",
+        "tickers",
+        "tags",
+      ])
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -326,7 +333,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       const header = "id,ticker,tickers,form_type,title,tags,filed_at,filed_at_time,created_at,last_updated"
       const times = "2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00,2025-07-01 09:30:00"
       const good = `load,NLOAD,"[""NLOAD"",""ZYX.B""]",news,Platypus sighted,"[""a,b"",""c""]",${times}`
-      const { rows, table } = yield* Rooms.loaded("news", `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`, "replace")
+      const { rows, table } = yield* Rooms.loadCsv("news", `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`, "replace")
       assert.deepStrictEqual([table, rows], ["news", 2])
       const [stored] = yield* found("query=platypuses")
       assert.deepStrictEqual(stored.map((row) => [at(row, "id"), at(row, "tickers"), at(row, "tags")]), [
@@ -337,7 +344,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* idsOf("tag=c"), ["load"])
       assert.deepStrictEqual(yield* idsOf(""), ["l2", "load"])
 
-      const bad = yield* Effect.flip(Rooms.loaded(
+      const bad = yield* Effect.flip(Rooms.loadCsv(
         "news",
         [
           header,
@@ -358,7 +365,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   it.effect("D31 a text beyond what can be searched is loaded, and found by its beginning", () =>
     Effect.gen(function* () {
       const words = Array.from({ length: 80_000 }, (_, number) => `${(number + 1e6).toString(36)}漢字`).join(" ")
-      const { rows } = yield* Rooms.loaded(
+      const { rows } = yield* Rooms.loadCsv(
         "news",
         `id,ticker,form_type,title,summary,filed_at,created_at,last_updated\n` +
           `huge,NHUGE,news,Wombat,${words},2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00\n`,

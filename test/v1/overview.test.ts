@@ -6,12 +6,12 @@ import { TestClock } from "effect/testing"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
-const { customer, until, written } = Ledger
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
+const { createCustomer: customer, retryUntil: until, waitForRecordedRequests: written } = Ledger
 
 const overview = (key: string) =>
   Effect.map(ask("/v1/overview", { key }), ({ body, status, text }) => {
@@ -38,7 +38,7 @@ const set = Effect.fnUntraced(function* (account_id: number, columns: Readonly<R
 
 const limits = { RATE_LIMIT_BASIC: "1234", RATE_LIMIT_PRO: "200000", RATE_LIMIT_ULTIMATE: "1000000000" }
 
-layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview", (it) => {
+layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v1/overview", (it) => {
   it.effect("resources: the overview prints every field, to the letter", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer(`Ünï "quoted"`, { tier: "pro", balance: 25_000_000 })
@@ -61,7 +61,7 @@ layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview",
       const { account_id, key } = yield* customer("new")
       const found = yield* overview(key)
       assert.strictEqual(at(found, "account_id"), account_id)
-      assert.deepStrictEqual(Rooms.nullsOf(found), ["balance_microdollars", "last_charged_at"])
+      assert.deepStrictEqual(Rooms.nullFields(found), ["balance_microdollars", "last_charged_at"])
       assert.deepStrictEqual([at(found, "requests_today"), at(found, "cost_today_microdollars")], [0, 0])
     }))
 
@@ -70,7 +70,7 @@ layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview",
       const { key } = yield* customer("climber")
       const expected = { basic: 1234, pro: 200_000, ultimate: 1_000_000_000 }
       for (const tier of [...tiers, "basic"] as const) {
-        yield* Accounts.setTier("climber", tier)
+        yield* Accounts.setAccountTier("climber", tier)
         const found = yield* overview(key)
         assert.deepStrictEqual([at(found, "tier"), at(found, "rate_limit_per_minute")], [tier, expected[tier]])
         const counted = yield* until(
@@ -190,7 +190,7 @@ const eves = [["2026-07-02T03:59:50Z", "2026-07-01", "2026-07-02"], [
 ]] as const
 
 for (const [eve, old, young] of eves) {
-  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(Ledger.settings(limits))))(
+  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(Ledger.settingsLayer(limits))))(
     `GET /v1/overview at ${eve}`,
     (it) => {
       it.effect("resources: today is the day in New York, which ends at its midnight", () =>

@@ -1,11 +1,11 @@
 /** Resources: premarket-stats and afterhours-stats, two tables of one shape, through the wire: every test is asked of both. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt: at, insertRows: insert } = Service
 
 /** What a session cannot do without. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
@@ -27,13 +27,13 @@ const segments = [["premarket-stats", "premarket_stats"], ["afterhours-stats", "
 segments.forEach(([segment, table]) =>
   layer(Service.layer, { excludeTestServices: true })(`GET /v1/${segment}`, (it) => {
     const path = `/v1/${segment}`
-    const { found, printed, refused, walk } = Rooms.one(path)
+    const { found, printed, refused, walk } = Rooms.listClient(path)
 
-    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.keyOf))
+    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.tickerAndDate))
 
     const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-    const loaded = (csv: string) => Rooms.loaded(segment, csv, "append")
+    const loaded = (csv: string) => Rooms.loadCsv(segment, csv, "append")
 
     it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
       Effect.gen(function* () {
@@ -83,7 +83,7 @@ segments.forEach(([segment, table]) =>
       Effect.gen(function* () {
         yield* insert(table, session({ ticker: "PNULL" }))
         const [row] = yield* found("ticker=PNULL")
-        assert.deepStrictEqual(Rooms.emptyOf(row), [
+        assert.deepStrictEqual(Rooms.nullAndListFields(row), [
           ["open_price", null],
           ["close_price", null],
           ["high_time", null],
@@ -104,7 +104,7 @@ segments.forEach(([segment, table]) =>
 
     it.effect("§2.1.4 D15 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
       Effect.gen(function* () {
-        for (const [stored, printed] of Rooms.newYorkClocks) {
+        for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
           const date = stored.slice(0, 10)
           const times = { high_time: stored, low_time: stored, spike_start_time: stored, last_updated: stored }
           yield* insert(table, session({ ticker: "PCLOCK", date, ...times }))
@@ -127,7 +127,7 @@ segments.forEach(([segment, table]) =>
         )
         for (const limit of [1, 7, 24, 100]) {
           const seen = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
-          assert.deepStrictEqual(seen.map(Rooms.keyOf), expected)
+          assert.deepStrictEqual(seen.map(Rooms.tickerAndDate), expected)
         }
       }))
 
@@ -139,21 +139,21 @@ segments.forEach(([segment, table]) =>
           session({ ticker: "PTA", date: "2025-06-03" }),
           session({ ticker: "PTB", date: "2025-06-02" }),
         )
-        yield* Rooms.onAllTiers(path)
+        yield* Rooms.requestOnAllTiers(path)
         assert.deepStrictEqual(yield* keysOf("ticker=ptb,@@,P%20TA"), [
           "PTA 2025-06-03",
           "PTA 2025-06-02",
           "PTB 2025-06-02",
         ])
-        yield* Filters.noSymbols(refused)
+        yield* Filters.assertInvalidSymbolsRefused(refused)
       }))
 
     it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
       Effect.gen(function* () {
-        yield* insert(table, ...Filters.days.map((date) => session({ ticker: "PDATE", date })))
+        yield* insert(table, ...Filters.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const asked = (query: string) =>
           Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-        yield* Filters.dates({ asked, refused })
+        yield* Filters.assertDateFilters({ asked, refused })
       }))
 
     it.effect.each(
@@ -176,7 +176,7 @@ segments.forEach(([segment, table]) =>
             ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
           )
           const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
-          yield* Filters.bounds({ asked, refused }, name, { values, keys: tickers })
+          yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys: tickers })
         }),
     )
 
@@ -215,7 +215,13 @@ segments.forEach(([segment, table]) =>
           ),
           ["PM1"],
         )
-        yield* Filters.unknown(refused, ["filing_type", "min_volume_ratio", "min_vwap", "all_tags", "sort"])
+        yield* Filters.assertUnknownParametersRefused(refused, [
+          "filing_type",
+          "min_volume_ratio",
+          "min_vwap",
+          "all_tags",
+          "sort",
+        ])
       }))
 
     it.effect("D31 a file is loaded; bad rows are refused", () =>

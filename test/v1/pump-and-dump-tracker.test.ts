@@ -1,10 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt: at, insertRows: insert } = Service
 
 /** What a row cannot do without; the ticker is its key. */
 const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
@@ -17,7 +17,7 @@ const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.one("/v1/pump-and-dump-tracker")
+const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/pump-and-dump-tracker")
 
 const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
 
@@ -27,7 +27,7 @@ const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loaded("pump-and-dump-tracker", csv, "replace")
+const loaded = (csv: string) => Rooms.loadCsv("pump-and-dump-tracker", csv, "replace")
 
 const levels = ["high", "medium", "low"]
 
@@ -108,14 +108,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      const tickers = symbols("PCLOCK", Rooms.newYorkClocks.length)
+      const tickers = symbols("PCLOCK", Rooms.newYorkTimestampSamples.length)
       yield* insert(
         "pump_and_dump_tracker",
-        ...tickers.map((ticker, number) => suspect(ticker, { last_updated: Rooms.newYorkClocks[number]?.[0] })),
+        ...tickers.map((ticker, number) =>
+          suspect(ticker, { last_updated: Rooms.newYorkTimestampSamples[number]?.[0] })
+        ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", `ticker=${tickers.join(",")}`),
-        Rooms.newYorkClocks.map(([, printed]) => printed),
+        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
@@ -123,7 +125,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     Effect.gen(function* () {
       yield* insert("pump_and_dump_tracker", suspect("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* tickersOf("ticker=@@,p.%20dot"), ["P.DOT"])
       assert.strictEqual((yield* list("ticker=@@,p.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
@@ -170,7 +172,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: levels[number] ?? null })),
         )
         const rows = levels.map((level, number) => [level, tickers[number]] as const)
-        yield* Filters.words(among(tickers), name, "high, medium, low", rows)
+        yield* Filters.assertEnumFilter(among(tickers), name, "high, medium, low", rows)
       }),
   )
 
@@ -195,14 +197,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("§4.4 underwriters is a part of the text in any case; %, _, quotes and backslashes are text", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
-      const names = [...Filters.texts, "Spartan, Revere"]
+      const names = [...Filters.sampleTexts, "Spartan, Revere"]
       yield* insert(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) => suspect(ticker, { underwriters: names[number] ?? null })),
       )
       const asked = (part: string) =>
         column("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
-      yield* Filters.partOfText({ asked, refused }, "underwriters")
+      yield* Filters.assertContainsFilter({ asked, refused }, "underwriters")
       for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* asked(part), ["Spartan, Revere"])
       for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* asked(miss), [], miss)
     }))
@@ -213,7 +215,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
         yield* insert("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
-        yield* Filters.flag(among([no, yes]), name, { yes: [yes], no: [no] })
+        yield* Filters.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
       }),
   )
 
@@ -230,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: values[number] ?? null })),
         )
         const keys = tickers.slice(0, values.length)
-        yield* Filters.bounds(among(tickers), name, { values, keys })
+        yield* Filters.assertRangeFilter(among(tickers), name, { values, keys })
         const { asked } = among(tickers)
         const [, one, many, most] = keys.slice(-4)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
@@ -257,7 +259,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: [small, great][number] ?? null })),
         )
-        yield* Filters.bounds(among(tickers), name, { values: [small, great], keys: [less, more] })
+        yield* Filters.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
         const { asked } = among(tickers)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.2&max_${name}=1e300`), [more])
         assert.deepStrictEqual(yield* asked(`min_${name}=${small}00001`), [
@@ -274,30 +276,30 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
         yield* insert(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: Filters.days[number] ?? null })),
+          ...tickers.map((ticker, number) => suspect(ticker, { [name]: Filters.sampleDays[number] ?? null })),
         )
-        yield* Filters.dayRange(among(tickers, name), name)
+        yield* Filters.assertDayRangeFilter(among(tickers, name), name)
       }),
   )
 
   it.effect("§4.4 §7.2 lock_up_expiration may lie in the future, and its order is enforced there too", () =>
     Effect.gen(function* () {
       yield* insert("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
-      yield* Filters.ahead(among(["PFUT"]), "lock_up_expiration", "PFUT")
+      yield* Filters.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date"])(
     "§4.4 §7.2 D7 %s_from and _to reject the future and say so; today is accepted",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.past({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
       }),
   )
 
   it.effect("D4 date and the columns that are no filters are unknown", () =>
     Effect.gen(function* () {
       const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("§4.4 filters narrow each other", () =>

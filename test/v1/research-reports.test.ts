@@ -1,11 +1,11 @@
 /** Resources: research-reports and research-reports-tldr, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert, TestKeys } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert, TestKeys } = Service
 
 const paths = ["/v1/research-reports", "/v1/research-reports-tldr"] as const
 
@@ -20,7 +20,7 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.both(paths, "ultimate")
+const { found, printed, refused, walk } = Rooms.pairedListClient(paths, "ultimate")
 
 /** What both endpoints find, which must be the same; a short report has no id and is known by ticker and time. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -32,7 +32,7 @@ const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unk
 
 const idsOf = (query: string) => Effect.map(found(query), idsIn)
 
-const loaded = (csv: string) => Rooms.loaded("research-reports", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("research-reports", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports and /v1/research-reports-tldr", (it) => {
   it.effect("§5.3 D3 reports need the ultimate tier: 403 says which, before the query is looked at; -tldr is for all", () =>
@@ -48,7 +48,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
       assert.strictEqual((yield* ask("/v1/research-reports", { key: keys.ultimate })).status, 200)
       assert.strictEqual((yield* ask("/v1/research-reports", { key: null })).status, 401)
-      yield* Rooms.onAllTiers("/v1/research-reports-tldr")
+      yield* Rooms.requestOnAllTiers("/v1/research-reports-tldr")
     }))
 
   it.effect("§2.1 §2.5 D15 D16 print every field, exactly as stored; -tldr has no report_id", () =>
@@ -92,8 +92,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       yield* insert("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
       const [[full], [tldr]] = yield* found("ticker=RRNULL")
       const both = ["price", "market_cap", "tradable_float", "outstanding", "country", "industry", "post_url"]
-      assert.deepStrictEqual(Rooms.nullsOf(full), ["volume", ...both])
-      assert.deepStrictEqual(Rooms.nullsOf(tldr), both)
+      assert.deepStrictEqual(Rooms.nullFields(full), ["volume", ...both])
+      assert.deepStrictEqual(Rooms.nullFields(tldr), both)
     }))
 
   it.effect("§2.1.4 D15 both times are instants, printed five hours earlier all year", () =>
@@ -145,7 +145,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       )
       assert.deepStrictEqual(yield* idsOf("ticker=rrtb,@@,RR%20TA"), ["ta", "tb"])
       yield* found("limit=1")
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("D9 min_gain_percentage and max_ include their value and compare exact decimals", () =>
@@ -156,7 +156,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ...gains.map((gain_percentage) => report({ report_id: gain_percentage, ticker: "RRGAIN", gain_percentage })),
       )
       const asked = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
-      yield* Filters.bounds({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
+      yield* Filters.assertRangeFilter({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
       assert.deepStrictEqual(yield* asked("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
     }))
 
@@ -192,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("D7 created_at_from and _to lie in the past, in order, and exist", () =>
     Effect.gen(function* () {
-      yield* Filters.past({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
+      yield* Filters.assertFutureDaysRefused({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
       for (const name of ["created_at_from", "created_at_to"]) {
         for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z"]) {
           assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
@@ -218,7 +218,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ["m1"],
       )
       const names = ["report_id", "date", "country", "min_price", "created_at", "last_updated_from"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("D31 a file is loaded with the texts of both endpoints; bad rows are refused", () =>

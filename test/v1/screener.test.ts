@@ -3,12 +3,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { at, insert } = Service
+const { valueAt: at, insertRows: insert } = Service
 
 const row = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
@@ -33,7 +33,7 @@ const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_p
 const numbers = [...decimals, ...wholes]
 const words = ["exchange", "sector", "industry", "country", "state"]
 
-const { column, found, printed, refused, walk } = Rooms.one("/v1/screener")
+const { column, found, printed, refused, walk } = Rooms.listClient("/v1/screener")
 
 const tickersOf = (query: string) => column("ticker", query)
 
@@ -43,7 +43,7 @@ const among = (tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loaded("screener", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("screener", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => {
   it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
@@ -137,7 +137,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
           ...keys.map((ticker, number) => row(ticker, { [name]: values[number] })),
           ...missing.map((ticker) => row(ticker)),
         )
-        yield* Filters.bounds(among([...keys, ...missing]), name, { values, keys })
+        yield* Filters.assertRangeFilter(among([...keys, ...missing]), name, { values, keys })
         const { asked } = among([...keys, ...missing])
         assert.deepStrictEqual(yield* asked(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
         assert.deepStrictEqual(yield* asked(`min_${name}=10.0001`), [])
@@ -164,15 +164,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     Effect.gen(function* () {
       const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
       yield* insert("screener", row(yes, { [name]: true }), row(no))
-      yield* Filters.flag(among([yes, no]), name, { yes: [yes], no: [no] })
+      yield* Filters.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
     }))
 
   it.effect("D7 ipo_date: inclusive, null never matches, no future, not the wrong way round", () =>
     Effect.gen(function* () {
-      const days = [...Filters.days, null]
+      const days = [...Filters.sampleDays, null]
       yield* insert("screener", ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })))
-      yield* Filters.dayRange({ asked: (query) => column("ipo_date", `sector=IPOs&${query}`), refused }, "ipo_date")
-      yield* Filters.past({ found, refused }, ["ipo_date_from", "ipo_date_to"])
+      yield* Filters.assertDayRangeFilter(
+        { asked: (query) => column("ipo_date", `sector=IPOs&${query}`), refused },
+        "ipo_date",
+      )
+      yield* Filters.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
     }))
 
   it.effect("§2.5 all filters narrow each other, all at once", () =>
@@ -204,16 +207,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "§2.5 D4 %s is shown and is no filter: an unknown parameter",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.unknown(refused, [name, `min_${name}`, `max_${name}`])
+        yield* Filters.assertUnknownParametersRefused(refused, [name, `min_${name}`, `max_${name}`])
       }),
   )
 
   it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
     Effect.gen(function* () {
       yield* found("")
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
       const names = ["company", "city", "cik", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -348,7 +351,7 @@ layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
         ...["ticker", ...columns].flatMap((name) => [`sort=${name}`, `sort=-${name}`]),
       ]
       for (const query of queries) {
-        const plan = JSON.stringify(yield* Statements.planOf(found(query), "from screener"))
+        const plan = JSON.stringify(yield* Statements.explainRequest(found(query), "from screener"))
         assert.notInclude(plan, "Seq Scan", query)
         if (query.startsWith("sort")) assert.notInclude(plan, `"Sort"`, query)
       }

@@ -3,10 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Rooms from "../support/Rooms.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
 
 const change = (
   old_ticker: string,
@@ -203,7 +203,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("§4.1 is available on all tiers and not paginated", () =>
     Effect.gen(function* () {
-      for (const { body, headers } of yield* Rooms.onAllTiers("/v1/ticker-changes?ticker=TIERS")) {
+      for (const { body, headers } of yield* Rooms.requestOnAllTiers("/v1/ticker-changes?ticker=TIERS")) {
         assert.isUndefined(headers["link"])
         assert.isUndefined(at(body, "has_more"))
       }

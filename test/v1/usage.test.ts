@@ -5,15 +5,15 @@ import { Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { batchOf, recorder, type Used } from "../../src/accounts/billing/UsageRecorder.ts"
-import * as Filters from "../support/Filters.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Rooms from "../support/Rooms.ts"
+import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import { client } from "../support/Through.ts"
+import { poolableClient } from "../support/PoolerMode.ts"
 
-const { ask, at, insert } = Service
-const { customer, until, walk, written } = Ledger
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
+const { createCustomer: customer, retryUntil: until, readAllPages: walk, waitForRecordedRequests: written } = Ledger
 
 const prices = { general: 123_456_789, news: 1, screener: 0, reports: 1_000_000_000_000 }
 
@@ -28,20 +28,20 @@ const settings = {
 /** A connection beside the service's pool, as another program has it. */
 class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
 
-const service = Service.layerOver(Layer.unwrap(Effect.gen(function* () {
-  const url = yield* Service.ownDatabase
+const service = Service.serviceLayerOver(Layer.unwrap(Effect.gen(function* () {
+  const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
-    client({ url, applicationName: "tickerline-test" }),
+    poolableClient({ url, applicationName: "tickerline-test" }),
     Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
   )
-}))).pipe(Layer.provide(Ledger.settings(settings)))
+}))).pipe(Layer.provide(Ledger.settingsLayer(settings)))
 
 type Answer = Effect.Success<ReturnType<typeof ask>>
 
 const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
   const { body, status, text } = yield* ask(path, { key })
   assert.strictEqual(status, 200, `${path}: ${text}`)
-  return Rooms.rowsOf(body)
+  return Rooms.resultRows(body)
 })
 
 const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => at(row, name))
@@ -64,7 +64,7 @@ const shown = (row: unknown) => ({
 const costOf = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
 /** A row as the table has it. */
-interface Kept extends Omit<Used, "requested_at"> {
+interface Kept extends Omit<UsageRecord, "requested_at"> {
   readonly usage_id: string
   readonly requested_at: string
 }
@@ -297,7 +297,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       const shownCounts = yield* until(
         Effect.map(
           ask("/v1/usage?status_code=429&endpoint=/v1/news", { key }),
-          ({ body, status }) => status === 200 ? Rooms.rowsOf(body).map((row) => Number(at(row, "request_count"))) : [],
+          ({ body, status }) =>
+            status === 200 ? Rooms.resultRows(body).map((row) => Number(at(row, "request_count"))) : [],
         ),
         (counts) => counts.length > 0,
       )
@@ -460,8 +461,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  const list = Rooms.one("/v1/usage")
-  const daily = Rooms.one("/v1/usage/daily")
+  const list = Rooms.listClient("/v1/usage")
+  const daily = Rooms.listClient("/v1/usage/daily")
 
   it.effect("resources: a status that is none, and an endpoint that is empty, are 422", () =>
     Effect.gen(function* () {
@@ -481,10 +482,21 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("D4 D7 D8 what is no filter is refused; days lie in the past, in order, and exist", () =>
     Effect.gen(function* () {
       const both = ["account_id", "key_id", "key_hint", "date", "date_from", "min_bytes", "deprecated", "ticker"]
-      yield* Filters.unknown(list.refused, [...both, "request_id", "requested_at", "usage_date_from"])
-      yield* Filters.unknown(daily.refused, [...both, "usage_date", "status_code", "requested_at_from", "errors"])
+      yield* Filters.assertUnknownParametersRefused(list.refused, [
+        ...both,
+        "request_id",
+        "requested_at",
+        "usage_date_from",
+      ])
+      yield* Filters.assertUnknownParametersRefused(daily.refused, [
+        ...both,
+        "usage_date",
+        "status_code",
+        "requested_at_from",
+        "errors",
+      ])
       for (const [{ found, refused }, name] of [[list, "requested_at"], [daily, "usage_date"]] as const) {
-        yield* Filters.past({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
         for (const parameter of [`${name}_from`, `${name}_to`]) {
           for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z", "yesterday"]) {
             assert.strictEqual((yield* refused(`${parameter}=${wrong}`)).field, parameter)
@@ -618,7 +630,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("D29 daily: a request belongs to the day in New York; errors are those of 400 and more", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* customer("sums")
-      const write = yield* recorder
+      const write = yield* makeUsageWriter
       const at03 = used({
         account_id,
         key_id,
@@ -634,7 +646,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         { ...at03, requested_at: "2025-01-15T05:00:00.000Z" },
         { ...at03, requested_at: "2025-07-02T04:00:00.000Z", endpoint: "/v1/a" },
       ]
-      const batch = batchOf(rows.map((row) => ({ ...row, requested_at: Date.parse(row.requested_at) })))
+      const batch = makeUsageBatch(rows.map((row) => ({ ...row, requested_at: Date.parse(row.requested_at) })))
       yield* write(batch)
       const { text } = yield* ask("/v1/usage/daily", { key })
       const printed = [
@@ -760,7 +772,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a key that is go
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key, key_id } = yield* customer("loses a key")
-      const other = yield* Service.keyFor("loses a key", "basic")
+      const other = yield* Service.ensureAccountWithKey("loses a key", "basic")
       assert.strictEqual((yield* ask("/v1/overview", { key })).status, 200)
       yield* written(account_id, 1)
       yield* sql`delete from api_keys where key_id = ${key_id}`
@@ -771,7 +783,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a key that is go
 /** In New York it is the evening of the day before. */
 const night = Date.parse("2026-07-02T03:00:00Z")
 
-layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settings(settings))))(
+layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settingsLayer(settings))))(
   "GET /v1/usage/daily at 03:00 UTC",
   (it) => {
     it.effect("D29 §2.1 a request at 03:00 UTC prints at 22:00 of the day before, and belongs to it", () =>
@@ -779,7 +791,10 @@ layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settings(settings))))(
         const { account_id, key } = yield* customer("at night")
         const answer = yield* ask("/v1/ticker-changes?ticker=META", { key })
         yield* TestClock.adjust("1 second")
-        const seen = Effect.repeat(Ledger.recorded(account_id), { until: (rows) => rows >= 1, times: 2000 })
+        const seen = Effect.repeat(Ledger.countRecordedRequests(account_id), {
+          until: (rows) => rows >= 1,
+          times: 2000,
+        })
         assert.strictEqual(yield* seen, 1)
         const [row] = yield* rowsFor("/v1/usage", key)
         assert.deepStrictEqual(shown(row), told(answer))

@@ -7,26 +7,26 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/h
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { Admission } from "../../../src/accounts/Authorization.ts"
+import { Authorization } from "../../../src/accounts/Authorization.ts"
 import { Account, Authentication } from "../../../src/accounts/keys/Authentication.ts"
 import * as Gate from "../../../src/accounts/AuthorizationMiddleware.ts"
-import { generate, isWellFormed } from "../../../src/accounts/keys/ApiKey.ts"
+import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import * as KeyCheck from "../../../src/accounts/keys/AuthenticationMiddleware.ts"
 import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Metering } from "../../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
 import { RecentKeys } from "../../../src/http/RecentKeys.ts"
 import { Database } from "../../../src/db/Database.ts"
-import { Sent } from "../../../src/http/ResponseCache.ts"
+import { ResponseCache } from "../../../src/http/ResponseCache.ts"
 import * as Edge from "../../../src/http/Middleware.ts"
-import { Requests } from "../../../src/observability/RequestMetrics.ts"
-import { includes, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
-import { Unexpected, Validation } from "../../../src/rules/Validation.ts"
-import { Lifecycle } from "../../../src/rules/Lifecycle.ts"
+import { RequestMetrics } from "../../../src/observability/RequestMetrics.ts"
+import { meetsTier, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
+import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../../src/rules/Validation.ts"
+import { LifecycleMiddleware } from "../../../src/rules/Lifecycle.ts"
 import * as Service from "../../support/Service.ts"
-import { client } from "../../support/Through.ts"
+import { poolableClient } from "../../support/PoolerMode.ts"
 
-const { ask, at, TestKeys } = Service
+const { requestJson: ask, valueAt: at, TestKeys } = Service
 
 const target = "/v1/ticker-changes?ticker=AUTH"
 
@@ -41,7 +41,7 @@ const refused = Effect.fnUntraced(function* (headers: Readonly<Record<string, st
   assert.isUndefined(at(answer.body, "error", "details"))
 })
 
-const newKey = (account: string) => Service.keyFor(account, "basic")
+const newKey = (account: string) => Service.ensureAccountWithKey(account, "basic")
 
 const digestOf = (key: string) => createHash("sha256").update(key).digest("hex")
 
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("D2 an unknown key: 401 invalid_api_key, whatever it looks like", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const wellFormed = Redacted.value(yield* generate)
+      const wellFormed = Redacted.value(yield* generateApiKey)
       for (
         const key of [
           wellFormed,
@@ -173,8 +173,8 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
       const revoked = yield* newKey("revoked, beside another")
-      yield* Keys.revoke(Number((yield* rowOf(revoked)).key_id))
-      const unknown = Redacted.value(yield* generate)
+      yield* Keys.revokeApiKey(Number((yield* rowOf(revoked)).key_id))
+      const unknown = Redacted.value(yield* generateApiKey)
       const pairs = [[basic, pro], [basic, "nonsense"], [basic, unknown], [basic, revoked], [revoked, unknown]] as const
       for (const [one, other] of pairs) {
         yield* refused({ Authorization: `Bearer ${one}`, "X-API-Key": other }, "invalid_api_key")
@@ -199,7 +199,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         yield* newKey("disabled"),
         yield* newKey("expired"),
       ]
-      yield* Keys.revoke(Number((yield* rowOf(revoked)).key_id))
+      yield* Keys.revokeApiKey(Number((yield* rowOf(revoked)).key_id))
       yield* sql`update api_keys set disabled_at = now() - interval '1 year' where key_id = ${
         (yield* rowOf(disabled)).key_id
       }`
@@ -213,7 +213,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("D2 a key works until its expiry and has the whole of its last day in New York", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* Service.keyFor("lasting", "basic", { expires: "9999-12-30" })
+      const key = yield* Service.ensureAccountWithKey("lasting", "basic", { expires: "9999-12-30" })
       assert.strictEqual((yield* ask(target, { key })).status, 200)
       for (
         const [expires, instant] of [["2026-07-01", "2026-07-02T04:00:00.000Z"], [
@@ -221,7 +221,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
           "2027-01-02T05:00:00.000Z",
         ]] as const
       ) {
-        const dated = yield* Service.keyFor("lasting", "basic", { expires })
+        const dated = yield* Service.ensureAccountWithKey("lasting", "basic", { expires })
         const [row] = yield* sql<{ readonly expires_at: Date }>`
           select expires_at from api_keys where key_hash = decode(${digestOf(dated)}, 'hex')
         `
@@ -235,7 +235,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const ends = [
         (id: bigint) => sql`update api_keys set disabled_at = now() where key_id = ${id}`,
         (id: bigint) => sql`update api_keys set expires_at = now() where key_id = ${id}`,
-        (id: bigint) => Keys.revoke(Number(id)),
+        (id: bigint) => Keys.revokeApiKey(Number(id)),
       ]
       for (const end of ends) {
         const key = yield* newKey("watched")
@@ -253,9 +253,9 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const id = Number((yield* rowOf(key)).key_id)
       for (const _ of [1, 2]) {
         assert.strictEqual((yield* ask(target, { key })).status, 200)
-        yield* Keys.disable(id)
+        yield* Keys.disableApiKey(id)
         assert.isBelow(yield* until(key, 401), 1000)
-        yield* Keys.enable(id)
+        yield* Keys.enableApiKey(id)
         assert.isBelow(yield* until(key, 200), 1000)
       }
     }))
@@ -264,13 +264,13 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const key = yield* newKey("gone for good")
       const id = Number((yield* rowOf(key)).key_id)
-      yield* Keys.revoke(id)
+      yield* Keys.revokeApiKey(id)
       const { revoked_at } = yield* rowOf(key)
       assert.isNotNull(revoked_at)
-      assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
-      assert.strictEqual((yield* Effect.flip(Keys.disable(id)))._tag, "KeyHasEnded")
-      assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
-      yield* Keys.revoke(id)
+      assert.strictEqual((yield* Effect.flip(Keys.enableApiKey(id)))._tag, "KeyHasEnded")
+      assert.strictEqual((yield* Effect.flip(Keys.disableApiKey(id)))._tag, "KeyHasEnded")
+      assert.strictEqual((yield* Effect.flip(Keys.enableApiKey(id)))._tag, "KeyHasEnded")
+      yield* Keys.revokeApiKey(id)
       assert.deepStrictEqual((yield* rowOf(key)).revoked_at, revoked_at)
       yield* refused({ "X-API-Key": key }, "api_key_disabled")
     }))
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("D2 a key of some endpoints opens these, and is told which where it opens nothing", () =>
     Effect.gen(function* () {
       const endpoints = ["/v1/ticker-changes", "/v1/news"]
-      const key = yield* Service.keyFor("narrow", "ultimate", { endpoints })
+      const key = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints })
       assert.strictEqual((yield* ask(target, { key })).status, 200)
       assert.strictEqual((yield* ask("/v1/news", { key })).status, 200)
       for (const path of ["/v1/news-basic", "/v1/research-reports", "/v1/account", "/estimate"]) {
@@ -290,7 +290,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         assert.isUndefined(headers["www-authenticate"])
       }
       // What the whole account may not see is told first.
-      const low = yield* Service.keyFor("narrow and low", "basic", { endpoints })
+      const low = yield* Service.ensureAccountWithKey("narrow and low", "basic", { endpoints })
       const { body } = yield* ask("/v1/research-reports", { key: low })
       assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
     }))
@@ -390,7 +390,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
 
   it.effect("D2 a key is tl_live_, 32 random base62 characters and a checksum of 6", () =>
     Effect.gen(function* () {
-      const keys = yield* Effect.replicateEffect(Effect.map(generate, Redacted.value), 200)
+      const keys = yield* Effect.replicateEffect(Effect.map(generateApiKey, Redacted.value), 200)
       keys.forEach((key) => assert.match(key, /^tl_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/))
       assert.strictEqual(new Set(keys).size, 200)
       // 200 times 32 letters hold each of the 62, and none much more often than another (103 are expected).
@@ -427,7 +427,7 @@ layer(Service.layer.pipe(Layer.provide(impatient)), { excludeTestServices: true 
   it.effect("D2 D18 counts a wrong key once when both headers carry it, and two that differ not at all", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const wrong = Redacted.value(yield* generate)
+      const wrong = Redacted.value(yield* generateApiKey)
       assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
       for (const _ of [1, 2, 3]) {
         yield* refused({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic }, "invalid_api_key")
@@ -453,15 +453,15 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const position = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 45 })))
 const character = Arbitrary.schema(Schema.Literals([...base62, "_", "-", " ", "é"]))
 
-const isRefused = (key: string) => assert.isFalse(isWellFormed(Redacted.make(key)), key)
+const isRefused = (key: string) => assert.isFalse(isWellFormedApiKey(Redacted.make(key)), key)
 
 it.effect.prop(
   "D2 a key with any one character changed, added, lost or swapped is none",
   { position, character },
   (slip) =>
     Effect.gen(function* () {
-      const key = Redacted.value(yield* generate)
-      assert.isTrue(isWellFormed(Redacted.make(key)))
+      const key = Redacted.value(yield* generateApiKey)
+      assert.isTrue(isWellFormedApiKey(Redacted.make(key)))
       const [before, at, after] = [key.slice(0, slip.position), key.charAt(slip.position), key.slice(slip.position + 1)]
       if (at !== slip.character) isRefused(`${before}${slip.character}${after}`)
       isRefused(`${before}${slip.character}${at}${after}`)
@@ -482,11 +482,11 @@ const needs = <const Name extends Tier>(tier: Name) =>
 
 class Tiered extends HttpApi.make("tiered")
   .add(HttpApiGroup.make("tiered").add(needs("basic"), needs("pro"), needs("ultimate")))
-  .middleware(Admission)
+  .middleware(Authorization)
   .middleware(Authentication)
-  .middleware(Validation)
-  .middleware(Unexpected)
-  .middleware(Lifecycle)
+  .middleware(ValidationMiddleware)
+  .middleware(UnexpectedErrorMiddleware)
+  .middleware(LifecycleMiddleware)
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
 
 const whoAmI = () => Effect.map(Account, ({ tier }) => ({ tier }))
@@ -500,9 +500,17 @@ const tiered = HttpRouter.serve(
         (group) => group.handleAll({ basic: whoAmI, pro: whoAmI, ultimate: whoAmI }),
       ),
     ),
-    Layer.provide(Layer.mergeAll(KeyCheck.layer, Gate.admission, Validation.layer, Unexpected.layer, Lifecycle.layer)),
+    Layer.provide(
+      Layer.mergeAll(
+        KeyCheck.authenticationLayer,
+        Gate.authorizationLayer,
+        ValidationMiddleware.layer,
+        UnexpectedErrorMiddleware.layer,
+        LifecycleMiddleware.layer,
+      ),
+    ),
     Layer.merge(Edge.layer),
-    Layer.provide(Layer.merge(Requests.layer, Sent.layer)),
+    Layer.provide(Layer.merge(RequestMetrics.layer, ResponseCache.layer)),
     Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
     Layer.provide(Database.layer),
   ),
@@ -511,7 +519,9 @@ const tiered = HttpRouter.serve(
   Layer.provide(Logger.layer([])),
   Layer.provideMerge(Service.TestKeys.layer),
   Layer.provideMerge(
-    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+    Layer.unwrap(
+      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+    ),
   ),
   Layer.provideMerge(NodeHttpServer.layerTest),
   Layer.provideMerge(NodeCrypto.layer),
@@ -526,7 +536,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
         for (const [needed, required_tier] of tiers.entries()) {
           for (const headers of [{ "X-API-Key": keys[tier] }, { Authorization: `Bearer ${keys[tier]}` }]) {
             const answer = yield* ask(`/v1/${required_tier}`, { key: null, headers })
-            assert.strictEqual(includes(tier, required_tier), has >= needed)
+            assert.strictEqual(meetsTier(tier, required_tier), has >= needed)
             if (has >= needed) {
               assert.strictEqual(answer.status, 200)
               assert.deepStrictEqual(answer.body, { tier })
@@ -597,9 +607,9 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
 
   it.effect("D3 a tier that changes is seen within a second", () =>
     Effect.gen(function* () {
-      const key = yield* Service.keyFor("rising", "basic")
+      const key = yield* Service.ensureAccountWithKey("rising", "basic")
       assert.strictEqual((yield* ask("/v1/pro", { key })).status, 403)
-      yield* Accounts.setTier("rising", "pro")
+      yield* Accounts.setAccountTier("rising", "pro")
       const start = yield* Clock.currentTimeMillis
       const answer = yield* ask("/v1/pro", { key }).pipe(
         Effect.repeat({ until: ({ status }) => status === 200, schedule: Schedule.spaced("20 millis"), times: 200 }),

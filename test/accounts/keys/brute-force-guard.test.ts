@@ -5,15 +5,15 @@ import { HttpRouter } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
-import { generate } from "../../../src/accounts/keys/ApiKey.ts"
+import { generateApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import * as WrongKeys from "../../../src/accounts/keys/BruteForceGuard.ts"
 import * as Proxies from "../../../src/http/TrustedProxies.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import * as Statements from "../../support/Statements.ts"
+import * as Statements from "../../support/StatementRecorder.ts"
 
-const { ask, at, TestKeys } = Service
-const { customer } = Ledger
+const { requestJson: ask, valueAt: at, TestKeys } = Service
+const { createCustomer: customer } = Ledger
 
 const target = "/v1/account"
 
@@ -23,7 +23,7 @@ type Answer = Effect.Success<ReturnType<typeof ask>>
 const mistyped = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" : "x"}${key.slice(21)}`
 
 /** A key that could be one. */
-const wellFormed = Effect.map(generate, Redacted.value)
+const wellFormed = Effect.map(generateApiKey, Redacted.value)
 
 /** Asks with the key, as if it came through proxies. */
 const from = (forwarded: string | null, key: string) =>
@@ -62,7 +62,7 @@ const pass = Effect.fnUntraced(function* (seconds: number) {
 
 const noon = Date.parse("2026-07-01T16:00:00Z")
 
-layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(settings))))("Wrong keys of one address", (it) => {
+layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settingsLayer(settings))))("Wrong keys of one address", (it) => {
   it.effect("D2 D18 after as many wrong keys as it may send, an address waits before it is told about another", () =>
     Effect.gen(function* () {
       const { key: right } = yield* customer("right")
@@ -159,7 +159,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(settings))))("Wro
     }))
 })
 
-layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(proxied))))("Wrong keys behind proxies", (it) => {
+layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settingsLayer(proxied))))("Wrong keys behind proxies", (it) => {
   it.effect("D18 the address is the one that a trusted proxy names; another is not affected", () =>
     Effect.gen(function* () {
       const { key } = yield* customer("behind a proxy")
@@ -207,7 +207,8 @@ layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(proxied))))("Wron
 })
 
 /** What asks for a key; the service also tidies up, by itself. */
-const lookups = (sent: ReadonlyArray<Statements.Sent>) => sent.filter(({ text }) => text.includes("from api_keys"))
+const lookups = (sent: ReadonlyArray<Statements.SentStatement>) =>
+  sent.filter(({ text }) => text.includes("from api_keys"))
 
 layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestServices: true })(
   "Keys and the database",
@@ -219,9 +220,9 @@ layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestSer
         const { key: ended, key_id } = yield* customer("looked up in vain")
         yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
         const unknown = yield* wellFormed
-        const found: Array<Statements.Sent> = []
+        const found: Array<Statements.SentStatement> = []
         for (const [sent, status] of [[key, 200], [unknown, 401], [ended, 401]] as const) {
-          const asked = yield* Statements.during(ask(target, { key: sent }))
+          const asked = yield* Statements.recordStatements(ask(target, { key: sent }))
           assert.strictEqual(asked.answer.status, status)
           const [lookup, ...more] = lookups(asked.sent)
           assert.deepStrictEqual(more, [])
@@ -240,7 +241,7 @@ layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestSer
   },
 )
 
-const watched = Service.layer.pipe(Layer.provide(Ledger.settings(settings)), Layer.provideMerge(Statements.layer))
+const watched = Service.layer.pipe(Layer.provide(Ledger.settingsLayer(settings)), Layer.provideMerge(Statements.layer))
 
 layer(watched, { excludeTestServices: true })("Wrong keys and the database", (it) => {
   it.effect("D2 mistyped keys, and those of who has to wait, never reach the database", () =>
@@ -249,13 +250,13 @@ layer(watched, { excludeTestServices: true })("Wrong keys and the database", (it
       const wrong = [mistyped(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
       const answers: Array<number> = []
       for (const key of wrong) {
-        const { answer, sent } = yield* Statements.during(ask(target, { key }))
+        const { answer, sent } = yield* Statements.recordStatements(ask(target, { key }))
         assert.deepStrictEqual(lookups(sent), [])
         answers.push(answer.status)
       }
       assert.deepStrictEqual(answers, [401, 401, 401, 401, 429])
       for (const key of [yield* wellFormed, basic]) {
-        const { answer, sent } = yield* Statements.during(ask(target, { key }))
+        const { answer, sent } = yield* Statements.recordStatements(ask(target, { key }))
         assertWaits(answer)
         assert.deepStrictEqual(lookups(sent), [])
       }
@@ -266,14 +267,16 @@ const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer
 
 it.effect("D18 30 wrong keys a minute, unless the settings say otherwise", () =>
   Effect.gen(function* () {
-    assert.strictEqual(yield* Effect.provide(WrongKeys.Most, given({})), 30)
-    assert.strictEqual(yield* Effect.provide(WrongKeys.Most, given({ WRONG_KEYS_LIMIT: "1" })), 1)
+    assert.strictEqual(yield* Effect.provide(WrongKeys.WrongKeysLimitConfig, given({})), 30)
+    assert.strictEqual(yield* Effect.provide(WrongKeys.WrongKeysLimitConfig, given({ WRONG_KEYS_LIMIT: "1" })), 1)
   }))
 
 it.effect("D18 a WRONG_KEYS_LIMIT that is no number, and TRUSTED_PROXIES that are no networks, do not start", () =>
   Effect.gen(function* () {
     for (const wrong of ["0", "-1", "x", "1.5", "1000001"]) {
-      const error = yield* Effect.flip(Effect.provide(WrongKeys.Most, given({ WRONG_KEYS_LIMIT: wrong })))
+      const error = yield* Effect.flip(
+        Effect.provide(WrongKeys.WrongKeysLimitConfig, given({ WRONG_KEYS_LIMIT: wrong })),
+      )
       assert.instanceOf(error, Config.ConfigError)
       assert.include(error.message, "WRONG_KEYS_LIMIT")
     }
@@ -292,7 +295,7 @@ it.effect("D18 a WRONG_KEYS_LIMIT that is no number, and TRUSTED_PROXIES that ar
 
 layer(
   Service.layerAt(noon).pipe(
-    Layer.provide(Ledger.settings({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
+    Layer.provide(Ledger.settingsLayer({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
   ),
 )(
   "Thirty wrong keys",

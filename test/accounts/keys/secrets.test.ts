@@ -5,15 +5,15 @@ import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, Referenc
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { generate } from "../../../src/accounts/keys/ApiKey.ts"
+import { generateApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
 import * as Server from "../../../src/Server.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import { client } from "../../support/Through.ts"
+import { poolableClient } from "../../support/PoolerMode.ts"
 
-const { ask, insert, TestKeys } = Service
-const { customer, idsOf, until } = Ledger
+const { requestJson: ask, insertRows: insert, TestKeys } = Service
+const { createCustomer: customer, findKeyIds: idsOf, retryUntil: until } = Ledger
 
 // ---------------------------------------------------------------------------------------------------------------------
 // What is captured
@@ -47,7 +47,7 @@ const watching = Layer.mergeAll(
 
 const watched = Server.layer.pipe(
   Layer.provide(watching),
-  Layer.provide(Ledger.settings({
+  Layer.provide(Ledger.settingsLayer({
     RATE_LIMIT_BASIC: "1000000",
     RATE_LIMIT_PRO: "1",
     RATE_LIMIT_ULTIMATE: "1000000",
@@ -55,7 +55,9 @@ const watched = Server.layer.pipe(
   })),
   Layer.provideMerge(TestKeys.layer),
   Layer.provideMerge(
-    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+    Layer.unwrap(
+      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+    ),
   ),
   Layer.provideMerge(NodeHttpServer.layerTest),
   Layer.provideMerge(NodeCrypto.layer),
@@ -99,7 +101,7 @@ const settled = Effect.gen(function* () {
 /** A redirect is looked at, too. */
 const notFollowing = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
 
-interface Sent extends Service.Asked {
+interface Sent extends Service.TestRequestOptions {
   readonly path: string
   /** A header of which the specification says that it repeats what was sent. */
   readonly but?: string
@@ -122,7 +124,7 @@ const search = Effect.fnUntraced(function* (key: string, requests: ReadonlyArray
   return Array.dedupe(found.map(({ status }) => status)).toSorted((a, b) => a - b)
 })
 
-const wellFormed = Effect.map(generate, Redacted.value)
+const wellFormed = Effect.map(generateApiKey, Redacted.value)
 
 const mistyped = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
 
@@ -170,7 +172,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       ]
       const answered = new Set<number>()
       for (const key of [right, yield* wellFormed, mistyped(right), ended, broke, hurried, right.toUpperCase()]) {
-        const ways: ReadonlyArray<Service.Asked> = [
+        const ways: ReadonlyArray<Service.TestRequestOptions> = [
           { key },
           { key: null, headers: { Authorization: `Bearer ${key}` } },
           { key: "nonsense", headers: { Authorization: `Bearer ${key}` } },
@@ -319,7 +321,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       )
       yield* sql`alter table gone rename to usage_daily`
       assert.isTrue(warned)
-      yield* Ledger.written(account_id, 1)
+      yield* Ledger.waitForRecordedRequests(account_id, 1)
       found.push(...tellTales(key, seen))
       assert.deepStrictEqual(found, [])
     }))
@@ -353,9 +355,9 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       yield* customer("maker")
       seen.length = 0
       const [made, rotated] = yield* Effect.gen(function* () {
-        const made = yield* Keys.create({ account: "maker", name: "made", expires: null, endpoints: null })
+        const made = yield* Keys.createApiKey({ account: "maker", name: "made", expires: null, endpoints: null })
         const { key_id } = yield* idsOf(made)
-        return [made, yield* Keys.rotate(key_id, Duration.hours(1))]
+        return [made, yield* Keys.rotateApiKey(key_id, Duration.hours(1))]
       }).pipe(Effect.withSpan("keys"), Effect.provide(watching))
       assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("insert into api_keys")))
       for (const key of [made ?? "", rotated ?? ""]) {

@@ -4,16 +4,16 @@ import { Array, Cause, ConfigProvider, Duration, Effect, Exit, Layer } from "eff
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { limits } from "../../../src/accounts/limits/RateLimit.ts"
+import { RateLimitsConfig } from "../../../src/accounts/limits/RateLimit.ts"
 import * as Redis from "../../../src/accounts/limits/Redis.ts"
 import { endpoints } from "../../../src/catalogue/Endpoints.ts"
-import { document } from "../../../src/catalogue/OpenApi.ts"
+import { openApiDocument } from "../../../src/catalogue/OpenApiDocument.ts"
 import { type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 
-const { ask, at, insert } = Service
-const { customer } = Ledger
+const { requestJson: ask, valueAt: at, insertRows: insert } = Service
+const { createCustomer: customer } = Ledger
 
 type Answer = Effect.Success<ReturnType<typeof ask>>
 
@@ -65,7 +65,7 @@ const small = { RATE_LIMIT_BASIC: "3", RATE_LIMIT_PRO: "5", RATE_LIMIT_ULTIMATE:
 
 /** The service over a clock that only tests move. */
 const atNoon = (values: Readonly<Record<string, string>>) =>
-  Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(values)))
+  Service.layerAt(noon).pipe(Layer.provide(Ledger.settingsLayer(values)))
 
 layer(atNoon(small))("A limit of few requests", (it) => {
   it.effect("D18 each request says what is left, and in how many seconds all of it is there again", () =>
@@ -118,7 +118,7 @@ layer(atNoon(small))("A limit of few requests", (it) => {
       }
       const { key } = yield* customer("rising")
       yield* burst(key, 4)
-      yield* Accounts.setTier("rising", "pro")
+      yield* Accounts.setAccountTier("rising", "pro")
       yield* TestClock.adjust("1 second")
       const answers = yield* burst(key, 3)
       assert.deepStrictEqual(statuses(answers), [200, 200, 429])
@@ -255,15 +255,15 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("A limit on every answer", (it) => {
 // ---------------------------------------------------------------------------------------------------------------------
 
 it("D13 D18 every endpoint that needs a key documents 429, and 402 where its data have a price; no other does", () => {
-  assert.isAbove(endpoints.filter(({ charged }) => charged).length, 15)
-  for (const { charged, row } of endpoints) {
-    const responses = at(document, "paths", row.path, "get", "responses")
+  assert.isAbove(endpoints.filter(({ isPriced: charged }) => charged).length, 15)
+  for (const { isPriced: charged, row } of endpoints) {
+    const responses = at(openApiDocument, "paths", row.path, "get", "responses")
     if (responses === undefined) continue
     assert.strictEqual(at(responses, "429") !== undefined, row.tier !== null, row.path)
     assert.strictEqual(at(responses, "402") !== undefined, charged, row.path)
     for (const [status, code] of [["429", "rate_limit_exceeded"], ["402", "insufficient_credits"]] as const) {
       if (at(responses, status) === undefined) continue
-      assert.include(JSON.stringify([at(responses, status), at(document, "components")]), code)
+      assert.include(JSON.stringify([at(responses, status), at(openApiDocument, "components")]), code)
     }
   }
 })
@@ -273,7 +273,7 @@ const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer
 it.effect("D18 200, 1,000 and 5,000 requests a minute, unless the settings say otherwise", () =>
   Effect.gen(function* () {
     const perTier = (values: Readonly<Record<string, string>>) =>
-      Effect.map(Effect.provide(limits, given(values)), (found) => tiers.map((tier: Tier) => found[tier]))
+      Effect.map(Effect.provide(RateLimitsConfig, given(values)), (found) => tiers.map((tier: Tier) => found[tier]))
     assert.deepStrictEqual(yield* perTier({}), [200, 1_000, 5_000])
     assert.deepStrictEqual(yield* perTier({ RATE_LIMIT_PRO: "1" }), [200, 1, 5_000])
     assert.deepStrictEqual(yield* perTier(small), [3, 5, 7])
@@ -284,7 +284,7 @@ it.effect("D18 a limit that is none does not start", () =>
   Effect.gen(function* () {
     for (const name of ["RATE_LIMIT_BASIC", "RATE_LIMIT_PRO", "RATE_LIMIT_ULTIMATE"]) {
       for (const wrong of ["0", "-1", "1.5", "x", "1e10", "200 a minute", "NaN", "Infinity"]) {
-        const error = yield* Effect.flip(Effect.provide(limits, given({ [name]: wrong })))
+        const error = yield* Effect.flip(Effect.provide(RateLimitsConfig, given({ [name]: wrong })))
         assert.strictEqual(error._tag, "ConfigError", `${name}=${wrong}`)
         assert.include(error.message, name)
       }

@@ -2,14 +2,14 @@
 import { assert, it } from "@effect/vitest"
 import { Array, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Logger, Schedule, Scope } from "effect"
 import * as Redis from "../../../src/accounts/limits/Redis.ts"
-import { client } from "../../../src/db/Database.ts"
-import * as Instances from "../../support/Instances.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import * as Instances from "../../support/ServiceInstances.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import { makeRedis, named, skipped } from "../../support/Redis.ts"
 import * as Service from "../../support/Service.ts"
 
-const { ask, at } = Service
-const { customer, until } = Ledger
+const { requestJson: ask, valueAt: at } = Service
+const { createCustomer: customer, retryUntil: until } = Ledger
 
 const free = "/v1/account"
 
@@ -24,10 +24,10 @@ const statuses = (answers: ReadonlyArray<Answer>) => answers.map(({ status }) =>
 const shared = { RATE_LIMIT_BASIC: "6", RATE_LIMIT_PRO: "1200" }
 
 /** One process of the service, as far as a test can tell: it has nothing in common with another but the database. */
-const instance = (database: Effect.Success<typeof Service.ownDatabase>, REDIS_URL: string) =>
+const instance = (database: Effect.Success<typeof Service.copyMigratedDatabase>, REDIS_URL: string) =>
   Layer.build(Layer.fresh(
-    Service.layerOver(client({ url: database, applicationName: "tickerline-test" })).pipe(
-      Layer.provide(Ledger.settings({ ...shared, REDIS_URL })),
+    Service.serviceLayerOver(databaseClientLayer({ url: database, applicationName: "tickerline-test" })).pipe(
+      Layer.provide(Ledger.settingsLayer({ ...shared, REDIS_URL })),
       Layer.provide(Layer.succeed(Redis.Rest, Duration.millis(50))),
     ),
   ))
@@ -36,7 +36,7 @@ const instance = (database: Effect.Success<typeof Service.ownDatabase>, REDIS_UR
 const pair = Effect.gen(function* () {
   const redis = yield* makeRedis
   yield* redis.start
-  const database = yield* Service.ownDatabase
+  const database = yield* Service.copyMigratedDatabase
   const [first, second] = [yield* instance(database, redis.url), yield* instance(database, redis.url)]
   return { redis, database, first, second, both: [first, second] as const }
 })
@@ -65,17 +65,17 @@ it.live.skipIf(skipped)(
         const redis = yield* makeRedis
         yield* redis.start
         const settings = { REDIS_URL: redis.url, RATE_LIMIT_BASIC: "14" }
-        const ports = [yield* Instances.instance(settings), yield* Instances.instance(settings)]
+        const ports = [yield* Instances.startInstance(settings), yield* Instances.startInstance(settings)]
         const { basic } = yield* Service.TestKeys
         // From the fourth time on each of them takes the short way.
         const answers = yield* Effect.forEach(
           Array.range(0, 15),
-          (number) => Instances.wire(ports[number % 2] ?? 0, "/v1/screener", basic),
+          (number) => Instances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
         )
         assert.deepStrictEqual(answers.map((answer) => answer.status), [...Array.replicate(200, 14), 429, 429])
         const left = answers.map(({ headers }) => Number(headers["x-ratelimit-remaining"]))
         assert.deepStrictEqual(left, [...Array.range(0, 13).toReversed(), 0, 0])
-      }).pipe(Effect.provide(Instances.database)),
+      }).pipe(Effect.provide(Instances.databaseWithKeys)),
     ),
   60_000,
 )
@@ -175,7 +175,7 @@ it.live.skipIf(skipped)(
   () =>
     Effect.scoped(Effect.gen(function* () {
       const redis = yield* makeRedis
-      const database = yield* Service.ownDatabase
+      const database = yield* Service.copyMigratedDatabase
       const [first, second] = [yield* instance(database, redis.url), yield* instance(database, redis.url)]
       const both = [first, second] as const
       const instances = { redis, database, first, second, both }
