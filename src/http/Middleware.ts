@@ -28,12 +28,12 @@ export const DocumentationPaths = Context.Reference<ReadonlySet<string>>("ticker
   defaultValue: () => new Set(),
 })
 
-const { allowedMethods: allowed } = Cors
+const { allowedMethods } = Cors
 
 /** What a status always comes with (§7.2, D2, D10). */
 const ofStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "WWW-Authenticate": "Bearer" },
-  405: { Allow: allowed },
+  405: { Allow: allowedMethods },
   503: { "Retry-After": "5" },
 }
 
@@ -91,11 +91,11 @@ const wrongMethod = (method: string, target: string, path: string, pages: Readon
     ? path
     : Option.getOrUndefined(Endpoints.findEndpoint(path))?.row.path
   if (known === undefined) return respondNotFound(path)
-  const message = `${known} answers ${allowed}, not ${method}.`
+  const message = `${known} answers ${allowedMethods}, not ${method}.`
   return methodNotAllowed(new MethodNotAllowed({ error: { message } }), 405)
 }
 
-const preflight = HttpServerResponse.empty({ status: 204, headers: { Allow: allowed } })
+const preflight = HttpServerResponse.empty({ status: 204, headers: { Allow: allowedMethods } })
 
 const unreadable = (message: string) => Option.some(badRequest(new BadRequest({ error: { message } }), 400))
 

@@ -12,7 +12,7 @@ import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
-const { valueAt: at, insertRows: insert, TestKeys } = Service
+const { valueAt: at, insertRows, TestKeys } = Service
 
 type Asking = ReturnType<typeof Service.requestJson>
 type Answer = Effect.Success<Asking>
@@ -80,7 +80,7 @@ const change = (old_ticker: string, new_ticker: string) => ({
 const data = Effect.gen(function* () {
   yield* Plenty.fillAllTables(150)
   yield* owners
-  yield* insert("ticker_changes", change("AMB1", "AMB2"), change("AMB1", "AMB3"))
+  yield* insertRows("ticker_changes", change("AMB1", "AMB2"), change("AMB1", "AMB3"))
 })
 
 const service = Layer.effectDiscard(data).pipe(
@@ -778,7 +778,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   it.effect("D28 the request's own parameters arrive as they were sent", () =>
     Effect.gen(function* () {
       const item = { form_type: "news", tags: [], tickers: [], created_at: "2025-01-02", last_updated: "2025-01-02" }
-      yield* insert(
+      yield* insertRows(
         "news",
         { ...item, id: "est1", ticker: "EST", filed_at: "2025-01-02", title: "zebra crossing" },
         { ...item, id: "est2", ticker: "EST", filed_at: "2025-01-02", title: "zebra", tags: ["a+b", "endpoint=/v1/x"] },

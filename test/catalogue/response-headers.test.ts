@@ -16,7 +16,7 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import * as Raw from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at } = Contract
+const { valueAt } = Contract
 
 /** Headers of the connection and of how the content is sent, which OpenAPI describes by other means. */
 const transport = new Set([
@@ -46,8 +46,8 @@ const check = (path: string, what: string, { headers, status, text }: Answer) =>
   const response = Contract.responsesOf(path).get(String(status))
   assert.isDefined(response, `${what} answers ${status}, which is not declared: ${text}`)
   const declared = new Map(
-    Object.entries(Object(at(response, "headers"))).map(([name, header]) =>
-      [name.toLowerCase(), at(Contract.resolveReference(header), "required") === true] as const
+    Object.entries(Object(valueAt(response, "headers"))).map(([name, header]) =>
+      [name.toLowerCase(), valueAt(Contract.resolveReference(header), "required") === true] as const
     ),
   )
   const names = Object.keys(headers).filter((name) => !transport.has(name))
@@ -161,7 +161,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 sec
       }
       for (const { path } of operations) {
         for (const status of ["200", "304"]) {
-          const declared = Object.keys(Object(at(Contract.responsesOf(path).get(status), "headers")))
+          const declared = Object.keys(Object(valueAt(Contract.responsesOf(path).get(status), "headers")))
           const found = seen.get(`${path} ${status}`) ?? new Set()
           // What is short is not compressed, and depends on no header.
           const vain = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))

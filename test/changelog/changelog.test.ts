@@ -9,7 +9,7 @@ import { changelog, isAnnouncedByEmail, isMandatoryNotice, releases } from "../.
 import { ChangelogRelease, concernsPath } from "../../src/changelog/ChangelogEntry.ts"
 import * as Service from "../support/Service.ts"
 
-const { requestJson: ask, valueAt: at } = Service
+const { requestJson, valueAt } = Service
 
 const open = { key: null } as const
 
@@ -104,7 +104,7 @@ describe("the entries", () => {
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) => {
   it.effect("§9.6 D2 it lists every entry to everybody, free, in the envelope", () =>
     Effect.gen(function* () {
-      const { body, headers, status } = yield* ask("/v1/changelog", open)
+      const { body, headers, status } = yield* requestJson("/v1/changelog", open)
       assert.strictEqual(status, 200)
       assert.deepStrictEqual(body, { count: changelog.length, results: changelog })
       assert.match(String(headers["content-type"]), /^application\/json/)
@@ -115,9 +115,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
   it.effect("§9.6 filters narrow it, together, and by comma-separated types", () =>
     Effect.gen(function* () {
       const idsOf = (search: string) =>
-        Effect.map(ask(`/v1/changelog?${search}`, open), ({ body, status, text }) => {
+        Effect.map(requestJson(`/v1/changelog?${search}`, open), ({ body, status, text }) => {
           assert.strictEqual(status, 200, text)
-          return listOf(at(body, "results")).map((entry) => at(entry, "id"))
+          return listOf(valueAt(body, "results")).map((entry) => valueAt(entry, "id"))
         })
       const expected = (holds: (entry: typeof changelog[number]) => boolean) =>
         changelog.filter(holds).map(({ id }) => id)
@@ -147,10 +147,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       ], ["typ", "added"]]
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
         for (const [name = "", value = ""] of refused) {
-          const { body, status } = yield* ask(`${path}?${name}=${value}`, open)
+          const { body, status } = yield* requestJson(`${path}?${name}=${value}`, open)
           assert.strictEqual(status, 422, name)
-          assert.strictEqual(at(body, "error", "code"), "validation_error")
-          assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), name)
+          assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
+          assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), name)
         }
       }
     }))
@@ -158,23 +158,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
   it.effect("README, changelog: whoever has it gets a 304, with its tag; another choice has another", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
-        const { headers } = yield* ask(path, open)
+        const { headers } = yield* requestJson(path, open)
         const etag = String(headers["etag"])
         assert.match(etag, /^"[^"]+"$/)
         // It may be kept by a cache for all, which must know that there are several forms.
         assert.match(String(headers["vary"]), /accept-encoding/i)
         for (const sent of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
-          const again = yield* ask(path, { ...open, headers: { "If-None-Match": sent } })
+          const again = yield* requestJson(path, { ...open, headers: { "If-None-Match": sent } })
           assert.strictEqual(again.status, 304, sent)
           assert.strictEqual(again.text, "")
           if (sent !== "*") assert.strictEqual(again.headers["etag"], etag)
           assert.strictEqual(again.headers["cache-control"], "public, max-age=300")
           assert.strictEqual(again.headers["x-api-version"], "v1")
         }
-        const other = yield* ask(`${path}?type=added`, { ...open, headers: { "If-None-Match": etag } })
+        const other = yield* requestJson(`${path}?type=added`, { ...open, headers: { "If-None-Match": etag } })
         assert.strictEqual(other.status, 200)
         assert.notStrictEqual(other.headers["etag"], etag)
-        const head = yield* ask(path, { ...open, method: "HEAD" })
+        const head = yield* requestJson(path, { ...open, method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.headers["etag"], etag)
       }
@@ -198,7 +198,7 @@ const read = Effect.fnUntraced(function* (text: string, path: string) {
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (it) => {
   it.effect("RFC 4287 it is a feed with all that a feed and an entry must have, once", () =>
     Effect.gen(function* () {
-      const { headers, text } = yield* ask("/v1/changelog.atom", open)
+      const { headers, text } = yield* requestJson("/v1/changelog.atom", open)
       assert.strictEqual(headers["content-type"], "application/atom+xml; charset=utf-8")
       const declared = text.replace(/^<\?xml[^>]*\?>\n/, "")
       for (const one of ["a:id", "a:title", "a:updated", "a:author/a:name"]) {

@@ -21,7 +21,7 @@ import {
 } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { requestJson: ask, valueAt: at } = Service
+const { requestJson, valueAt } = Service
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
@@ -130,7 +130,7 @@ const newRole = Effect.gen(function* () {
 
 const target = "/v1/ticker-changes?ticker=AAA"
 
-const statusOf = (key: string, path = target) => Effect.map(ask(path, { key }), ({ status }) => status)
+const statusOf = (key: string, path = target) => Effect.map(requestJson(path, { key }), ({ status }) => status)
 
 /** Real milliseconds until the key is answered so; at most five seconds. */
 const until = Effect.fnUntraced(function* (key: string, status: number) {
@@ -370,11 +370,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         from api_keys as k join accounts as a using (account_id) where a.name = 'acme'
       `
       assert.strictEqual(row?.["hash"], createHash("sha256").update(key).digest("hex"))
-      assert.strictEqual(at(row, "stored", "key_hint"), key.slice(0, 12))
-      assert.strictEqual(at(row, "stored", "tier"), "pro")
-      assert.strictEqual(at(row, "stored", "contact_email"), "ops@acme.example")
+      assert.strictEqual(valueAt(row, "stored", "key_hint"), key.slice(0, 12))
+      assert.strictEqual(valueAt(row, "stored", "tier"), "pro")
+      assert.strictEqual(valueAt(row, "stored", "contact_email"), "ops@acme.example")
       assert.notInclude(JSON.stringify(row), key.slice(12))
-      assert.strictEqual((yield* ask("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
     }))
 
   it.effect("README, command line: keys list shows every key and revoke ends one", () =>
@@ -420,8 +420,8 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.match(succeeded(yield* runCommand(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
       assert.strictEqual((yield* listed).get(id)?.[5], "revoked")
       assert.isBelow(yield* until(key, 401), 1000)
-      const answer = yield* ask(target, { key })
-      assert.deepStrictEqual([answer.status, at(answer.body, "error", "code")], [401, "api_key_disabled"])
+      const answer = yield* requestJson(target, { key })
+      assert.deepStrictEqual([answer.status, valueAt(answer.body, "error", "code")], [401, "api_key_disabled"])
       yield* sql`update api_keys set revoked_at = null, disabled_at = now() where key_id = ${id}::text::bigint`
       assert.strictEqual((yield* listed).get(id)?.[5], "disabled")
       yield* sql`update api_keys set disabled_at = null, expires_at = now() where key_id = ${id}::text::bigint`
@@ -449,9 +449,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const row = table(succeeded(yield* runCommand(["keys", "list"], environment))).rows.get(id)
       assert.deepStrictEqual([row?.[3], row?.[9]], ["the news", paths.join(",")])
       for (const path of paths) assert.strictEqual(yield* statusOf(key, `${path}?ticker=AAA`), 200)
-      const { body, status } = yield* ask("/v1/screener", { key })
+      const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
-      assert.deepStrictEqual(at(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
+      assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
       // The account is there now: another key of it needs no tier, and opens everything that the account may see.
       const other = keyIn(yield* runCommand(["keys", "create", "--account", "limited"], environment))
       assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
@@ -557,7 +557,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       // Without grace it stops at once.
       const last = yield* rotated(nextId)
       assert.isBelow(yield* until(next, 401), 1000)
-      assert.strictEqual(at((yield* ask(target, { key: next })).body, "error", "code"), "api_key_disabled")
+      assert.strictEqual(valueAt((yield* requestJson(target, { key: next })).body, "error", "code"), "api_key_disabled")
       assert.strictEqual(yield* statusOf(last), 200)
       assert.strictEqual(yield* statusOf(old), 200)
 
@@ -877,12 +877,12 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none" }
       const printed: unknown = JSON.parse(succeeded(yield* runCommand(["openapi"], nowhere)))
-      const { body, status } = yield* ask("/v1/openapi.json", { key: null })
+      const { body, status } = yield* requestJson("/v1/openapi.json", { key: null })
       assert.strictEqual(status, 200)
       for (const part of ["openapi", "paths", "components", "tags"]) {
-        assert.deepStrictEqual(at(printed, part), at(body, part))
+        assert.deepStrictEqual(valueAt(printed, part), valueAt(body, part))
       }
-      assert.strictEqual(at(printed, "openapi"), "3.1.0")
+      assert.strictEqual(valueAt(printed, "openapi"), "3.1.0")
     }))
 
   it.effect("D1, README, command line: the server of openapi is BASE_URL, and where serve listens by default", () =>
@@ -890,7 +890,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const server = (environment: Readonly<Record<string, string>>) =>
         Effect.map(
           runCommand(["openapi"], environment),
-          (ended) => at(JSON.parse(succeeded(ended)), "servers", 0, "url"),
+          (ended) => valueAt(JSON.parse(succeeded(ended)), "servers", 0, "url"),
         )
       assert.strictEqual(yield* server({}), "http://127.0.0.1:8080")
       assert.strictEqual(yield* server({ BASE_URL: "https://api.example.com/data/" }), "https://api.example.com/data")
@@ -1055,12 +1055,12 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       assert.isTrue(url.startsWith(`${base}/`), url)
       const answer = yield* get(url, headers)
       assert.strictEqual(answer.status, 200)
-      assert.strictEqual(at(answer.body, "results", 0, "current_ticker"), "NXH")
+      assert.strictEqual(valueAt(answer.body, "results", 0, "current_ticker"), "NXH")
 
       // Logs are JSON lines on standard error; standard output has the address alone.
       const lines = running.output.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
       assert.isAtLeast(lines.length, 1)
-      for (const line of lines) assert.strictEqual(at(line, "level"), "INFO")
+      for (const line of lines) assert.strictEqual(valueAt(line, "level"), "INFO")
       assert.notInclude(running.output.err, key)
 
       const mine = { "X-API-Key": key }

@@ -5,7 +5,7 @@ import { valueAt } from "../support/DocumentedEndpoints.ts"
 import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance: instance, requestOverWire: wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 /** A log at a level, as lines of JSON. */
 const log = (level: "Debug" | "Info") => {
@@ -19,15 +19,15 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The log", (it)
   it.effect("README, Watching it: at the level debug each request is one line, from memory or not, without its key", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Debug")
-      const port = yield* instance({}, { port: 0 }, { watched })
+      const port = yield* startInstance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
       const ids: Array<string> = []
       for (let round = 0; round < 6; round++) {
-        const { headers, status } = yield* wire(port, "/v1/news?limit=5", basic)
+        const { headers, status } = yield* requestOverWire(port, "/v1/news?limit=5", basic)
         assert.strictEqual(status, 200)
         ids.push(headers["x-request-id"] ?? "")
       }
-      const wrong = yield* wire(port, `/v1/news?x=${basic}`, basic)
+      const wrong = yield* requestOverWire(port, `/v1/news?x=${basic}`, basic)
       const lines = answered()
       assert.deepStrictEqual(
         lines.map((line) => valueAt(line, "annotations", "request_id")),
@@ -48,9 +48,9 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The log", (it)
   it.effect("README, Watching it: at the level info there is none", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Info")
-      const port = yield* instance({}, { port: 0 }, { watched })
+      const port = yield* startInstance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
-      assert.strictEqual((yield* wire(port, "/v1/news", basic)).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, "/v1/news", basic)).status, 200)
       assert.deepStrictEqual(answered(), [])
     }))
 })

@@ -11,12 +11,12 @@ import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const {
-  endProcess: end,
-  findFreePort: freePort,
-  waitForOutput: saying,
+  endProcess,
+  findFreePort,
+  waitForOutput,
   startProgram,
-  exchangeText: talk,
-  combinedOutput: saidBy,
+  exchangeText,
+  combinedOutput,
 } = Processes
 
 const secret = "hidden-word"
@@ -74,7 +74,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     Effect.gen(function* () {
       const database = Redacted.value(yield* Service.copyMigratedDatabase)
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
-        const environment = { DATABASE_URL: database, [name]: value, PORT: String(yield* freePort) }
+        const environment = { DATABASE_URL: database, [name]: value, PORT: String(yield* findFreePort) }
         const running = yield* startProgram(
           process.execPath,
           ["src/main.ts", "--log-level", "all", "serve"],
@@ -82,9 +82,9 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         )
         const code = (yield* Effect.promise(() => running.ended)).code
         assert.strictEqual(code, 1, value)
-        assert.match(saidBy(running), new RegExp(`\\b${name}(: | is | has a value )`), value)
-        assert.notInclude(saidBy(running), secret, value)
-        assert.notMatch(saidBy(running), /^\s+at .*node_modules/m, value)
+        assert.match(combinedOutput(running), new RegExp(`\\b${name}(: | is | has a value )`), value)
+        assert.notInclude(combinedOutput(running), secret, value)
+        assert.notMatch(combinedOutput(running), /^\s+at .*node_modules/m, value)
       }, Effect.scoped)
       yield* Effect.forEach(wrongAddresses, tried, { concurrency: 2, discard: true })
     }))
@@ -107,14 +107,14 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         url.username = role
         url.password = secret
         const redis = yield* agreeing
-        const port = yield* freePort
+        const port = yield* findFreePort
         const running = yield* startProgram(process.execPath, ["src/main.ts", "--log-level", "all", "serve"], {
           DATABASE_URL: url.href,
           REDIS_URL: `redis://keeper:${secret}@127.0.0.1:${redis.port}`,
           PORT: String(port),
           LOG_FORMAT: format,
         })
-        yield* saying(running, /keys create/)
+        yield* waitForOutput(running, /keys create/)
         assert.include(redis.heard(), secret, "it was sent where it belongs")
 
         const answers = [yield* ask(port, "/v1/screener", key)]
@@ -129,16 +129,16 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         for (const path of ["/v1/screener", "/estimate?endpoint=/v1/news", "/v1/account"]) {
           answers.push(yield* ask(port, path, key))
         }
-        answers.push(yield* talk(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
-        answers.push(yield* talk(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))
-        yield* saying(running, /The database cannot be reached/)
-        yield* saying(running, /[Rr]edis/)
+        answers.push(yield* exchangeText(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
+        answers.push(yield* exchangeText(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))
+        yield* waitForOutput(running, /The database cannot be reached/)
+        yield* waitForOutput(running, /[Rr]edis/)
         assert.match(answers[0] ?? "", /^200 /)
         assert.match(answers.at(-1) ?? "", /^HTTP\/1\.1 400 /)
-        yield* saying(running, /was not recorded/)
+        yield* waitForOutput(running, /was not recorded/)
         // An orderly end would wait for the database.
-        yield* end(running, "SIGKILL")
-        for (const text of [...answers, saidBy(running)]) {
+        yield* endProcess(running, "SIGKILL")
+        for (const text of [...answers, combinedOutput(running)]) {
           assert.notInclude(text, secret)
           assert.notInclude(text, key.slice(12))
         }

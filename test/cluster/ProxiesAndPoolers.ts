@@ -1,7 +1,7 @@
 /** What stands around the service: HAProxy before it and before the primary, PgBouncer beside it, Redis. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
-import { databaseHosts, databasePorts as databasePorts } from "./Patroni.ts"
+import { databaseHosts, databasePorts } from "./Patroni.ts"
 import { type Host, Hosts } from "./Hosts.ts"
 
 export const appHosts = ["app1", "app2", "app3"] as const satisfies ReadonlyArray<Host>

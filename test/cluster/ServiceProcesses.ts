@@ -1,7 +1,7 @@
 /** The service's processes, as their operators start them: one a host, with all that they share. */
 import { Effect, Schedule } from "effect"
 import * as Mail from "../support/MailServer.ts"
-import { type DatabaseHost, databaseHosts, databasePorts as databasePorts } from "./Patroni.ts"
+import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
 import { type AppHost, databaseRoles, servicePorts, startPgBouncerFor } from "./ProxiesAndPoolers.ts"
 import { NoResponse, requestWithTimeout } from "./TimedRequest.ts"
 import { Hosts, type Program } from "./Hosts.ts"

@@ -5,13 +5,13 @@ import * as Instances from "../support/ServiceInstances.ts"
 import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertServiceResponds: assertAlive, formatGetRequest: get, livenessRequestHead: live, ServicePort } = Raw
+const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = Raw
 
 /** A request that tells in its answer which one it was. */
 const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
 
-const last = `${live}Connection: close\r\nX-Request-Id: last\r\n\r\n`
+const last = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
 /** What each answer is to: its status, and the id that its request had. */
 const told = (answers: ReadonlyArray<Raw.ParsedResponse>) => {
@@ -24,16 +24,22 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
   // Where a request ends
   // -------------------------------------------------------------------------------------------------------------------
 
-  const length = (value: string) => `${live}Content-Length: ${value}\r\n\r\nhello`
-  const coding = (value: string) => `${live}Transfer-Encoding: ${value}\r\n\r\n0\r\n\r\n`
-  const chunks = (body: string) => `${live}Transfer-Encoding: chunked\r\n\r\n${body}`
+  const length = (value: string) => `${livenessRequestHead}Content-Length: ${value}\r\n\r\nhello`
+  const coding = (value: string) => `${livenessRequestHead}Transfer-Encoding: ${value}\r\n\r\n0\r\n\r\n`
+  const chunks = (body: string) => `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n${body}`
 
   it.effect.each(
     [
-      ["a length and chunks", `${live}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX`],
-      ["chunks and a length", `${live}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nX`],
-      ["two lengths", `${live}Content-Length: 0\r\nContent-Length: 5\r\n\r\n`],
-      ["one length twice", `${live}Content-Length: 0\r\nContent-Length: 0\r\n\r\n`],
+      [
+        "a length and chunks",
+        `${livenessRequestHead}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX`,
+      ],
+      [
+        "chunks and a length",
+        `${livenessRequestHead}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nX`,
+      ],
+      ["two lengths", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 5\r\n\r\n`],
+      ["one length twice", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 0\r\n\r\n`],
       ["two lengths in one line", length("5, 5")],
       ["a length with a sign", length("+5")],
       ["a negative length", length("-1")],
@@ -43,18 +49,21 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["a coding that nobody knows", coding("xchunked")],
       ["a coding that is none", coding("identity")],
       ["chunks, but not at the end", coding("chunked, identity")],
-      ["two codings in two lines", `${live}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n`],
+      [
+        "two codings in two lines",
+        `${livenessRequestHead}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n`,
+      ],
       ["a coding behind a control character", coding("\x0bchunked")],
       ["a coding in HTTP/1.0", "GET /health/live HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
-      ["a space before the colon", `${live}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
-      ["a folded header", `${live}A: b\r\n c\r\n\r\n`],
-      ["a folded coding", `${live}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
+      ["a space before the colon", `${livenessRequestHead}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
+      ["a folded header", `${livenessRequestHead}A: b\r\n c\r\n\r\n`],
+      ["a folded coding", `${livenessRequestHead}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
       ["a first header that is folded", "GET /health/live HTTP/1.1\r\n Host: x\r\n\r\n"],
-      ["lines that end with LF", live.replaceAll("\r\n", "\n")],
-      ["one line that ends with LF", `${live}A: b\nContent-Length: 0\r\n\r\n`],
-      ["headers that end with LF", `${live}\n`],
-      ["a lone CR in a header", `${live}A: b\rContent-Length: 5\r\n\r\n`],
-      ["two hosts", `${live}Host: y\r\n\r\n`],
+      ["lines that end with LF", livenessRequestHead.replaceAll("\r\n", "\n")],
+      ["one line that ends with LF", `${livenessRequestHead}A: b\nContent-Length: 0\r\n\r\n`],
+      ["headers that end with LF", `${livenessRequestHead}\n`],
+      ["a lone CR in a header", `${livenessRequestHead}A: b\rContent-Length: 5\r\n\r\n`],
+      ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`],
       ["no host", "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n"],
       ["no size of a chunk", chunks("\r\n\r\n")],
       ["a size that is no number", chunks("zz\r\n")],
@@ -71,7 +80,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
   ]) =>
     Effect.gen(function* () {
       Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, `${bytes}${last}`), 400)
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 
   it.effect.each(
@@ -118,7 +127,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
         const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${start}${rest}${last}`)
         assert.deepStrictEqual(told(answers), [[status, "first"]])
         assert.strictEqual(answers[0]?.headers["connection"], "close")
-        yield* assertAlive
+        yield* assertServiceResponds
       }),
   )
 
@@ -126,7 +135,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     Effect.gen(function* () {
       const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${last}`
       Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), 400)
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -149,10 +158,10 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
   it.effect.each(
     [
       ["no request", "BREW\r\n\r\n", 400],
-      ["a flood of headers", `${live}${"a: b\r\n".repeat(10_000)}\r\n`, 431],
-      ["a bad chunk", `${live}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
-      ["a body that is too long", `${live}Content-Length: 70000\r\n\r\n`, 413],
-      ["two hosts", `${live}Host: y\r\n\r\n`, 400],
+      ["a flood of headers", `${livenessRequestHead}${"a: b\r\n".repeat(10_000)}\r\n`, 431],
+      ["a bad chunk", `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
+      ["a body that is too long", `${livenessRequestHead}Content-Length: 70000\r\n\r\n`, 413],
+      ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`, 400],
     ] as const,
   )(
     "D14, README, Bad input: what is refused waits for the answers to what came before it: %s",
@@ -180,10 +189,10 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
 
   it.effect.each(
     [
-      ["a request", `${live}\r\n`, [200]],
+      ["a request", `${livenessRequestHead}\r\n`, [200]],
       ["nothing", "", []],
-      ["half of a request", live, [400]],
-      ["half of a body", `${live}Content-Length: 5\r\n\r\nhe`, [400]],
+      ["half of a request", livenessRequestHead, [400]],
+      ["half of a body", `${livenessRequestHead}Content-Length: 5\r\n\r\nhe`, [400]],
       ["a request that the database answers", "", undefined],
     ] as const,
   )(
@@ -192,7 +201,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
-        socket.end(statuses === undefined ? get(pro, "/v1/screener") : bytes)
+        socket.end(statuses === undefined ? formatGetRequest(pro, "/v1/screener") : bytes)
         yield* ended
         assert.isNull(socket.errored)
         const answers = Raw.parseResponses(received())
@@ -200,16 +209,16 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
         if (statuses !== undefined) assert.deepStrictEqual(answers.map(({ status }) => status), [...statuses])
         const port = yield* ServicePort
         yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
-        yield* assertAlive
+        yield* assertServiceResponds
       }),
   )
 
   it.effect.each(
     [
       ["no request", "BREW\r\n\r\n"],
-      ["a flood", `${live}a: ${"b".repeat(100_000)}`],
-      ["a body that is too long", `${live}Content-Length: 70000\r\n\r\n`],
-      ["two hosts", `${live}Host: y\r\n\r\n`],
+      ["a flood", `${livenessRequestHead}a: ${"b".repeat(100_000)}`],
+      ["a body that is too long", `${livenessRequestHead}Content-Length: 70000\r\n\r\n`],
+      ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`],
     ] as const,
   )("README, Bad input: the service closes what it refused, though the client keeps its own side open: %s", ([
     ,
@@ -237,15 +246,15 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
           socket.resetAndDestroy()
         }).pipe(Effect.scoped)
       const bytes = [
-        live,
-        get(pro, "/v1/news?limit=100"),
-        `${live}Content-Length: 5\r\n\r\nhe`,
-        `${live}\r\n`.repeat(50),
+        livenessRequestHead,
+        formatGetRequest(pro, "/v1/news?limit=100"),
+        `${livenessRequestHead}Content-Length: 5\r\n\r\nhe`,
+        `${livenessRequestHead}\r\n`.repeat(50),
       ]
       yield* Effect.forEach(Array.makeBy(100, (at) => bytes[at % 4] ?? ""), leave, { concurrency: 20 })
       yield* Effect.all(Array.makeBy(20, () => Instances.requestOverWire(port, "/v1/screener", pro)), {
         concurrency: 20,
       })
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 })

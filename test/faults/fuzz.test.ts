@@ -7,7 +7,7 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertServiceResponds: assertAlive, ServicePort } = Raw
+const { assertServiceResponds, ServicePort } = Raw
 
 /** Bytes that never become a request are given up soon, for there are many of them. */
 const short = {
@@ -223,6 +223,6 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Fuzz", (it
   it.effect("README, Bad input: among what was sent were requests of every kind, and afterwards the service is there", () =>
     Effect.gen(function* () {
       for (const status of [200, 400, 408, 422]) assert.isAbove(seen.get(status) ?? 0, 10, `${status}`)
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 })

@@ -15,7 +15,7 @@ import {
 } from "../support/PooledDatabases.ts"
 import * as Service from "../support/Service.ts"
 
-const { requestJson: ask, valueAt: at } = Service
+const { requestJson, valueAt } = Service
 
 const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("20 millis") }).pipe(
@@ -66,13 +66,13 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`the service through a pooler${PgB
     Effect.gen(function* () {
       const { context, port, running, stranger } = yield* service({ max_client_conn: "20" })
       const away = Effect.gen(function* () {
-        const { body, headers, status } = yield* ask(path)
+        const { body, headers, status } = yield* requestJson(path)
         assert.strictEqual(status, 503)
-        assert.strictEqual(at(body, "error", "code"), "database_pool_timeout")
+        assert.strictEqual(valueAt(body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(headers["retry-after"], "5")
       })
-      const back = until(Effect.map(ask(path), ({ status }) => status === 200))
-      const ready = Effect.map(ask("/health/ready"), ({ status }) => status)
+      const back = until(Effect.map(requestJson(path), ({ status }) => status === 200))
+      const ready = Effect.map(requestJson("/health/ready"), ({ status }) => status)
       yield* Effect.gen(function* () {
         yield* back
         const other = yield* stranger
@@ -97,7 +97,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`the service through a pooler${PgB
       yield* Effect.gen(function* () {
         for (let time = 0; time < 5; time += 1) {
           const answers = yield* Effect.forkChild(
-            Effect.all(Array.from({ length: 8 }, () => ask(path)), { concurrency: 8 }),
+            Effect.all(Array.from({ length: 8 }, () => requestJson(path)), { concurrency: 8 }),
           )
           yield* admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}'`)
           assert.deepStrictEqual((yield* Fiber.join(answers)).map(({ status }) => status), Array(8).fill(200))

@@ -4,19 +4,19 @@ import { Array, Effect } from "effect"
 import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertServiceResponds: assertAlive, formatGetRequest: get, livenessRequestHead: live, ServicePort } = Raw
+const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = Raw
 
 /** One answer and no other, which is this error; then the service answers others. */
 const refuses = (bytes: string, status: number, code?: string) =>
   Effect.gen(function* () {
     Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), status, code)
-    yield* assertAlive
+    yield* assertServiceResponds
   })
 
 const asked = (target: string, status: number, code?: string) =>
   Effect.gen(function* () {
     const { pro } = yield* TestKeys
-    yield* refuses(get(pro, target), status, code)
+    yield* refuses(formatGetRequest(pro, target), status, code)
   })
 
 const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
@@ -50,7 +50,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["1,001 headers of nothing", "a:\r\n".repeat(1000)],
       ["a thousand hosts", "Host: x\r\n".repeat(10_000)],
     ] as const,
-  )("README, Bad input: a flood of headers: %s", ([, headers]) => refuses(`${live}${headers}\r\n`, 431))
+  )("README, Bad input: a flood of headers: %s", ([, headers]) => refuses(`${livenessRequestHead}${headers}\r\n`, 431))
 
   it.effect.each(
     [
@@ -59,13 +59,13 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["of terabytes", "Content-Length: 9999999999999\r\n\r\nhello"],
       ["in chunks", `Transfer-Encoding: chunked\r\n\r\n${`1000\r\n${"a".repeat(4096)}\r\n`.repeat(20)}`],
     ] as const,
-  )("README, Bad input: a body longer than 64 KiB %s", ([, rest]) => refuses(`${live}${rest}`, 413))
+  )("README, Bad input: a body longer than 64 KiB %s", ([, rest]) => refuses(`${livenessRequestHead}${rest}`, 413))
 
   it.effect("README, Bad input: what is repeated a thousand times but means nothing more is answered", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       // 1000 headers, of which the key is the last.
-      const many = `${live.replace("/health/live", "/v1/screener")}Connection: close\r\n${
+      const many = `${livenessRequestHead.replace("/health/live", "/v1/screener")}Connection: close\r\n${
         "a:\r\n".repeat(997)
       }X-API-Key: ${pro}`
       assert.deepStrictEqual(
@@ -73,11 +73,11 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
         [200],
       )
       for (const query of [`limit=1${"&".repeat(15_000)}`, `ticker=${"A,".repeat(7500)}`]) {
-        const answers = yield* Raw.exchangeBytes(yield* ServicePort, get(pro, `/v1/screener?${query}`))
+        const answers = yield* Raw.exchangeBytes(yield* ServicePort, formatGetRequest(pro, `/v1/screener?${query}`))
         assert.deepStrictEqual(answers.map(({ status }) => status), [200])
         answers.forEach(Raw.assertProperResponse)
       }
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
   )("D13, README, Bad input: what cannot be read is 400: %s", ([, target, more]) =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      yield* refuses(get(pro, target, more), 400)
+      yield* refuses(formatGetRequest(pro, target, more), 400)
     }))
 
   it.effect.each(
@@ -148,7 +148,10 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
         yield* asked(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
         yield* asked(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
         const { pro } = yield* TestKeys
-        const [answer] = yield* Raw.exchangeBytes(yield* ServicePort, get(pro, `/v1/screener?ticker=ZZ9,${symbol}`))
+        const [answer] = yield* Raw.exchangeBytes(
+          yield* ServicePort,
+          formatGetRequest(pro, `/v1/screener?ticker=ZZ9,${symbol}`),
+        )
         assert.strictEqual(answer?.status, 200)
         assert.match(String(answer?.headers["x-dropped-tickers"]), /^[%0-9A-Za-z]+$/)
       }),
@@ -175,7 +178,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
 
   /** A connection's only answer to GET. */
   const answerTo = Effect.fnUntraced(function* (key: string, target: string, more = "") {
-    const answers = yield* Raw.exchangeBytes(yield* ServicePort, get(key, target, more))
+    const answers = yield* Raw.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
     assert.strictEqual(answers.length, 1)
     const [answer = { status: 0, headers: {}, text: "" }] = answers
     return answer

@@ -9,7 +9,7 @@ import * as Instances from "../support/ServiceInstances.ts"
 import * as Raw from "../support/RawSockets.ts"
 import { ensureAccountWithKey, TestKeys } from "../support/Service.ts"
 
-const { assertServiceResponds: assertAlive, livenessRequestHead: live, ServicePort } = Raw
+const { assertServiceResponds, livenessRequestHead, ServicePort } = Raw
 
 const little = {
   headers: Duration.millis(300),
@@ -93,16 +93,16 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
   it.effect.each(
     [
       ["a request line", "", `GET /${"x".repeat(1000)}`],
-      ["headers", live, `X-Long: ${"x".repeat(1000)}`],
-      ["a body", `${live}Content-Length: 1000\r\n\r\n`, "x".repeat(1000)],
-      ["chunks", `${live}Transfer-Encoding: chunked\r\n\r\n`, "1\r\nx\r\n".repeat(300)],
+      ["headers", livenessRequestHead, `X-Long: ${"x".repeat(1000)}`],
+      ["a body", `${livenessRequestHead}Content-Length: 1000\r\n\r\n`, "x".repeat(1000)],
+      ["chunks", `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n`, "1\r\nx\r\n".repeat(300)],
     ] as const,
   )(
     "README, Bad input: whoever sends %s byte by byte is told so and dropped",
     ([, beginning, bytes]) =>
       Effect.gen(function* () {
         Raw.assertSingleError(yield* drip(beginning, bytes), 408)
-        yield* assertAlive
+        yield* assertServiceResponds
       }),
   )
 
@@ -117,7 +117,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       )
       const all = yield* Effect.all(Array.from({ length: 200 }, () => silent), { concurrency: 200 })
       all.forEach((answers) => Raw.assertSingleError(answers, 408))
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 
   it.effect.each(
@@ -133,7 +133,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
         assert.strictEqual(other.status, 200)
         assert.isTrue(Raw.isServerSocketOpen(port, socket), "the slow client was still being answered")
         yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
-        yield* assertAlive
+        yield* assertServiceResponds
       }),
   )
 
@@ -149,7 +149,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       )
       assert.isFalse(response.destroyed)
       assert.isTrue(yield* Files.finishDownload(response))
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 
   it.effect("README, Formats: whoever takes next to nothing of a whole list is dropped, and so is what was read for him", () =>
@@ -165,7 +165,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
         until: (found) => found.length === 0,
         schedule: Schedule.spaced("20 millis"),
       }).pipe(Effect.timeout("10 seconds"))
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 
   it.effect("README, Bad input: of requests sent at once whose answers nobody takes, one is answered and the rest wait", () =>

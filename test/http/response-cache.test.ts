@@ -13,7 +13,7 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import { findFreePort } from "../support/Processes.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { startInstance: instance, requestOverWire: wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 const target = "/v1/news"
 
@@ -90,12 +90,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A response
       const { ultimate } = yield* TestKeys
       const metrics = yield* findFreePort
       const port = yield* Effect.provideService(
-        instance({ METRICS_PORT: String(metrics) }),
+        startInstance({ METRICS_PORT: String(metrics) }),
         Metric.MetricRegistry,
         new Map(),
       )
       const kept = Effect.map(
-        wire(metrics, "/metrics", ""),
+        requestOverWire(metrics, "/metrics", ""),
         ({ text }) => Number(/^tickerline_cache_bytes\{part="sent"\} (\d+)$/m.exec(text)?.[1]),
       )
       const seen = new Set<string>()
@@ -108,7 +108,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A response
           for (const encoding of ["identity", "gzip"]) {
             const asked = buildUrl(path, [...query, ...(isList ? [["format", format], ["limit", "1"]] as const : [])])
             const before = yield* kept
-            const ask = wire(port, asked, ultimate, { headers: { "Accept-Encoding": encoding } })
+            const ask = requestOverWire(port, asked, ultimate, { headers: { "Accept-Encoding": encoding } })
             const [first, ...others] = yield* Effect.all([1, 2, 3, 4, 5].map(() => ask))
             assert.strictEqual(first?.status, 200, `${asked} ${first?.text}`)
             for (const answer of others) {

@@ -8,7 +8,7 @@ import { datasets } from "../../src/load/Datasets.ts"
 import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance: instance, requestOverWire: wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 /** What the next reading of the versions says. */
 const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
@@ -173,7 +173,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 sec
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* Service.TestKeys
-      const ports = [yield* instance(), yield* instance()]
+      const ports = [yield* startInstance(), yield* startInstance()]
       const tickers = ["AA", "BB", "CC"]
       /** Each commit of a ticker's price, and when it was over. */
       const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
@@ -200,7 +200,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 sec
         const began = performance.now()
         const tag = (yield* Random.nextBoolean) ? tags.get(`${port} ${ticker}`) : undefined
         const headers: Record<string, string> = tag === undefined ? {} : { "If-None-Match": tag }
-        const answer = yield* wire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
+        const answer = yield* requestOverWire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
         const seen = answer.status === 304
           ? Number(tag?.split(" ")[1] ?? NaN)
           : Number(/"price":(\d+)/.exec(answer.text)?.[1])

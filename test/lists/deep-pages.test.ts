@@ -7,7 +7,7 @@ import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
 
-const { requestJson: ask, valueAt: at } = Service
+const { requestJson, valueAt: at } = Service
 
 /** More than a page beyond the place from which pages are read by key, and the last one not full. */
 const rows = 1_234
@@ -51,7 +51,7 @@ const service = Ledger.serviceWithSettings({ USAGE_RETENTION: "100000 days", RAT
 
 layer(service, { excludeTestServices: true })("pages far down", (it) => {
   const page = Effect.fnUntraced(function* (path: string, key: string) {
-    const { body, status, text } = yield* ask(path, { key })
+    const { body, status, text } = yield* requestJson(path, { key })
     assert.strictEqual(status, 200, text)
     return { rows: Rooms.resultRows(body), more: at(body, "has_more") }
   })

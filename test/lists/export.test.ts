@@ -12,7 +12,7 @@ import * as Ledger from "../support/CustomerUsage.ts"
 import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance: instance, requestOverWire: wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 const rows = 1_000
 
@@ -40,7 +40,7 @@ const cursors = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 
 /** The usage of the endpoint so far, latest first. */
 const usageOf = Effect.fnUntraced(function* (port: number, key: string) {
-  const { text } = yield* wire(port, "/v1/usage?endpoint=/v1/news", key)
+  const { text } = yield* requestOverWire(port, "/v1/usage?endpoint=/v1/news", key)
   const found = valueAt(JSON.parse(text), "results")
   return Array.isArray(found) ? found.filter(Predicate.isObject) : []
 })
@@ -53,7 +53,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
   it.effect("D27 D29, README, Formats: its cost is that of its bytes before compression, recorded once with its rows", () =>
     Effect.gen(function* () {
       const { key } = yield* Ledger.createCustomer("whole")
-      const port = yield* instance()
+      const port = yield* startInstance()
       const plain = yield* Files.download(port, path, key)
       assert.isTrue(plain.isComplete)
       assert.strictEqual((yield* Files.parseCsv(plain.text)).records.length, rows)
@@ -80,7 +80,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { key } = yield* Ledger.createCustomer("long")
-      const port = yield* Effect.provideService(instance(), ExportReadTimeout, Duration.millis(500))
+      const port = yield* Effect.provideService(startInstance(), ExportReadTimeout, Duration.millis(500))
       yield* sql`alter table news rename to those`
       yield* sql`create view news as select those.* from pg_sleep(60) as slept, those`
       yield* Effect.addFinalizer(() =>
@@ -89,7 +89,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
         )
       )
       const began = performance.now()
-      const { status, text } = yield* wire(port, path, key)
+      const { status, text } = yield* requestOverWire(port, path, key)
       assert.strictEqual(status, 503)
       assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "data_refreshing")
       assert.include(text, "Ask for less of it at once")
@@ -100,10 +100,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
   it.effect("D28 its estimate is what it then costs, and charges nothing", () =>
     Effect.gen(function* () {
       const { key } = yield* Ledger.createCustomer("estimated")
-      const port = yield* instance()
+      const port = yield* startInstance()
       for (const format of ["csv", "ndjson"]) {
         const query = `limit=all&format=${format}`
-        const estimate = yield* wire(port, `/estimate?endpoint=/v1/news&${query}`, key)
+        const estimate = yield* requestOverWire(port, `/estimate?endpoint=/v1/news&${query}`, key)
         const taken = yield* Files.download(port, `/v1/news?${query}`, key)
         const [said] = [valueAt(JSON.parse(estimate.text), "results", 0)]
         assert.strictEqual(valueAt(said, "estimated_bytes"), taken.bytes.length)
@@ -117,7 +117,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
   it.effect("D13 D27, README, Formats: a balance that does not pay for it is 402 before the first byte", () =>
     Effect.gen(function* () {
       const { key } = yield* Ledger.createCustomer("poor", { balance: 1_000 })
-      const port = yield* instance()
+      const port = yield* startInstance()
       const { headers, status, text } = yield* Files.download(port, path, key)
       assert.strictEqual(status, 402)
       assert.strictEqual(headers["content-type"], "application/json")
@@ -146,12 +146,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
         `
           const query = `limit=all&format=${format}`
           const { key } = yield* Ledger.createCustomer(`exact ${name} ${format}`)
-          const port = yield* instance()
+          const port = yield* startInstance()
           const taken = yield* Files.download(port, `/v1/news?${query}`, key)
           const cost = Number(taken.trailers["x-cost-microdollars"])
           const poor = yield* Ledger.createCustomer(`poor ${name} ${format}`, { balance: cost - 1 })
           const guessed = yield* Ledger.createCustomer(`exactly ${name} ${format}`, { balance: cost })
-          const estimate = yield* wire(port, `/estimate?endpoint=/v1/news&${query}`, poor.key)
+          const estimate = yield* requestOverWire(port, `/estimate?endpoint=/v1/news&${query}`, poor.key)
           assert.strictEqual(valueAt(JSON.parse(estimate.text), "results", 0, "estimated_cost_microdollars"), cost)
           const refused = yield* Files.download(port, `/v1/news?${query}`, poor.key)
           if (name === "long") {
@@ -175,7 +175,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       `
       const balance = 150_000
       const { key } = yield* Ledger.createCustomer("surprised", { balance })
-      const port = yield* instance()
+      const port = yield* startInstance()
       const { isComplete: isWhole, status, trailers } = yield* Files.download(port, path, key)
       yield* sql`delete from news where ticker = 'SHRT'`
       assert.strictEqual(status, 200)
@@ -190,7 +190,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
   it.effect("RELIABILITY, README, Formats: whose client goes away is charged for what was sent, and its cursor is closed", () =>
     Effect.gen(function* () {
       const { key } = yield* Ledger.createCustomer("gone")
-      const port = yield* instance()
+      const port = yield* startInstance()
       yield* Effect.scoped(Effect.andThen(Files.beginDownload(port, path, key), until(cursors, (count) => count > 0)))
       yield* until(cursors, (count) => count === 0)
       const [usage, ...more] = yield* recorded(port, key, 1)
@@ -207,7 +207,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { key } = yield* Ledger.createCustomer("cut")
-      const port = yield* instance()
+      const port = yield* startInstance()
       const response = yield* Files.beginDownload(port, path, key)
       yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from whole' and pid <> pg_backend_pid()`
       assert.isFalse(yield* Files.finishDownload(response))
@@ -220,7 +220,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
 
   it.effect("RELIABILITY §7.2: two at once of an account, four in all; more are 503 with what to do, and pages go on", () =>
     Effect.gen(function* () {
-      const port = yield* instance({ DATABASE_POOL_TIMEOUT: "300 millis" })
+      const port = yield* startInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
       const [one, two, three] = yield* Effect.forEach(
         ["one", "two", "three"],
         (name) => Effect.map(Ledger.createCustomer(`at once ${name}`), ({ key }) => key),
@@ -242,7 +242,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
         yield* refusal(three, /The service is sending 4 whole lists already/)
         const pages = yield* Effect.forEach(
           Array.from({ length: 20 }, (_, at) => `/v1/screener?page=${at + 1}`),
-          (page) => wire(port, page, one),
+          (page) => requestOverWire(port, page, one),
           { concurrency: 20 },
         )
         assert.isTrue(pages.every(({ status }) => status === 200))
@@ -255,7 +255,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const whole = "/v1/screener?limit=all&format=ndjson"
       yield* sql`truncate screener`
       yield* Effect.forEach(
@@ -276,7 +276,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const swapping = yield* Effect.forkScoped(sql.withTransaction(Effect.gen(function* () {
         yield* sql`select pg_advisory_xact_lock(hashtext('swap news'))`
         return yield* Effect.never
@@ -291,7 +291,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       const { status, text } = yield* Files.download(port, path, ultimate)
       assert.strictEqual(status, 503)
       assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "data_refreshing")
-      assert.strictEqual((yield* wire(port, "/v1/news", ultimate)).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, "/v1/news", ultimate)).status, 200)
       yield* Fiber.interrupt(swapping)
       assert.isTrue((yield* Files.download(port, path, ultimate)).isComplete)
     }).pipe(Effect.scoped))
@@ -300,7 +300,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
-      const port = yield* instance({ WHOLE_LISTS: "1" })
+      const port = yield* startInstance({ WHOLE_LISTS: "1" })
       /** What each session that reads whole lists did last. */
       const sessions = Effect.map(
         sql<{ readonly query: string; readonly state: string }>`
@@ -333,7 +333,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
   it.effect("RFC 9110, README, Formats: HTTP/1.0 has no trailers, and gets the list and its count without", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const said = yield* Effect.callback<string>((resume) => {
         const chunks: Array<Buffer> = []
         const socket = connect({ port, host: "127.0.0.1" })

@@ -10,7 +10,7 @@ import * as Raw from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
 
-const { startInstance: instance, requestOverWire: wire } = Instances
+const { startInstance, requestOverWire } = Instances
 const { TestKeys } = Service
 
 const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
@@ -29,7 +29,7 @@ const seen = Effect.sleep("1 second")
 /** Asked five times: twice by the database, then from memory the long way, and from then on the short way. */
 const often = Effect.fnUntraced(
   function* (port: number, path: string, key: string, asked?: Instances.WireRequestOptions) {
-    const ask = wire(port, path, key, asked)
+    const ask = requestOverWire(port, path, key, asked)
     return [yield* ask, yield* ask, yield* ask, yield* ask, yield* ask] as const
   },
 )
@@ -43,7 +43,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D14 D17 D27 every dataset: kept answers have the body and all headers of fresh ones, but those that count", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       for (const endpoint of documentedDatasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
         const { path } = endpoint
         const asked = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : buildUrl(path, requiredQuery(endpoint))
@@ -64,7 +64,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* Ledger.createCustomer("memory")
-      const port = yield* instance()
+      const port = yield* startInstance()
       const [{ headers: { etag = "" } }] = yield* often(port, runners, key)
       yield* often(port, runners, key, { headers: { "If-None-Match": etag } })
       yield* Ledger.waitForRecordedRequests(account_id, 10)
@@ -72,7 +72,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
         select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
         from usage where account_id = ${account_id} order by requested_at, usage_id
       `
-      const records = (yield* wire(port, runners, key)).text.match(/"date"/g)?.length
+      const records = (yield* requestOverWire(port, runners, key)).text.match(/"date"/g)?.length
       assert.deepStrictEqual(rows.map(({ line }) => line), [
         `200 f ${records} t t`,
         `200 f ${records} t t`,
@@ -90,12 +90,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D17 the order of parameters is nothing to an answer, their values are", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const { sent } = yield* Statements.recordStatements(Effect.gen(function* () {
-        yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
-        yield* wire(port, "/v1/intraday-runners?limit=3&ticker=T7", basic)
-        yield* wire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
-        yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
+        yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
+        yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=T7", basic)
+        yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
+        yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
       // What is asked for again is kept.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
@@ -104,9 +104,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D17 requests for one answer that is not there yet wait for one query", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const { answer, sent } = yield* Statements.recordStatements(
-        Effect.all(Array.from({ length: 50 }, () => wire(port, "/v1/screener?limit=100", basic)), {
+        Effect.all(Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)), {
           concurrency: "unbounded",
         }),
       )
@@ -118,7 +118,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D17 CACHE_MEGABYTES=0 keeps nothing", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance({ CACHE_MEGABYTES: "0" })
+      const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
       const { sent } = yield* Statements.recordStatements(often(port, runners, basic))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 5)
     }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
@@ -126,7 +126,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D17 the bound holds: an answer too long for it is answered all the same", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance({ CACHE_MEGABYTES: "1" })
+      const port = yield* startInstance({ CACHE_MEGABYTES: "1" })
       for (let page = 1; page <= 30; page++) {
         const [fresh, , , , kept] = yield* often(port, `/v1/intraday-runners?limit=10&page=${page}`, basic)
         assert.strictEqual(fresh.status, 200)
@@ -142,7 +142,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       const { basic } = yield* TestKeys
       const listed = yield* Ledger.createCustomer("listed", { endpoints: ["/v1/screener"] })
       const revoked = yield* Ledger.createCustomer("revoked")
-      const port = yield* instance()
+      const port = yield* startInstance()
       for (const key of [basic, revoked.key]) {
         assert.deepStrictEqual((yield* often(port, runners, key)).map(({ status }) => status), [
           200,
@@ -152,19 +152,19 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
           200,
         ])
       }
-      assert.strictEqual((yield* wire(port, runners, listed.key)).status, 403)
-      assert.strictEqual((yield* wire(port, runners, "")).status, 401)
-      assert.strictEqual((yield* wire(port, runners, `${basic}x`)).status, 401)
+      assert.strictEqual((yield* requestOverWire(port, runners, listed.key)).status, 403)
+      assert.strictEqual((yield* requestOverWire(port, runners, "")).status, 401)
+      assert.strictEqual((yield* requestOverWire(port, runners, `${basic}x`)).status, 401)
       yield* sql`update api_keys set revoked_at = now() where key_id = ${revoked.key_id}`
       yield* seen
-      assert.strictEqual((yield* wire(port, runners, revoked.key)).status, 401)
-      assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, runners, revoked.key)).status, 401)
+      assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
   it.effect("D2 a kept answer is refused to two credentials that differ, also in headers of one name", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       yield* often(port, runners, basic)
       yield* often(port, runners, pro)
       const lines = {
@@ -193,13 +193,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
   it.effect("D3 of every endpoint that asks for a tier, a kept answer is refused to those below it", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const higher = Endpoints.endpoints.filter(({ isPriced: charged, row }) => charged && row.tier !== "basic")
       for (const { row } of higher) {
         const asked = documentedDatasetEndpoints.find(({ path }) => path === row.path)
         const path = buildUrl(row.path, asked === undefined ? [] : requiredQuery(asked))
         yield* often(port, path, ultimate)
-        assert.strictEqual((yield* wire(port, path, basic)).status, 403, path)
+        assert.strictEqual((yield* requestOverWire(port, path, basic)).status, 403, path)
       }
     }).pipe(Effect.scoped))
 
@@ -207,11 +207,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
     Effect.gen(function* () {
       const limited = yield* Ledger.createCustomer("limited")
       const prepaid = yield* Ledger.createCustomer("prepaid", { balance: 150, tier: "pro" })
-      const port = yield* instance({ RATE_LIMIT_BASIC: "5" })
+      const port = yield* startInstance({ RATE_LIMIT_BASIC: "5" })
       const statuses: Array<number> = []
-      for (let i = 0; i < 8; i++) statuses.push((yield* wire(port, runners, limited.key)).status)
+      for (let i = 0; i < 8; i++) statuses.push((yield* requestOverWire(port, runners, limited.key)).status)
       assert.deepStrictEqual(statuses, [200, 200, 200, 200, 200, 429, 429, 429])
-      const last = yield* Effect.repeat(wire(port, runners, prepaid.key), {
+      const last = yield* Effect.repeat(requestOverWire(port, runners, prepaid.key), {
         until: ({ status }) => status !== 200,
         schedule: Schedule.spaced("50 millis"),
         times: 200,
@@ -223,14 +223,14 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const [early, late] = yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table split_status in access exclusive mode`
-        const gone = yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))
-        const first = yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))
+        const gone = yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))
+        const first = yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))
         yield* Effect.sleep("300 millis")
         yield* Fiber.interrupt(gone)
-        return [first, yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))] as const
+        return [first, yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))] as const
       }))
       assert.strictEqual((yield* Fiber.join(early)).status, 200)
       assert.strictEqual((yield* Fiber.join(late)).status, 200)
@@ -241,18 +241,18 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       yield* often(port, runners, basic)
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table intraday_runners in access exclusive mode`
-        assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
       }))
     }).pipe(Effect.scoped))
 
   it.effect("D17 an answer of before a change is not given after it", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const [before] = yield* often(port, runners, basic)
       yield* touch(4711)
       yield* seen
@@ -266,10 +266,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
   it.effect("RFC 9112: a request that names no host is refused, whatever is kept", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       yield* often(port, runners, basic)
-      assert.strictEqual((yield* wire(port, runners, basic, { setHost: false })).status, 400)
-      assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, runners, basic, { setHost: false })).status, 400)
+      assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
   it.effect("D17 D19 what depends on the day ends with it, in Chicago, although no table changes", () =>
@@ -290,7 +290,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
         currentTimeMillisUnsafe: () => now,
         currentTimeMillis: Effect.sync(() => now),
       })
-      const port = yield* Effect.provideService(instance(), Clock.Clock, moved)
+      const port = yield* Effect.provideService(startInstance(), Clock.Clock, moved)
       for (const { status, text } of yield* often(port, "/v1/ticker-changes?ticker=EVE", basic)) {
         assert.strictEqual(status, 200)
         assert.include(text, `"has_changes":false`)

@@ -21,12 +21,12 @@ import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { describeDataset as describeDataset } from "../../src/load/DatasetDescription.ts"
+import { describeDataset } from "../../src/load/DatasetDescription.ts"
 import { loadFile } from "../../src/load/Load.ts"
 import { compileCacheFolder } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { requestJson: ask } = Service
+const { requestJson } = Service
 
 /** The service on a database that a second process can be told of. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/load/DatabaseUrl") {
@@ -340,7 +340,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           [...text, ...Object.entries(numbers).map(([name, value]) => `"${name}":${value}`)].join(",")
         }}\n`
         yield* replaceWith("intraday_runners", "a.ndjson", line)
-        const answer = yield* ask("/v1/intraday-runners")
+        const answer = yield* requestJson("/v1/intraday-runners")
         assert.strictEqual(answer.status, 200)
         for (const [name, value] of Object.entries({ ...numbers, high_price: "0.3" })) {
           assert.include(answer.text, `"${name}":${value},`)
@@ -835,7 +835,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, cik }]))
         const current = Effect.map(
-          ask("/v1/ticker-changes?ticker=AAA"),
+          requestJson("/v1/ticker-changes?ticker=AAA"),
           ({ body }) => Service.valueAt(body, "results", 0, "current_ticker"),
         )
         yield* Effect.all([current, current, current])
@@ -1038,7 +1038,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const file = yield* written("new.csv", csv(sessions(50_000, "2")))
         const [direct, overHttp] = [yield* nothing, yield* nothing]
         const asked = Effect.map(
-          ask("/v1/intraday-runners?limit=1"),
+          requestJson("/v1/intraday-runners?limit=1"),
           ({ status, text }) => `${status} ${/"market_open":\d/.exec(text)?.[0]}`,
         )
         const readers = yield* Effect.forkChild(

@@ -9,7 +9,7 @@ import * as Mail from "../support/MailServer.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { endProcess: end, findFreePort: freePort, waitForOutput: saying, startCommandProcess: start } = Processes
+const { endProcess, findFreePort, waitForOutput, startCommandProcess } = Processes
 
 const world = Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
@@ -23,8 +23,8 @@ const world = Effect.gen(function* () {
     MAIL_RETRY_AFTER: "100 millis",
   }
   const serve = Effect.gen(function* () {
-    const service = yield* start(["serve"], { ...environment, PORT: String(yield* freePort) })
-    yield* saying(service, /Tickerline answers/)
+    const service = yield* startCommandProcess(["serve"], { ...environment, PORT: String(yield* findFreePort) })
+    yield* waitForOutput(service, /Tickerline answers/)
     return service
   })
   const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
@@ -94,7 +94,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
           [{ SMTP_URL: "smtp://mail.example", MAIL_FROM: "a@b.example", MAIL_PER_MINUTE: "0" }, /MAIL_PER_MINUTE/],
         ] as const
       ) {
-        const ended = yield* runCommand(["serve"], { DATABASE_URL, PORT: String(yield* freePort), ...settings })
+        const ended = yield* runCommand(["serve"], { DATABASE_URL, PORT: String(yield* findFreePort), ...settings })
         assert.strictEqual(ended.code, 1, JSON.stringify(settings))
         assert.match(ended.err, said)
         assert.notInclude(ended.err, "hunter2")
@@ -113,7 +113,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const service = yield* serve
       yield* until("that the mail is under way", () => asked === 1)
-      yield* end(service, "SIGKILL")
+      yield* endProcess(service, "SIGKILL")
       smtp.behaviour.rcpt = () => Promise.resolve(undefined)
       yield* serve
       yield* until("that it is delivered", () => smtp.received.length === 1)
@@ -134,7 +134,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const service = yield* serve
       yield* until("that the mail was sent", () => seen === 1)
-      yield* end(service, "SIGKILL")
+      yield* endProcess(service, "SIGKILL")
       smtp.behaviour.data = () => Promise.resolve(undefined)
       // Two at once take over; the mail that was under way stays as it is, and the other goes out.
       yield* serve

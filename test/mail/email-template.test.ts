@@ -16,7 +16,7 @@ const mail = { mail_id: "3b241101-e2bb-4255-8caf-4136c566a962", entry_id: "x", a
 
 const sender = {
   from: { name: "Tickerline", address: "notices@example.com" },
-  unsubscribeAddress: Option.none<string>(),
+  unsubscribe: Option.none<string>(),
 }
 
 const rawOf = (words: EmailContent, more: Partial<typeof mail> = {}, from: Partial<typeof sender> = {}) =>

@@ -7,7 +7,7 @@ import { valueAt } from "../support/DocumentedEndpoints.ts"
 import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance: instance, requestOverWire: wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 interface Span {
   readonly traceId: string
@@ -61,7 +61,7 @@ const traced = Effect.fnUntraced(function* (url: string) {
     Layer.provide(Traces.exporterLayer, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
   )
   const watched = Layer.merge(Logger.layer([]), Layer.succeedContext(exporter))
-  return yield* instance({}, { port: 0 }, { watched })
+  return yield* startInstance({}, { port: 0 }, { watched })
 })
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) => {
@@ -72,8 +72,8 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) 
       const { basic } = yield* Service.TestKeys
       const trace = "0af7651916cd43dd8448eb211c80319c"
       const parent = "b7ad6b7169203331"
-      yield* wire(port, "/v1/news?limit=3", basic, { headers: { traceparent: `00-${trace}-${parent}-01` } })
-      yield* wire(port, `/v1/news?limit=4&x=${basic}`, basic)
+      yield* requestOverWire(port, "/v1/news?limit=3", basic, { headers: { traceparent: `00-${trace}-${parent}-01` } })
+      yield* requestOverWire(port, `/v1/news?limit=4&x=${basic}`, basic)
 
       const spans = Effect.sync(() => texts.flatMap((text) => spansIn(JSON.parse(text))))
       const servers = (all: ReadonlyArray<Span>) => all.filter(({ name }) => name === "GET /v1/news")
@@ -103,6 +103,8 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) 
     Effect.gen(function* () {
       const port = yield* traced("http://127.0.0.1:9")
       const { basic } = yield* Service.TestKeys
-      for (let round = 0; round < 5; round++) assert.strictEqual((yield* wire(port, "/v1/news", basic)).status, 200)
+      for (let round = 0; round < 5; round++) {
+        assert.strictEqual((yield* requestOverWire(port, "/v1/news", basic)).status, 200)
+      }
     }))
 })

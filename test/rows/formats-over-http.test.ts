@@ -9,7 +9,7 @@ import * as Instances from "../support/ServiceInstances.ts"
 import * as Plenty from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { startInstance: instance, requestOverWire: wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 const rows = 230
 
@@ -96,13 +96,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
-        const port = yield* instance()
+        const port = yield* startInstance()
         const path = pathOf(list)
         const pages: Array<string> = []
         const lines: Array<string> = []
         let [page, more] = [1, true]
         while (more && page <= 4) {
-          const json = yield* wire(port, `${path}limit=100&page=${page}`, ultimate)
+          const json = yield* requestOverWire(port, `${path}limit=100&page=${page}`, ultimate)
           assert.strictEqual(json.status, 200, json.text)
           const results = resultsIn(json.text)
           const ndjson = yield* Files.download(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
@@ -119,7 +119,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           page += 1
         }
         const page1 = yield* Files.download(port, `${path}limit=7&format=csv`, ultimate)
-        const firstJson = yield* wire(port, `${path}limit=7`, ultimate)
+        const firstJson = yield* requestOverWire(port, `${path}limit=7`, ultimate)
         const first = yield* Files.parseCsv(page1.text)
         assert.match(page1.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.csv"$/)
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
@@ -167,7 +167,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
-        const port = yield* instance()
+        const port = yield* startInstance()
         const path = pathOf(list)
         const wrong = [
           ["limit=all", "limit", /format=csv or format=ndjson/],
@@ -181,9 +181,14 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         ] as const
         for (const [query, field, reason] of wrong) {
           for (const headers of [{}, { Accept: "application/json" }] as const) {
-            const { headers: { "content-type": type }, status, text } = yield* wire(port, path + query, ultimate, {
-              headers,
-            })
+            const { headers: { "content-type": type }, status, text } = yield* requestOverWire(
+              port,
+              path + query,
+              ultimate,
+              {
+                headers,
+              },
+            )
             assert.strictEqual(status, 422, `${query} ${text}`)
             assert.strictEqual(type, "application/json")
             const [found, ...more] = listOf(valueAt(JSON.parse(text), "error", "details", "fields"))
@@ -192,7 +197,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
             assert.match(String(valueAt(found, "reason")), reason)
           }
         }
-        const refused = yield* wire(port, `${path}zzz=1`, ultimate, { headers: { Accept: "text/csv" } })
+        const refused = yield* requestOverWire(port, `${path}zzz=1`, ultimate, { headers: { Accept: "text/csv" } })
         assert.strictEqual(refused.headers["content-type"], "application/json")
       }).pipe(Effect.scoped),
   )
@@ -200,7 +205,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
   it.effect("D17 RFC 9110: no memory gives one format for another, and each page has its own tag", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const path = "/v1/intraday-runners?ticker=T1,T2&limit=20"
       const ways: ReadonlyArray<readonly [string, string | undefined, RegExp]> = [
         [path, undefined, /json/],
@@ -215,17 +220,17 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         for (let round = 0; round < 5; round++) {
           for (const [target, accept, type] of ways) {
             const headers = { "Accept-Encoding": encoding, ...(accept === undefined ? {} : { Accept: accept }) }
-            const answer = yield* wire(port, target, ultimate, { headers })
+            const answer = yield* requestOverWire(port, target, ultimate, { headers })
             assert.match(answer.headers["content-type"] ?? "", type)
             const name = `${encoding} ${target} ${accept}`
             assert.strictEqual(said.get(name) ?? answer.text, answer.text)
             said.set(name, answer.text)
             assert.strictEqual(answer.headers["vary"]?.includes("Accept,") === true, target === path, target)
             const known = { ...headers, "If-None-Match": answer.headers["etag"] ?? "" }
-            const again = yield* wire(port, target, ultimate, { headers: known })
+            const again = yield* requestOverWire(port, target, ultimate, { headers: known })
             assert.strictEqual(again.status, 304)
             assert.isUndefined(again.headers["x-row-count"])
-            const other = yield* wire(port, target, ultimate, {
+            const other = yield* requestOverWire(port, target, ultimate, {
               headers: { ...known, Accept: accept === "text/csv" ? "application/x-ndjson" : "text/csv" },
             })
             assert.strictEqual(other.status, target === path ? 200 : 304, target)
@@ -238,10 +243,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
   it.effect("D10 HEAD has the headers of GET and reads nothing, by the page and in whole", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       for (const query of ["limit=3&format=csv", "limit=all&format=csv", "limit=all&format=ndjson"]) {
         const get = yield* Files.download(port, `/v1/news?${query}`, ultimate)
-        const head = yield* wire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
+        const head = yield* requestOverWire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.bytes.length, 0)
         for (const name of ["content-type", "content-disposition", "cache-control", "etag", "vary"]) {

@@ -7,10 +7,10 @@ import { resolveLineage, type TickerChangeEvent } from "../../src/v1/ticker-chan
 import * as Pictures from "../support/SvgAssertions.ts"
 
 const {
-  arbitraryHostileText: hostile,
-  arbitraryInteger: int,
-  findElementsOutsideViewBox: outside,
-  assertWellFormedMarkup: wellFormed,
+  arbitraryHostileText,
+  arbitraryInteger,
+  findElementsOutsideViewBox,
+  assertWellFormedMarkup,
 } = Pictures
 
 const where = { id: "it", today: "2026-11-21" }
@@ -24,7 +24,13 @@ const symbols = ["A", "META", "BRK.B", "ZX-7^", "ABCDEFGHIJKLMNOP", "Q1"]
 /** Whatever a table may hold: few symbols, dates and issuers, so that much collides. */
 const events: Arbitrary.Arbitrary<ReadonlyArray<TickerChangeEvent>> = Arbitrary.map(
   Arbitrary.array(
-    Arbitrary.all({ from: int(0, 5), to: int(1, 5), date: int(0, 9000), close: int(0, 3), cik: int(0, 3) }),
+    Arbitrary.all({
+      from: arbitraryInteger(0, 5),
+      to: arbitraryInteger(1, 5),
+      date: arbitraryInteger(0, 9000),
+      close: arbitraryInteger(0, 3),
+      cik: arbitraryInteger(0, 3),
+    }),
     { minLength: 1, maxLength: 30 },
   ),
   (all) =>
@@ -59,8 +65,8 @@ const textOf = (html: string) => html.replace(/<svg[\s\S]*?<\/svg>/g, "").replac
 describe("A lineage, drawn", () => {
   it.prop("D21 is well-formed, with finite coordinates and nothing outside of the picture", [events], ([events]) => {
     const html = drawn(answered(events))
-    wellFormed(html)
-    assert.deepStrictEqual(outside(html), [])
+    assertWellFormedMarkup(html)
+    assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
     assert.lengthOf(html.match(/<svg [^>]*role="img"/g) ?? [], 2)
   }, { arbitrary: { runs: 300 } })
 
@@ -78,7 +84,7 @@ describe("A lineage, drawn", () => {
     assert.lengthOf(html.match(/<strong class="clash">/g) ?? [], clashing.length)
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("SECURITY.md, the pages: what comes from outside is text, never markup", [hostile], ([text]) => {
+  it.prop("SECURITY.md, the pages: what comes from outside is text, never markup", [arbitraryHostileText], ([text]) => {
     const change = {
       old_ticker: text,
       new_ticker: `${text}2`,
@@ -96,8 +102,8 @@ describe("A lineage, drawn", () => {
     const chain = { results: [{ query_ticker: text, current_ticker: text, history: [change] }] }
     for (const body of [chain, { error: { code: "ambiguous_ticker_lineage", details } }]) {
       const html = drawn(body)
-      wellFormed(html)
-      assert.deepStrictEqual(outside(html), [])
+      assertWellFormedMarkup(html)
+      assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
       assert.deepStrictEqual(Pictures.findForbiddenElements(html), [])
     }
   }, { arbitrary: { runs: 200 } })
@@ -105,7 +111,7 @@ describe("A lineage, drawn", () => {
   it.prop("D21 anything else than an answer is not drawn, and breaks nothing", [Pictures.arbitraryJson], ([body]) => {
     for (const one of [body, { results: [body] }, { error: { code: "ambiguous_ticker_lineage", details: body } }]) {
       const html = figure(one, where)
-      if (html !== undefined) wellFormed(html)
+      if (html !== undefined) assertWellFormedMarkup(html)
     }
     assert.isUndefined(figure(body, where))
   }, { arbitrary: { runs: 200 } })
@@ -165,7 +171,7 @@ describe("A lineage, drawn", () => {
       company_name: null,
     }))
     const html = drawn(answered(many))
-    assert.deepStrictEqual(outside(html), [])
+    assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
     assert.include(html, "The first 20 of 130 changes are drawn.")
     assert.include(html, "30 more changes are on record.")
   })

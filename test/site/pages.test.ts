@@ -10,7 +10,7 @@ import { responsesOf } from "../support/DocumentedEndpoints.ts"
 import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at } = Service
+const { valueAt } = Service
 
 const open = (path: string, more: Service.TestRequestOptions = {}) => Service.requestJson(path, { key: null, ...more })
 
@@ -60,14 +60,14 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
   it.effect("§9.4 D24 the first page shows what is deprecated, with its successor and the page that says how to migrate", () =>
     Effect.gen(function* () {
       const { body } = yield* open("/endpoints")
-      const rows = Array.from({ length: Number(at(body, "count")) }, (_, index) => at(body, "results", index))
-      const deprecated = rows.filter((row) => at(row, "deprecated") === true)
+      const rows = Array.from({ length: Number(valueAt(body, "count")) }, (_, index) => valueAt(body, "results", index))
+      const deprecated = rows.filter((row) => valueAt(row, "deprecated") === true)
       assert.isAbove(deprecated.length, 0)
       for (const path of ["/v1/docs", "/v1/docs/deprecations"]) {
         const { text } = yield* open(path)
         for (const row of deprecated) {
-          assert.include(text, String(at(row, "path")))
-          assert.include(text, String(at(row, "successor")))
+          assert.include(text, String(valueAt(row, "path")))
+          assert.include(text, String(valueAt(row, "successor")))
         }
       }
       assert.include((yield* open("/v1/docs")).text, `href="/v1/docs/deprecations"`)
@@ -104,8 +104,8 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         const { body, headers, status } = yield* open(path, { method: "POST" })
         assert.strictEqual(status, 405, path)
         assert.strictEqual(headers["allow"], "GET, HEAD")
-        assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
-        assert.include(String(at(body, "error", "message")), path)
+        assert.strictEqual(valueAt(body, "error", "code"), "method_not_allowed")
+        assert.include(String(valueAt(body, "error", "message")), path)
       }
       const hidden = [
         "nowhere",
@@ -120,8 +120,8 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         for (const method of ["GET", "POST"] as const) {
           const { body, headers, status } = yield* open(path, { method })
           assert.strictEqual(status, 404, `${method} ${path}`)
-          assert.strictEqual(at(body, "error", "code"), "not_found")
-          assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+          assert.strictEqual(valueAt(body, "error", "code"), "not_found")
+          assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
         }
       }
     }))
@@ -145,7 +145,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       for (const path of ["/", "/docs"]) {
         const { body, status } = yield* open(path, { method: "POST" })
         assert.strictEqual(status, 405)
-        assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
+        assert.strictEqual(valueAt(body, "error", "code"), "method_not_allowed")
       }
     }))
 
@@ -172,7 +172,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       assert.notInclude(text, "<script>")
       const { body, status } = yield* open("/v1/docs/linage")
       assert.strictEqual(status, 404)
-      assert.strictEqual(at(body, "error", "code"), "not_found")
+      assert.strictEqual(valueAt(body, "error", "code"), "not_found")
     }))
 
   it.effect("§7.2 D13 the page of errors lists every code that an endpoint can answer, by its status", () =>
@@ -183,10 +183,10 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       for (const path of Object.keys(openApiDocument.paths)) {
         for (const [status, response] of responsesOf(path)) {
           if (Number(status) < 400) continue
-          const schema = at(response, "content", "application/json", "schema")
+          const schema = valueAt(response, "content", "application/json", "schema")
           const refs = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
           for (const [, name = ""] of refs) {
-            const code = at(
+            const code = valueAt(
               openApiDocument,
               "components",
               "schemas",

@@ -6,7 +6,7 @@ import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { referencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at } = Service
+const { valueAt } = Service
 
 const open = (path: string) => Service.requestJson(path, { key: null })
 
@@ -27,14 +27,14 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
         const { status, text } = yield* open(referencePagePath(path))
         assert.strictEqual(status, 200, path)
         const page = text.replaceAll("<wbr>", "")
-        const operation = at(openApiDocument, "paths", path, "get")
-        const parameters = at(operation, "parameters")
+        const operation = valueAt(openApiDocument, "paths", path, "get")
+        const parameters = valueAt(operation, "parameters")
         for (const parameter of Array.isArray(parameters) ? parameters : []) {
-          const name = String(at(parameter, "name"))
+          const name = String(valueAt(parameter, "name"))
           assert.include(page, `<label for="p-${name}"><code>${name}</code></label>`, path)
           assert.include(page, `id="p-${name}" name="${name}" form="try"`, path)
         }
-        for (const status of Object.keys(Object(at(operation, "responses")))) {
+        for (const status of Object.keys(Object(valueAt(operation, "responses")))) {
           if (Number(status) >= 400) assert.include(page, `>${status}</td>`, path)
         }
         if (charged(path)) assert.include(page, "<code>rate_limit_exceeded</code>", path)
@@ -81,7 +81,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
         assert.strictEqual(status, 200, request)
         if (charged(path)) {
           assert.isAbove(badges.length, 0, path)
-          assert.isAbove(Number(at(body, "count")), 0, request)
+          assert.isAbove(Number(valueAt(body, "count")), 0, request)
         }
       }
     }))

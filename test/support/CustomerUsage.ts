@@ -9,7 +9,7 @@ import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
 import * as Rooms from "./ListClients.ts"
 import * as Service from "./Service.ts"
 
-const { requestJson: ask, valueAt: at } = Service
+const { requestJson, valueAt } = Service
 
 /** Settings of the service; what is not set stays generous. */
 export const settingsLayer = (values: Readonly<Record<string, string>>) =>
@@ -92,12 +92,14 @@ export const readAllPages = Effect.fnUntraced(function* (first: string, key: str
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}${first.includes("?") ? "&" : "?"}limit=${limit}`
   while (path !== undefined) {
-    const { body, headers, status, text }: Effect.Success<ReturnType<typeof ask>> = yield* ask(path, { key })
+    const { body, headers, status, text }: Effect.Success<ReturnType<typeof requestJson>> = yield* requestJson(path, {
+      key,
+    })
     assert.strictEqual(status, 200, text)
     const rows = Rooms.resultRows(body)
     path = Rooms.nextPagePath(headers)
-    assert.strictEqual(at(body, "has_more"), path !== undefined)
-    assert.strictEqual(at(body, "count"), rows.length)
+    assert.strictEqual(valueAt(body, "has_more"), path !== undefined)
+    assert.strictEqual(valueAt(body, "count"), rows.length)
     if (path !== undefined) assert.strictEqual(rows.length, limit)
     seen.push(...rows)
   }

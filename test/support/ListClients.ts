@@ -5,14 +5,14 @@ import { loadFile } from "../../src/load/Load.ts"
 import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
 import * as Service from "./Service.ts"
 
-const { requestJson: ask, valueAt: at } = Service
+const { requestJson, valueAt } = Service
 
-type Asking = ReturnType<typeof ask>
+type Asking = ReturnType<typeof requestJson>
 type Answer = Effect.Success<Asking>
 type Asked<A> = Effect.Effect<A, Effect.Error<Asking>, Effect.Services<Asking>>
 
 export const resultRows = (body: unknown): ReadonlyArray<unknown> => {
-  const results = at(body, "results")
+  const results = valueAt(body, "results")
   return Array.isArray(results) ? results : []
 }
 
@@ -27,7 +27,7 @@ export const nullAndListFields = (row: unknown) =>
   )
 
 /** `TICKER date`: what tells sessions apart. */
-export const tickerAndDate = (row: unknown) => `${String(at(row, "ticker"))} ${String(at(row, "date"))}`
+export const tickerAndDate = (row: unknown) => `${String(valueAt(row, "ticker"))} ${String(valueAt(row, "date"))}`
 
 const foundIn = ({ body, status, text }: Answer, query: string) => {
   assert.strictEqual(status, 200, `${query}: ${text}`)
@@ -37,14 +37,14 @@ const foundIn = ({ body, status, text }: Answer, query: string) => {
 /** What a 422 says; `field` and `reason` are those of the first field. */
 const refusalIn = ({ body, headers, status, text }: Answer, query: string) => {
   assert.strictEqual(status, 422, `${query}: ${text}`)
-  assert.strictEqual(at(body, "error", "code"), "validation_error")
-  assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
-  const fields = at(body, "error", "details", "fields")
+  assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
+  assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
+  const fields = valueAt(body, "error", "details", "fields")
   return {
-    message: String(at(body, "error", "message")),
+    message: String(valueAt(body, "error", "message")),
     fields,
-    field: at(fields, 0, "field"),
-    reason: String(at(fields, 0, "reason")),
+    field: valueAt(fields, 0, "field"),
+    reason: String(valueAt(fields, 0, "reason")),
   }
 }
 
@@ -65,15 +65,15 @@ const walked = Effect.fnUntraced(function* (first: string, limit: number, asked:
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}&limit=${limit}`
   for (let page = 1; path !== undefined; page++) {
-    const { body, headers, status, text }: Answer = yield* ask(path, asked)
+    const { body, headers, status, text }: Answer = yield* requestJson(path, asked)
     assert.strictEqual(status, 200, text)
-    assert.strictEqual(at(body, "page"), page)
-    assert.strictEqual(at(body, "limit"), limit)
+    assert.strictEqual(valueAt(body, "page"), page)
+    assert.strictEqual(valueAt(body, "limit"), limit)
     const rows = resultRows(body)
-    assert.strictEqual(at(body, "count"), rows.length)
+    assert.strictEqual(valueAt(body, "count"), rows.length)
     seen.push(...rows)
     path = nextPagePath(headers)
-    assert.strictEqual(at(body, "has_more"), path !== undefined)
+    assert.strictEqual(valueAt(body, "has_more"), path !== undefined)
     if (path !== undefined) assert.strictEqual(rows.length, limit)
     assert.isAbove(rows.length, 0)
   }
@@ -82,7 +82,7 @@ const walked = Effect.fnUntraced(function* (first: string, limit: number, asked:
 
 /** A list, asked with the basic key. */
 export const listClient = (path: string) => {
-  const list = (query: string): Asked<Answer> => ask(`${path}?${query}`)
+  const list = (query: string): Asked<Answer> => requestJson(`${path}?${query}`)
   const found = (query: string) => Effect.map(list(query), (answer) => foundIn(answer, query))
   return {
     /** The answer, whatever it is. */
@@ -90,7 +90,7 @@ export const listClient = (path: string) => {
     /** The rows of a 200. */
     found,
     /** One field of each row. */
-    column: (name: string, query: string) => Effect.map(found(query), (rows) => rows.map((row) => at(row, name))),
+    column: (name: string, query: string) => Effect.map(found(query), (rows) => rows.map((row) => valueAt(row, name))),
     /** The text of a 200, to the letter. */
     printed: (query: string) => Effect.map(list(query), printedIn),
     /** What a 422 says. */
@@ -107,7 +107,7 @@ export const pairedListClient = (paths: readonly [full: string, brief: string], 
     return [yield* asked(paths[0], key), yield* asked(paths[1], key)] as const
   })
   const list = (query: string): Asked<readonly [Answer, Answer]> =>
-    each((path, key) => ask(`${path}?${query}`, { key }))
+    each((path, key) => requestJson(`${path}?${query}`, { key }))
   return {
     list,
     found: (query: string) =>
@@ -116,7 +116,7 @@ export const pairedListClient = (paths: readonly [full: string, brief: string], 
       Effect.map(list(query), ([full, brief]) => [printedIn(full), printedIn(brief)] as const),
     refused: (query: string) =>
       Effect.map(list(query), ([full, brief]) => {
-        assert.deepStrictEqual(at(brief.body, "error"), at(full.body, "error"))
+        assert.deepStrictEqual(valueAt(brief.body, "error"), valueAt(full.body, "error"))
         refusalIn(brief, query)
         return refusalIn(full, query)
       }),
@@ -127,7 +127,7 @@ export const pairedListClient = (paths: readonly [full: string, brief: string], 
 /** The answers, with a key of each tier: 200. */
 export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   const keys = yield* Service.TestKeys
-  const answers = yield* Effect.forEach(Object.values(keys), (key) => ask(path, { key }))
+  const answers = yield* Effect.forEach(Object.values(keys), (key) => requestJson(path, { key }))
   assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200], path)
   return answers
 })

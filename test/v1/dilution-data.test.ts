@@ -5,7 +5,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at, insertRows: insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a row cannot do without. */
 const security = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
@@ -110,7 +110,7 @@ const advancedOfConvertible = `,"bank":null,"owners":[],"price_protection":null,
 layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /v1/dilution-data-advanced", (it) => {
   it.effect("§2.5 §2.1 D16 print warrants and convertibles, each with its own fields only, exactly as stored", () =>
     Effect.gen(function* () {
-      yield* insert("dilution_data", fullWarrant, fullConvertible)
+      yield* insertRows("dilution_data", fullWarrant, fullConvertible)
       const answer = (warrant: string, convertible: string) =>
         `{"count":2,"results":[${warrantText}${warrant}},${convertibleText}${convertible}}],` +
         `"page":1,"limit":10,"has_more":false}`
@@ -153,7 +153,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         ["convertible_preferred", ofConvertible, ofWarrant],
       ] as const
       for (const [security_type, own, foreign] of kinds) {
-        yield* insert("dilution_data", security({ id: `null ${security_type}`, ticker: "DNULL", security_type }))
+        yield* insertRows("dilution_data", security({ id: `null ${security_type}`, ticker: "DNULL", security_type }))
         for (const room of rooms) {
           const [row] = yield* room.found(`ticker=DNULL&security_type=${security_type}`)
           const expected = [...common, ...own, "underlying_shares_remaining", ...(room === more ? ofAdvanced : [])]
@@ -166,7 +166,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("§2.5 floor_price has up to three decimals", () =>
     Effect.gen(function* () {
       const floors = ["0.001", "0.29", "1", "1.005", "999999999999999.999"]
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         ...floors.map((floor_price, number) =>
           security({
@@ -185,7 +185,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
           security({ id: `clock ${number}`, ticker: "DCLOCK", last_updated })
@@ -201,7 +201,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
 
   it.effect("§4.5 §7.3 ticker is required on dilution-data and optional on dilution-data-advanced", () =>
     Effect.gen(function* () {
-      yield* insert("dilution_data", security({ id: "dot", ticker: "D.DOT" }))
+      yield* insertRows("dilution_data", security({ id: "dot", ticker: "D.DOT" }))
       for (const query of ["", "security_type=warrant", "registered=true&limit=5"]) {
         const { fields, message } = yield* base.refused(query)
         assert.deepStrictEqual(fields, [{ field: "ticker", reason: "is required" }])
@@ -219,7 +219,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("§4.5 rows are ordered by filed_at descending, then by id, whatever their kind", () =>
     Effect.gen(function* () {
       const note = { security_type: "convertible_note" }
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         security({ id: "order c", ticker: "DORDA", filed_at: "2025-02-03" }),
         security({ id: "order b", ticker: "DORDB", filed_at: "2025-02-04" }),
@@ -241,10 +241,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           ticker: "DPAGE",
           security_type: number % 3 === 0 ? "convertible_note" : "warrant",
         }))
-      yield* insert("dilution_data", ...rows.toReversed())
+      yield* insertRows("dilution_data", ...rows.toReversed())
       for (const [room, limit] of [[base, 7], [base, 100], [more, 1], [more, 23]] as const) {
         const seen = yield* room.walk("ticker=DPAGE", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "id")), rows.map(({ id }) => id))
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
 
@@ -254,7 +254,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       Effect.gen(function* () {
         const words = ["convertible_note", "convertible_preferred", "prefunded_warrant", "warrant"]
         const ticker = `DTYPE${number}`
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           ...words.map((word) => security({ id: `${ticker} ${word}`, ticker, security_type: word })),
         )
@@ -272,7 +272,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     ({ number, room }) =>
       Effect.gen(function* () {
         const ticker = `DREG${number}`
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           security({ id: `${ticker} yes`, ticker, registered: true }),
           security({ id: `${ticker} no`, ticker, registered: false }),
@@ -292,7 +292,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         const ticker = `DMIN${number}`
         const floors = ["0", "0.29", "0.3", "999999999999.999"]
         const shares = ["0", "1", "75000000", "9007199254740991"]
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           ...floors.map((floor_price, number) =>
             security({
@@ -325,7 +325,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     ([name, security_type]) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           ...Filters.sampleDays.map((day) =>
             security({ id: `${name} ${day}`, ticker, security_type, filed_at: day, [name]: day })
@@ -341,7 +341,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     ({ number, room }) =>
       Effect.gen(function* () {
         const ticker = `DFUT${number}`
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           security({ id: `${ticker} expiration_date`, ticker, expiration_date: "2999-01-01" }),
           security({
@@ -363,7 +363,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     (name) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           ...Filters.sampleTexts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
           security({ id: `${name} null`, ticker }),
@@ -382,7 +382,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         ["Line\nBreak Fund"],
         [],
       ]
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         ...lists.map((owners, number) => security({ id: `owner ${number}`, ticker: "DOWNER", owners })),
       )
@@ -427,7 +427,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("§4.5 filters narrow each other", () =>
     Effect.gen(function* () {
       const all = { ticker: "DMIX", registered: true, floor_price: "1", bank: "Mixed", owners: ["Zeta", "Eta One"] }
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         security({ id: "mix", ...all }),
         security({ id: "mix ticker", ...all, ticker: "DMIY" }),
@@ -451,7 +451,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         ["convertible_preferred", "expiration_date", "2025-01-01"],
       ] as const
       for (const [security_type, column, value] of strays) {
-        const stray = insert("dilution_data", security({ id: "stray", security_type, [column]: value }))
+        const stray = insertRows("dilution_data", security({ id: "stray", security_type, [column]: value }))
         assert.strictEqual((yield* Effect.flip(stray)).reason._tag, "ConstraintError")
       }
     }))

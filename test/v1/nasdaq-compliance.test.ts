@@ -5,7 +5,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at, insertRows: insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a notice cannot do without. */
 const notice = (fields: Readonly<Record<string, unknown>>) => ({
@@ -29,7 +29,7 @@ const loaded = (csv: string) => Rooms.loadCsv("nasdaq-compliance", csv, "append"
 layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance", (it) => {
   it.effect("§2.1 D15 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("nasdaq_compliance", {
+      yield* insertRows("nasdaq_compliance", {
         id: "full",
         ticker: "CFULL",
         company: 'Zyx "A" & Sons',
@@ -64,7 +64,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("D16 what is missing is null", () =>
     Effect.gen(function* () {
-      yield* insert("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
+      yield* insertRows("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
       const [row] = yield* found("ticker=CNULL")
       assert.deepStrictEqual(Rooms.nullFields(row), [
         "company",
@@ -82,7 +82,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("§2.1.4 D15 notes_updated and last_updated lose the hour of daylight time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
         ...Rooms.newYorkTimestampSamples.map(([stored], number) =>
           notice({ id: `clock${number}`, ticker: "CCLOCK", notes_updated: stored, last_updated: stored })
@@ -101,23 +101,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         { length: 25 },
         (_, number) => notice({ id: `w${(number * 7) % 25}`.padEnd(4, "x"), ticker: "CWALK", date: days[number % 3] }),
       )
-      yield* insert("nasdaq_compliance", ...rows)
+      yield* insertRows("nasdaq_compliance", ...rows)
       const expected = rows.toSorted((left, right) =>
         String(left.date) === String(right.date)
-          ? String(at(left, "id")) < String(at(right, "id")) ? -1 : 1
+          ? String(valueAt(left, "id")) < String(valueAt(right, "id")) ? -1 : 1
           : String(left.date) < String(right.date)
           ? 1
           : -1
-      ).map((row) => String(at(row, "id")))
+      ).map((row) => String(valueAt(row, "id")))
       for (const limit of [1, 7, 25, 100]) {
         const seen = yield* walk("ticker=CWALK", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "id")), expected)
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), expected)
       }
     }))
 
   it.effect("D5 ticker is optional, takes several symbols, and is 422 when none of them is valid", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
         notice({ id: "ta", ticker: "CTA", date: "2025-01-02" }),
         notice({ id: "tb", ticker: "CTB", date: "2025-01-03" }),
@@ -129,7 +129,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("D7 date is exact, date_from and date_to include their day", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
         ...Filters.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
       )
@@ -141,7 +141,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     (name) =>
       Effect.gen(function* () {
         const ticker = name === "added_date" ? "CADD" : "CDEAD"
-        yield* insert(
+        yield* insertRows(
           "nasdaq_compliance",
           ...Filters.sampleDays.map((day, number) => notice({ id: `${ticker}${number}`, ticker, [name]: day })),
           notice({ id: `${ticker}null`, ticker }),
@@ -155,7 +155,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("D7 date and added_date must be in the past, a compliance deadline may lie ahead", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
         notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-01-01" }),
       )
@@ -182,7 +182,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     ([name, one, other]) =>
       Effect.gen(function* () {
         const ticker = `CE${name.slice(0, 3).toUpperCase()}`
-        yield* insert(
+        yield* insertRows(
           "nasdaq_compliance",
           notice({ id: `${name}1`, ticker, [name]: one }),
           notice({ id: `${name}2`, ticker, [name]: other }),
@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("§4 filters narrow each other", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
         notice({ id: "m1", ticker: "CMIX", risk: "high", added_date: "2025-05-05", compliance_deadline: "2026-01-01" }),
         notice({ id: "m2", ticker: "CMIX", risk: "high", added_date: "2025-05-05", compliance_deadline: "2026-01-03" }),
@@ -226,8 +226,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       const { rows, table } = yield* loaded(`${header}\n${row("load", "other", "No quorum")}\n`)
       assert.deepStrictEqual([table, rows], ["nasdaq_compliance", 1])
       const [stored] = yield* found("ticker=CLOAD")
-      assert.strictEqual(at(stored, "risk"), null)
-      assert.strictEqual(at(stored, "last_updated"), "2025-07-01T08:30:00-05:00")
+      assert.strictEqual(valueAt(stored, "risk"), null)
+      assert.strictEqual(valueAt(stored, "last_updated"), "2025-07-01T08:30:00-05:00")
       const wrong = yield* Effect.flip(
         loaded(
           [header, row("l1", "unknown", "Bid"), row("l2", "other", " Bid"), row("l3", "other", "Bid ")].join("\n"),

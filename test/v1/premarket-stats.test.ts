@@ -5,7 +5,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at, insertRows: insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a session cannot do without. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
@@ -37,7 +37,7 @@ segments.forEach(([segment, table]) =>
 
     it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
       Effect.gen(function* () {
-        yield* insert(table, {
+        yield* insertRows(table, {
           ticker: "PFULL",
           date: "2025-07-02",
           reference_close: "12345678901234.5678",
@@ -81,7 +81,7 @@ segments.forEach(([segment, table]) =>
 
     it.effect("D16 what is missing is null, and a list without words is empty", () =>
       Effect.gen(function* () {
-        yield* insert(table, session({ ticker: "PNULL" }))
+        yield* insertRows(table, session({ ticker: "PNULL" }))
         const [row] = yield* found("ticker=PNULL")
         assert.deepStrictEqual(Rooms.nullAndListFields(row), [
           ["open_price", null],
@@ -107,10 +107,12 @@ segments.forEach(([segment, table]) =>
         for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
           const date = stored.slice(0, 10)
           const times = { high_time: stored, low_time: stored, spike_start_time: stored, last_updated: stored }
-          yield* insert(table, session({ ticker: "PCLOCK", date, ...times }))
+          yield* insertRows(table, session({ ticker: "PCLOCK", date, ...times }))
           const [row] = yield* found(`ticker=PCLOCK&date=${date}`)
-          for (const name of ["high_time", "low_time", "spike_start_time"]) assert.strictEqual(at(row, name), printed)
-          assert.strictEqual(at(row, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
+          for (const name of ["high_time", "low_time", "spike_start_time"]) {
+            assert.strictEqual(valueAt(row, name), printed)
+          }
+          assert.strictEqual(valueAt(row, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
         }
       }))
 
@@ -121,7 +123,7 @@ segments.forEach(([segment, table]) =>
           { length: 24 },
           (_, number) => session({ ticker: `PW${String((number * 7) % 24).padStart(2, "0")}`, date: days[number % 3] }),
         )
-        yield* insert(table, ...rows)
+        yield* insertRows(table, ...rows)
         const expected = days.toSorted().toReversed().flatMap((date) =>
           rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
         )
@@ -133,7 +135,7 @@ segments.forEach(([segment, table]) =>
 
     it.effect("D3 D5 is on all tiers; ticker is optional, and 422 when none is valid", () =>
       Effect.gen(function* () {
-        yield* insert(
+        yield* insertRows(
           table,
           session({ ticker: "PTA", date: "2025-06-02" }),
           session({ ticker: "PTA", date: "2025-06-03" }),
@@ -150,7 +152,7 @@ segments.forEach(([segment, table]) =>
 
     it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
       Effect.gen(function* () {
-        yield* insert(table, ...Filters.sampleDays.map((date) => session({ ticker: "PDATE", date })))
+        yield* insertRows(table, ...Filters.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const asked = (query: string) =>
           Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
         yield* Filters.assertDateFilters({ asked, refused })
@@ -170,7 +172,7 @@ segments.forEach(([segment, table]) =>
       ([name, ...values]) =>
         Effect.gen(function* () {
           const tickers = values.map((_, number) => `PB${name.slice(0, 2).toUpperCase()}${number}`)
-          yield* insert(
+          yield* insertRows(
             table,
             ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
             ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
@@ -182,7 +184,7 @@ segments.forEach(([segment, table]) =>
 
     it.effect("§4 tag is one of the row's, whole and in its case", () =>
       Effect.gen(function* () {
-        yield* insert(
+        yield* insertRows(
           table,
           session({ ticker: "PTAG1", all_tags: ["offering", "a,b"], filing_types: ["8-K"] }),
           session({ ticker: "PTAG2", all_tags: ["offering price"] }),
@@ -199,7 +201,7 @@ segments.forEach(([segment, table]) =>
     it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
       Effect.gen(function* () {
         const good = { all_tags: ["x"], market_cap: "5", tradable_float: "7" }
-        yield* insert(
+        yield* insertRows(
           table,
           session({ ...good, ticker: "PM1" }),
           session({ ...good, ticker: "PM2", all_tags: ["y"] }),
@@ -232,10 +234,10 @@ segments.forEach(([segment, table]) =>
         const done = yield* loaded(file({}, { date: "2025-07-02" }))
         assert.deepStrictEqual([done.table, done.rows], [table, 2])
         const [, stored] = yield* found("ticker=PLOAD")
-        assert.deepStrictEqual(at(stored, "all_tags"), ["a,b", "c"])
-        assert.deepStrictEqual(at(stored, "filing_types"), [])
-        assert.strictEqual(at(stored, "trade_count"), null)
-        assert.strictEqual(at(stored, "last_updated"), "2025-07-01T20:05:00-05:00")
+        assert.deepStrictEqual(valueAt(stored, "all_tags"), ["a,b", "c"])
+        assert.deepStrictEqual(valueAt(stored, "filing_types"), [])
+        assert.strictEqual(valueAt(stored, "trade_count"), null)
+        assert.strictEqual(valueAt(stored, "last_updated"), "2025-07-01T20:05:00-05:00")
         const bad = yield* Effect.flip(loaded(file(
           { date: "2025-08-01", last_updated: "2025-08-01T09:30:00Z" },
           { date: "2025-08-02", ticker: "PLOAD " },

@@ -4,7 +4,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at, insertRows: insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a row cannot do without; the ticker is its key. */
 const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
@@ -38,7 +38,7 @@ const symbols = (prefix: string, count: number) =>
 layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-tracker", (it) => {
   it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("pump_and_dump_tracker", {
+      yield* insertRows("pump_and_dump_tracker", {
         ticker: "PFULL",
         company: 'The "Pump" Co, 100%',
         ipo_date: "2025-01-02",
@@ -92,7 +92,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("D16 what is missing is null, never an empty text and never 0", () =>
     Effect.gen(function* () {
-      yield* insert("pump_and_dump_tracker", suspect("PNULL"))
+      yield* insertRows("pump_and_dump_tracker", suspect("PNULL"))
       const [row] = yield* found("ticker=PNULL")
       const there = Predicate.isObject(row) ? Object.entries(row).filter(([, value]) => value !== null) : []
       assert.deepStrictEqual(there, [
@@ -109,7 +109,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
       const tickers = symbols("PCLOCK", Rooms.newYorkTimestampSamples.length)
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) =>
           suspect(ticker, { last_updated: Rooms.newYorkTimestampSamples[number]?.[0] })
@@ -123,7 +123,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
     Effect.gen(function* () {
-      yield* insert("pump_and_dump_tracker", suspect("P.DOT"))
+      yield* insertRows("pump_and_dump_tracker", suspect("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
       yield* Filters.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* tickersOf("ticker=@@,p.%20dot"), ["P.DOT"])
@@ -132,7 +132,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("§4.4 rows are ordered by ipo_date descending, those without one last, then by ticker", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         suspect("PORDF"),
         suspect("PORDA", { ipo_date: "2025-02-03" }),
@@ -150,7 +150,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("D8 following Link to its end shows each row once, in order, with and without an ipo_date", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPAGE", 23)
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) =>
           suspect(ticker, { country: "ZZ", ipo_date: number < 12 ? "2025-03-03" : null })
@@ -158,7 +158,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
       for (const limit of [1, 7, 23, 100]) {
         const seen = yield* walk("country=ZZ", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "ticker")), tickers)
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "ticker")), tickers)
       }
     }))
 
@@ -167,7 +167,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 10).toUpperCase()}`, 4)
-        yield* insert(
+        yield* insertRows(
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: levels[number] ?? null })),
         )
@@ -179,7 +179,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("§4.4 D33 country is equal to one of several, in any case", () =>
     Effect.gen(function* () {
       const [first, second, third] = symbols("PLAND", 4)
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         suspect("PLANDA", { country: "HK" }),
         suspect("PLANDB", { country: "SG" }),
@@ -198,7 +198,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
       const names = [...Filters.sampleTexts, "Spartan, Revere"]
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) => suspect(ticker, { underwriters: names[number] ?? null })),
       )
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     ([name, prefix]) =>
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
-        yield* insert("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
+        yield* insertRows("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
         yield* Filters.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
       }),
   )
@@ -227,7 +227,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         const never = name === "number_liquidations"
         const values = [...(never ? ["-5"] : []), "0", "1", "75000000", "9007199254740991"]
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 9).toUpperCase()}`, 5)
-        yield* insert(
+        yield* insertRows(
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: values[number] ?? null })),
         )
@@ -255,7 +255,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").toUpperCase()}`, 3)
         const [less, more] = tickers
-        yield* insert(
+        yield* insertRows(
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: [small, great][number] ?? null })),
         )
@@ -274,7 +274,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
-        yield* insert(
+        yield* insertRows(
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: Filters.sampleDays[number] ?? null })),
         )
@@ -284,7 +284,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("§4.4 §7.2 lock_up_expiration may lie in the future, and its order is enforced there too", () =>
     Effect.gen(function* () {
-      yield* insert("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
+      yield* insertRows("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
       yield* Filters.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
@@ -305,7 +305,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("§4.4 filters narrow each other", () =>
     Effect.gen(function* () {
       const all = { scam_risk: "high", country: "HK", is_adr: true, underwriters: "Mixed Bank", gain_1_day: "10" }
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         suspect("PMIXA", all),
         suspect("PMIXB", { ...all, scam_risk: "low" }),

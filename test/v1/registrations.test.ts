@@ -4,7 +4,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at, insertRows: insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a row cannot do without. */
 const registration = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
@@ -32,7 +32,7 @@ const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`
 layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it) => {
   it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", {
+      yield* insertRows("registrations", {
         id: "full",
         ticker: "RFULL",
         headline: 'The "big" shelf, 50%',
@@ -77,7 +77,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("D16 what is missing is null, never 0 and never false", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", registration({ id: "null", ticker: "RNULL" }))
+      yield* insertRows("registrations", registration({ id: "null", ticker: "RNULL" }))
       const [row] = yield* found("ticker=RNULL")
       assert.deepStrictEqual(Rooms.nullFields(row), [
         "effective_date",
@@ -101,7 +101,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "registrations",
         ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
           registration({ id: `clock ${number}`, ticker: "RCLOCK", last_updated })
@@ -115,7 +115,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", registration({ id: "dot", ticker: "R.DOT" }))
+      yield* insertRows("registrations", registration({ id: "dot", ticker: "R.DOT" }))
       assert.isAbove((yield* found("")).length, 0)
       yield* Filters.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,r.%20dot"), ["dot"])
@@ -124,7 +124,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "registrations",
         registration({ id: "order c", ticker: "RORDA", filed_at: "2025-02-03" }),
         registration({ id: "order b", ticker: "RORDB", filed_at: "2025-02-04" }),
@@ -144,17 +144,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         { length: 23 },
         (_, number) => registration({ id: `page ${String(number).padStart(2, "0")}`, file_no: "333-PAGE" }),
       )
-      yield* insert("registrations", ...rows.toReversed())
+      yield* insertRows("registrations", ...rows.toReversed())
       for (const limit of [1, 7, 23, 100]) {
         const seen = yield* walk("file_no=333-PAGE", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "id")), rows.map(({ id }) => id))
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
 
   it.effect("§4.4 type is one of its words, or several", () =>
     Effect.gen(function* () {
       const words = ["equity_line", "offering", "resale", "shelf"]
-      yield* insert("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
+      yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
       const asked = (query: string) => idsOf(`ticker=RTYPE&${query}`)
       yield* Filters.assertEnumFilter(
         { asked, refused },
@@ -166,7 +166,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§4.4 form_type and file_no are equal to one of several values, letter by letter", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "registrations",
         registration({ id: "form 1", ticker: "RFORM", form_type: "S-1", file_no: "333-1" }),
         registration({ id: "form 2", ticker: "RFORM", form_type: "S-1/A", file_no: "333-2" }),
@@ -186,7 +186,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§4.4 bank is a part of the text in any case; %, _, quotes and backslashes are text", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "registrations",
         ...Filters.sampleTexts.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
         registration({ id: "bank null", ticker: "RBANK" }),
@@ -200,7 +200,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
-        yield* insert(
+        yield* insertRows(
           "registrations",
           registration({ id: `${name} no`, ticker, [name]: false }),
           registration({ id: `${name} yes`, ticker, [name]: true }),
@@ -212,7 +212,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("D9 §4.4 a shelf of which nobody knows whether it is over is neither", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", registration({ id: "unknown", ticker: "ROVER" }))
+      yield* insertRows("registrations", registration({ id: "unknown", ticker: "ROVER" }))
       assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=true"), [])
       assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=false"), [])
     }))
@@ -224,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         const ticker = tickerFor(name)
         const values = ["-0.01", "0", "0.3", "75000000", "999999999999999999.99"]
         const keys = values.map((_, number) => `${name} ${number}`)
-        yield* insert(
+        yield* insertRows(
           "registrations",
           ...values.map((value, number) => registration({ id: `${name} ${number}`, ticker, [name]: value })),
           registration({ id: `${name} null`, ticker }),
@@ -242,7 +242,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
-        yield* insert(
+        yield* insertRows(
           "registrations",
           ...Filters.sampleDays.map((day) =>
             registration({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })
@@ -256,7 +256,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§4.4 §7.2 expiration_date may lie in the future, and its order is enforced there too", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
+      yield* insertRows("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
       const asked = (query: string) => idsOf(`ticker=RFUT&${query}`)
       yield* Filters.assertFutureDaysFound({ asked, refused }, "expiration_date", "future")
     }))
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
   it.effect("§4.4 filters narrow each other", () =>
     Effect.gen(function* () {
       const all = { ticker: "RMIX", type: "resale", bank: "Mixed Bank", is_atm: true, total_raised: "10" }
-      yield* insert(
+      yield* insertRows(
         "registrations",
         registration({ id: "mix", ...all }),
         registration({ id: "mix ticker", ...all, ticker: "RMIY" }),

@@ -4,7 +4,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { valueAt: at, insertRows: insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a row cannot do without. */
 const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
@@ -33,7 +33,7 @@ const of = (ticker: string, name = "id") => ({
 layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it) => {
   it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("split_status", {
+      yield* insertRows("split_status", {
         id: "full",
         ticker: "SFULL",
         action_type: "split_effective",
@@ -65,7 +65,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
 
   it.effect("D16 what is missing is null", () =>
     Effect.gen(function* () {
-      yield* insert("split_status", split({ id: "null", ticker: "SNULL" }))
+      yield* insertRows("split_status", split({ id: "null", ticker: "SNULL" }))
       const [row] = yield* found("ticker=SNULL")
       assert.deepStrictEqual(Rooms.nullFields(row), [
         "split_from",
@@ -83,7 +83,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "split_status",
         ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
           split({ id: `clock ${number}`, ticker: "SCLOCK", last_updated })
@@ -97,7 +97,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
 
   it.effect("§4.4 §7.2 §7.3 at least one valid ticker is required; invalid ones beside it are dropped", () =>
     Effect.gen(function* () {
-      yield* insert("split_status", split({ id: "dot", ticker: "S.DOT" }), split({ id: "hat", ticker: "S^HAT" }))
+      yield* insertRows("split_status", split({ id: "dot", ticker: "S.DOT" }), split({ id: "hat", ticker: "S^HAT" }))
       for (const query of ["", "executed=true", "action_type=withdrawn&limit=5"]) {
         const { fields, message } = yield* refused(query)
         assert.deepStrictEqual(fields, [{ field: "ticker", reason: "is required" }])
@@ -111,7 +111,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
 
   it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "split_status",
         split({ id: "order c", ticker: "SORDA", filed_at: "2025-02-03" }),
         split({ id: "order b", ticker: "SORDB", filed_at: "2025-02-04" }),
@@ -134,24 +134,24 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         { length: 23 },
         (_, number) => split({ id: `page ${String(number).padStart(2, "0")}`, ticker: "SPAGE" }),
       )
-      yield* insert("split_status", ...rows.toReversed())
+      yield* insertRows("split_status", ...rows.toReversed())
       for (const limit of [1, 7, 23, 100]) {
         const seen = yield* walk("ticker=SPAGE", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "id")), rows.map(({ id }) => id))
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
 
   it.effect("§4.4 action_type is one of its words, or several", () =>
     Effect.gen(function* () {
       const words = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"]
-      yield* insert("split_status", ...words.map((word) => split({ id: word, ticker: "SWORD", action_type: word })))
+      yield* insertRows("split_status", ...words.map((word) => split({ id: word, ticker: "SWORD", action_type: word })))
       const rows = words.toSorted().map((word) => [word, word] as const)
       yield* Filters.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
     }))
 
   it.effect("§4.4 executed is true or false", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "split_status",
         split({ id: "yes", ticker: "SEXEC", executed: true }),
         split({ id: "no", ticker: "SEXEC", executed: false }),
@@ -164,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     (name) =>
       Effect.gen(function* () {
         const ticker = `S${name.replaceAll("_", "").toUpperCase()}`
-        yield* insert(
+        yield* insertRows(
           "split_status",
           ...Filters.sampleDays.map((day) => split({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })),
           ...(name === "filed_at" ? [] : [split({ id: `${name} null`, ticker })]),
@@ -175,7 +175,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
 
   it.effect("§4.4 §7.2 D7 filed_at lies in the past, vote_date and effective_date may lie in the future", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "split_status",
         split({ id: "future", ticker: "SFUT", vote_date: "2999-01-01", effective_date: "2999-01-01" }),
       )
@@ -188,7 +188,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
   it.effect("§4.4 filters narrow each other", () =>
     Effect.gen(function* () {
       const both = { executed: true, action_type: "withdrawn", vote_date: "2025-05-05" }
-      yield* insert(
+      yield* insertRows(
         "split_status",
         split({ id: "mix", ticker: "SMIX", ...both }),
         split({ id: "mix ticker", ticker: "SMIY", ...both }),

@@ -9,7 +9,7 @@ import * as Contract from "../../support/DocumentedEndpoints.ts"
 import * as Plenty from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 
-const { valueAt: at, insertRows: insert, TestKeys } = Service
+const { valueAt: at, insertRows, TestKeys } = Service
 
 const priced = Endpoints.endpoints.filter(({ isPriced: charged }) => charged).map(({ row }) => row.path)
 const free = Endpoints.endpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
@@ -253,7 +253,7 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
   it.effect("D27 bytes are counted, not characters", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* ask("/v1/screener?ticker=T1")
-      yield* insert("news", {
+      yield* insertRows("news", {
         id: "wide",
         ticker: "WIDE",
         form_type: "news",
@@ -284,7 +284,7 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
       const empty = yield* Service.ensureAccountWithKey("empty", "basic")
       const limited = yield* Service.ensureAccountWithKey("limited", "ultimate", { endpoints: ["/v1/news"] })
       const event = { old_ticker: "AMB1", effective_date: "2024-01-02", status: "confirmed" }
-      yield* insert("ticker_changes", { ...event, new_ticker: "AMB2" }, { ...event, new_ticker: "AMB3" })
+      yield* insertRows("ticker_changes", { ...event, new_ticker: "AMB2" }, { ...event, new_ticker: "AMB3" })
       const cases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
         [402, "/v1/news", { key: empty }],
         [403, "/v1/research-reports", { key: basic }],

@@ -26,11 +26,11 @@ import { LifecycleMiddleware } from "../../../src/rules/Lifecycle.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
 
-const { requestJson: ask, valueAt: at, TestKeys } = Service
+const { requestJson, valueAt: at, TestKeys } = Service
 
 const target = "/v1/ticker-changes?ticker=AUTH"
 
-const withHeaders = (headers: Readonly<Record<string, string>>) => ask(target, { key: null, headers })
+const withHeaders = (headers: Readonly<Record<string, string>>) => requestJson(target, { key: null, headers })
 
 const refused = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>, code: string) {
   const answer = yield* withHeaders(headers)
@@ -60,10 +60,10 @@ const rowOf = Effect.fnUntraced(function* (key: string) {
 /** Real milliseconds until an answer has the status; at most five seconds. */
 const until = Effect.fnUntraced(function* (key: string, status: number) {
   const start = yield* Clock.currentTimeMillis
-  yield* ask(target, { key }).pipe(
+  yield* requestJson(target, { key }).pipe(
     Effect.repeat({ until: (answer) => answer.status === status, schedule: Schedule.spaced("20 millis"), times: 200 }),
   )
-  assert.strictEqual((yield* ask(target, { key })).status, status)
+  assert.strictEqual((yield* requestJson(target, { key })).status, status)
   return (yield* Clock.currentTimeMillis) - start
 })
 
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("lasting", "basic", { expires: "9999-12-30" })
-      assert.strictEqual((yield* ask(target, { key })).status, 200)
+      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
       for (
         const [expires, instant] of [["2026-07-01", "2026-07-02T04:00:00.000Z"], [
           "2027-01-01",
@@ -240,10 +240,10 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       for (const end of ends) {
         const key = yield* newKey("watched")
         const { key_id } = yield* rowOf(key)
-        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
         yield* end(key_id)
         assert.isBelow(yield* until(key, 401), 1000)
-        assert.strictEqual(at((yield* ask(target, { key })).body, "error", "code"), "api_key_disabled")
+        assert.strictEqual(at((yield* requestJson(target, { key })).body, "error", "code"), "api_key_disabled")
       }
     }))
 
@@ -252,7 +252,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const key = yield* newKey("mended")
       const id = Number((yield* rowOf(key)).key_id)
       for (const _ of [1, 2]) {
-        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
         yield* Keys.disableApiKey(id)
         assert.isBelow(yield* until(key, 401), 1000)
         yield* Keys.enableApiKey(id)
@@ -279,10 +279,10 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const endpoints = ["/v1/ticker-changes", "/v1/news"]
       const key = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints })
-      assert.strictEqual((yield* ask(target, { key })).status, 200)
-      assert.strictEqual((yield* ask("/v1/news", { key })).status, 200)
+      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
       for (const path of ["/v1/news-basic", "/v1/research-reports", "/v1/account", "/estimate"]) {
-        const { body, headers, status } = yield* ask(`${path}?nonsense=1`, { key })
+        const { body, headers, status } = yield* requestJson(`${path}?nonsense=1`, { key })
         assert.strictEqual(status, 403, path)
         assert.strictEqual(at(body, "error", "code"), "endpoint_not_allowed")
         assert.deepStrictEqual(at(body, "error", "details"), { endpoint: path, allowed: endpoints })
@@ -291,7 +291,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
       // What the whole account may not see is told first.
       const low = yield* Service.ensureAccountWithKey("narrow and low", "basic", { endpoints })
-      const { body } = yield* ask("/v1/research-reports", { key: low })
+      const { body } = yield* requestJson("/v1/research-reports", { key: low })
       assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
     }))
 
@@ -304,7 +304,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("first use")
       assert.strictEqual(yield* lastUse(key), null)
-      yield* ask(target, { key })
+      yield* requestJson(target, { key })
       const first = yield* written(key, null)
       assert.isBelow(Math.abs((yield* Clock.currentTimeMillis) - (first ?? 0)), 10_000)
 
@@ -317,8 +317,8 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         (yield* rowOf(fresh)).key_id
       }`
       const [oldBefore, freshBefore] = [yield* lastUse(old), yield* lastUse(fresh)]
-      yield* ask(target, { key: fresh })
-      yield* ask(target, { key: old })
+      yield* requestJson(target, { key: fresh })
+      yield* requestJson(target, { key: old })
       assert.isAbove((yield* written(old, oldBefore)) ?? 0, oldBefore ?? 0)
       assert.strictEqual(yield* lastUse(fresh), freshBefore)
     }))
@@ -333,13 +333,13 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         }, 'hex')`,
         ([row]) => row?.xmin,
       )
-      yield* Effect.all(Array.from({ length: 30 }, () => ask(target, { key })), { concurrency: 30 })
+      yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
       const first = yield* written(key, null)
       const [before, stamp] = [yield* version, first]
-      yield* Effect.all(Array.from({ length: 30 }, () => ask(target, { key })), { concurrency: 30 })
+      yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
       // What comes later than these requests has been written when theirs would have been.
       const later = yield* newKey("later")
-      yield* ask(target, { key: later })
+      yield* requestJson(target, { key: later })
       yield* written(later, null)
       assert.strictEqual(yield* version, before)
       assert.strictEqual(yield* lastUse(key), stamp)
@@ -353,7 +353,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`select 1 from api_keys where key_id = ${key_id} for update`
         const start = yield* Clock.currentTimeMillis
-        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
         assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
       }))
       assert.isNotNull(yield* written(key, null))
@@ -366,7 +366,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* sql`update api_keys set disabled_at = now() where key_id = ${(yield* rowOf(key)).key_id}`
       yield* refused({ "X-API-Key": key }, "api_key_disabled")
       const later = yield* newKey("after the refused")
-      yield* ask(target, { key: later })
+      yield* requestJson(target, { key: later })
       yield* written(later, null)
       assert.strictEqual(yield* lastUse(key), null)
     }))
@@ -417,7 +417,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         yield* refused({}, "missing_api_key")
         assert.isBelow((yield* Clock.currentTimeMillis) - start, 1500)
       }))
-      assert.strictEqual((yield* ask(target, { key })).status, 200)
+      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
     }))
 })
 
@@ -535,7 +535,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       for (const [has, tier] of tiers.entries()) {
         for (const [needed, required_tier] of tiers.entries()) {
           for (const headers of [{ "X-API-Key": keys[tier] }, { Authorization: `Bearer ${keys[tier]}` }]) {
-            const answer = yield* ask(`/v1/${required_tier}`, { key: null, headers })
+            const answer = yield* requestJson(`/v1/${required_tier}`, { key: null, headers })
             assert.strictEqual(meetsTier(tier, required_tier), has >= needed)
             if (has >= needed) {
               assert.strictEqual(answer.status, 200)
@@ -556,7 +556,8 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
   it.effect("D3 401 comes before 403, and 403 before 422", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
-      const asked = (key: string | null) => Effect.map(ask("/v1/ultimate?nonsense=1", { key }), ({ status }) => status)
+      const asked = (key: string | null) =>
+        Effect.map(requestJson("/v1/ultimate?nonsense=1", { key }), ({ status }) => status)
       assert.strictEqual(yield* asked(null), 401)
       assert.strictEqual(yield* asked("nonsense"), 401)
       assert.strictEqual(yield* asked(keys.basic), 403)
@@ -569,7 +570,10 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       const keys = yield* TestKeys
       const pairs = [[keys.ultimate, keys.basic], [keys.basic, keys.ultimate], ["nonsense", keys.ultimate]] as const
       for (const [bearer, key] of pairs) {
-        const { body, status } = yield* ask("/v1/ultimate", { key, headers: { Authorization: `Bearer ${bearer}` } })
+        const { body, status } = yield* requestJson("/v1/ultimate", {
+          key,
+          headers: { Authorization: `Bearer ${bearer}` },
+        })
         assert.strictEqual(status, 401)
         assert.strictEqual(at(body, "error", "code"), "invalid_api_key")
       }
@@ -588,7 +592,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       ] as const
       for (const [id, { key, ...more }] of asked) {
         const headers = { ..."headers" in more ? more.headers : {}, "X-Request-Id": `recorded.${id}` }
-        yield* ask("/v1/ultimate?n=2", { key, headers })
+        yield* requestJson("/v1/ultimate?n=2", { key, headers })
       }
       const recorded = sql`
         select request_id, status_code::int, accounts.name, cost_microdollars::int as cost
@@ -608,10 +612,10 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
   it.effect("D3 a tier that changes is seen within a second", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("rising", "basic")
-      assert.strictEqual((yield* ask("/v1/pro", { key })).status, 403)
+      assert.strictEqual((yield* requestJson("/v1/pro", { key })).status, 403)
       yield* Accounts.setAccountTier("rising", "pro")
       const start = yield* Clock.currentTimeMillis
-      const answer = yield* ask("/v1/pro", { key }).pipe(
+      const answer = yield* requestJson("/v1/pro", { key }).pipe(
         Effect.repeat({ until: ({ status }) => status === 200, schedule: Schedule.spaced("20 millis"), times: 200 }),
       )
       assert.strictEqual(answer.status, 200)

@@ -10,7 +10,7 @@ import * as Instances from "../../support/ServiceInstances.ts"
 import { createCustomer, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 
-const { requestOverWire: wire } = Instances
+const { requestOverWire } = Instances
 
 const target = "/v1/account"
 
@@ -20,7 +20,7 @@ const wellFormed = Effect.map(generateApiKey, Redacted.value)
 const from = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
 const statusFrom = (port: number, address: string, key: string) =>
-  Effect.map(wire(port, target, key, from(address)), ({ status }) => status)
+  Effect.map(requestOverWire(port, target, key, from(address)), ({ status }) => status)
 
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
@@ -41,7 +41,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       }
       for (const port of [first, second]) {
         for (const key of [unseen.key, yield* wellFormed, "mistyped"]) {
-          const { headers, status } = yield* wire(port, target, key, from("203.0.113.7"))
+          const { headers, status } = yield* requestOverWire(port, target, key, from("203.0.113.7"))
           assert.strictEqual(status, 429)
           assert.match(headers["retry-after"] ?? "", /^([1-9]|[1-5]\d|60)$/)
         }
@@ -139,7 +139,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       const path = "/v1/screener"
       // From memory in the end, by the short way.
       for (let times = 0; times < 5; times++) {
-        for (const port of [near, cut]) assert.strictEqual((yield* wire(port, path, key)).status, 200)
+        for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
       }
       yield* network.stall
       yield* sql`update api_keys set revoked_at = now() where key_id = ${key_id}`
@@ -148,7 +148,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       const ask = (port: number) =>
         Effect.suspend(() => {
           const began = performance.now() - revoked
-          return Effect.map(wire(port, path, key), ({ status }) => void answers.push([began, port, status]))
+          return Effect.map(requestOverWire(port, path, key), ({ status }) => void answers.push([began, port, status]))
         })
       const asking = [near, cut].map((port) =>
         Effect.forkScoped(Effect.repeat(Effect.forkScoped(ask(port)), Schedule.spaced("50 millis")))
@@ -173,7 +173,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       const sql = yield* SqlClient.SqlClient
       const statuses = Effect.forEach(
         ports,
-        (port) => Effect.map(wire(port, "/v1/research-reports", key), (a) => a.status),
+        (port) => Effect.map(requestOverWire(port, "/v1/research-reports", key), (a) => a.status),
       )
       assert.deepStrictEqual(yield* statuses, [403, 403])
       const within = (status: number) =>
@@ -197,7 +197,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       const { account_id, key } = yield* createCustomer("prepaid", { balance: 3_000 })
       const path = "/v1/changelog"
       const costly = "/v1/screener"
-      assert.strictEqual((yield* wire(ports[0] ?? 0, path, key)).status, 200)
+      assert.strictEqual((yield* requestOverWire(ports[0] ?? 0, path, key)).status, 200)
       const balance = Effect.map(
         sql<{ readonly left: string }>`
           select balance_microdollars::text as left from accounts where account_id = ${account_id}
@@ -209,7 +209,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       const asking = ports.map((port) =>
         Effect.forkScoped(Effect.forever(Effect.suspend(() => {
           const began = performance.now()
-          return Effect.map(wire(port, costly, key), ({ headers, status }) => {
+          return Effect.map(requestOverWire(port, costly, key), ({ headers, status }) => {
             if (status === 200) sold.push({ began, cost: Number(headers["x-cost-microdollars"]) })
           })
         })))

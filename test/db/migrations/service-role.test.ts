@@ -12,7 +12,7 @@ import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/Docu
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
 
-const { requestJson: ask, valueAt: at } = Service
+const { requestJson, valueAt } = Service
 
 /** The database as the role sees it that serves. */
 class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/Serving") {}
@@ -76,13 +76,13 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         const target = endpoint.path === "/estimate"
           ? "/estimate?endpoint=/v1/screener"
           : buildUrl(endpoint.path, requiredQuery(endpoint))
-        const { headers, status, text } = yield* ask(target, { key: ultimate })
+        const { headers, status, text } = yield* requestJson(target, { key: ultimate })
         assert.include([200, 404], status, `${target} ${text}`)
         cost += Number(headers["x-cost-microdollars"] ?? 0)
       }
       assert.isAbove(cost, 0)
-      const balance = Effect.map(ask("/v1/overview", { key: ultimate }), ({ body }) =>
-        at(body, "results", 0, "balance_microdollars"))
+      const balance = Effect.map(requestJson("/v1/overview", { key: ultimate }), ({ body }) =>
+        valueAt(body, "results", 0, "balance_microdollars"))
       yield* Effect.repeat(balance, {
         until: (left) =>
           left === 1_000_000 - cost,
@@ -104,7 +104,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       assert.isAbove(lists.length, 15)
       for (const list of lists) {
         const target = buildUrl(list.path, [...requiredQuery(list), ["format", "ndjson"], ["limit", "all"]])
-        const { headers, status, text } = yield* ask(target, { key: ultimate })
+        const { headers, status, text } = yield* requestJson(target, { key: ultimate })
         assert.strictEqual(status, 200, `${target} ${text}`)
         assert.match(headers["x-row-count"] ?? "", /^\d+$/, target)
       }

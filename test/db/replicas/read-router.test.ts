@@ -37,8 +37,8 @@ import * as Service from "../../support/Service.ts"
 import { type Standby, StandbyPair } from "../../support/StandbyPair.ts"
 import * as Steady from "../../support/SteadyClients.ts"
 
-const { startReplicaReader: reading, waitUntilFound: until } = Replicated
-const { requestOverWire: wire } = Instances
+const { startReplicaReader: reading, waitUntilFound } = Replicated
+const { requestOverWire } = Instances
 
 const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(StandbyPair.layer),
@@ -83,7 +83,7 @@ const inside = Effect.gen(function* () {
   const versions = Context.get(services, DatasetVersions)
   const { makeReplicaReader: elsewhere = () => undefined } = Context.get(services, ReadRouter)
   const tables = ["screener"]
-  const wanted = yield* until(
+  const wanted = yield* waitUntilFound(
     Effect.sync(() => ({ tables, version: versions.watchTables(tables).current() ?? "" })),
     (wanted) => Context.get(services, ReadRouter).chooseReplica(wanted) !== undefined,
   )
@@ -123,25 +123,25 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       for (const path of ofData) {
         const asked = Effect.gen(function* () {
           const before = yield* total
-          assert.strictEqual((yield* wire(port, path, ultimate)).status, 200, path)
+          assert.strictEqual((yield* requestOverWire(port, path, ultimate)).status, 200, path)
           return (yield* total) - before
         })
-        assert.isAbove(yield* until(asked, (sent) => sent > 0), 0, path)
+        assert.isAbove(yield* waitUntilFound(asked, (sent) => sent > 0), 0, path)
       }
       const estimated = Effect.gen(function* () {
         const before = yield* total
-        assert.strictEqual((yield* wire(port, "/estimate?endpoint=/v1/news", ultimate)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, "/estimate?endpoint=/v1/news", ultimate)).status, 200)
         return (yield* total) - before
       })
-      yield* until(estimated, (sent) => sent === 2)
+      yield* waitUntilFound(estimated, (sent) => sent === 2)
       assert.isAbove(yield* reads(first), 5)
       assert.isAbove(yield* reads(second), 5)
       const before = yield* total
       for (const path of freeEndpointPaths.filter((path) => path !== "/estimate")) {
-        assert.strictEqual((yield* wire(port, path, ultimate)).status, 200, path)
+        assert.strictEqual((yield* requestOverWire(port, path, ultimate)).status, 200, path)
       }
       for (const path of ["/v1/usage?format=csv&limit=all", "/health/ready", "/endpoints"]) {
-        assert.strictEqual((yield* wire(port, path, ultimate)).status, 200, path)
+        assert.strictEqual((yield* requestOverWire(port, path, ultimate)).status, 200, path)
       }
       assert.strictEqual(yield* total, before)
     }).pipe(Effect.scoped))
@@ -162,22 +162,22 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* aLook
       const before = yield* patient.total
       for (let round = 0; round < 5; round++) {
-        assert.strictEqual(price((yield* wire(patient.port, path, ultimate)).text), 1)
-        assert.strictEqual(price((yield* wire(strict.port, path, ultimate)).text), 1)
+        assert.strictEqual(price((yield* requestOverWire(patient.port, path, ultimate)).text), 1)
+        assert.strictEqual(price((yield* requestOverWire(strict.port, path, ultimate)).text), 1)
       }
       assert.strictEqual(yield* patient.total, before, "what changed is read from the primary")
-      const unchanged = Effect.andThen(wire(patient.port, "/v1/news", ultimate), patient.total)
-      assert.isAbove(yield* until(unchanged, (now) => now > before), before, "what did not change is not")
-      yield* until(strict.used(standbys.first), (used) => used === 0)
-      assert.isAbove(yield* until(patient.lag(standbys.first), (lag) => lag > 0.5), 0.5)
+      const unchanged = Effect.andThen(requestOverWire(patient.port, "/v1/news", ultimate), patient.total)
+      assert.isAbove(yield* waitUntilFound(unchanged, (now) => now > before), before, "what did not change is not")
+      yield* waitUntilFound(strict.used(standbys.first), (used) => used === 0)
+      assert.isAbove(yield* waitUntilFound(patient.lag(standbys.first), (lag) => lag > 0.5), 0.5)
       const late = yield* strict.total
-      yield* wire(strict.port, "/v1/news", ultimate)
+      yield* requestOverWire(strict.port, "/v1/news", ultimate)
       assert.strictEqual(yield* strict.total, late)
       yield* Effect.all([standbys.first.resume, standbys.second.resume])
       yield* standbys.waitUntilCaughtUp
       yield* strict.bothUsed
-      const back = Effect.andThen(wire(strict.port, path, ultimate), strict.total)
-      yield* until(back, (now) => now > late)
+      const back = Effect.andThen(requestOverWire(strict.port, path, ultimate), strict.total)
+      yield* waitUntilFound(back, (now) => now > late)
       yield* sql`delete from screener where ticker = 'PAUSE'`
     }).pipe(Effect.scoped))
 
@@ -188,7 +188,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* caughtUp
       yield* bothUsed
       yield* Effect.sleep("2 seconds")
-      yield* until(Effect.all([used(first), lag(first)]), ([used, lag]) => used === 1 && lag === 0)
+      yield* waitUntilFound(Effect.all([used(first), lag(first)]), ([used, lag]) => used === 1 && lag === 0)
     }).pipe(Effect.scoped))
 
   it.effect("D17 no answer is older than a second: random writes and pauses, kept answers, pages and whole lists", () =>
@@ -214,7 +214,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const read = Effect.gen(function* () {
         const whole = (yield* Random.nextIntBetween(0, 20)) === 0
         const began = performance.now()
-        const { text } = yield* wire(port, whole ? `${path}&limit=all&format=ndjson` : path, ultimate)
+        const { text } = yield* requestOverWire(port, whole ? `${path}&limit=all&format=ndjson` : path, ultimate)
         const least = commits.findLast(({ at }) => at <= began - 1000)?.price ?? 0
         asked += 1
         assert.isAtLeast(price(text), least, text)
@@ -243,10 +243,10 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* more()
       assert.isAbove(yield* total, 0)
       yield* first.stop("SIGKILL")
-      yield* until(used(first), (used) => used === 0)
+      yield* waitUntilFound(used(first), (used) => used === 0)
       yield* more()
       yield* first.start()
-      yield* until(used(first), (used) => used === 1)
+      yield* waitUntilFound(used(first), (used) => used === 1)
       yield* more()
       const { answers } = yield* stop
       assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
@@ -260,11 +260,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const through = { name: `127.0.0.1:${between.port}/postgres` }
       const urls = `${first.url.replace(/:\d+\//, `:${between.port}/`)},${second.url}`
       const { port, used } = yield* reading({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls })
-      yield* until(used(through), (used) => used === 1)
+      yield* waitUntilFound(used(through), (used) => used === 1)
       const { more, stop } = yield* Steady.startSteadyClients({ port, key: ultimate })
       yield* more()
       yield* between.stall
-      yield* until(used(through), (used) => used === 0)
+      yield* waitUntilFound(used(through), (used) => used === 0)
       yield* more(300)
       yield* Effect.sleep("4 seconds")
       const { answers, slowest } = yield* stop
@@ -283,8 +283,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const { port, used } = yield* reading({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls.join(" ") })
       yield* aLook
       for (let round = 0; round < 3; round++) {
-        assert.strictEqual((yield* wire(port, "/v1/news", ultimate)).status, 200)
-        assert.strictEqual((yield* wire(port, "/health/ready", ultimate)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, "/v1/news", ultimate)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, "/health/ready", ultimate)).status, 200)
       }
       for (const one of urls) assert.strictEqual(yield* used({ name: new URL(one).host + new URL(one).pathname }), 0)
     }).pipe(Effect.scoped))
@@ -321,8 +321,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* bothUsed
       const path = "/v1/intraday-runners?limit=all&format=ndjson"
       const before = yield* total
-      const taken = yield* until(Files.download(port, path, ultimate), ({ isComplete: isWhole }) => isWhole)
-      yield* until(Effect.andThen(wire(port, path, ultimate), total), (now) => now > before)
+      const taken = yield* waitUntilFound(Files.download(port, path, ultimate), ({ isComplete: isWhole }) => isWhole)
+      yield* waitUntilFound(Effect.andThen(requestOverWire(port, path, ultimate), total), (now) => now > before)
       const alone = yield* Instances.startInstance({})
       assert.strictEqual((yield* Files.download(alone, path, ultimate)).text, taken.text)
     }).pipe(Effect.scoped))
@@ -355,12 +355,12 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       for (const { way, words } of ways) {
         yield* caughtUp
         const reading = yield* Effect.forkChild(Effect.timed(yield* way))
-        yield* until(both(words), (count) => count === 1)
+        yield* waitUntilFound(both(words), (count) => count === 1)
         yield* swapped
         const [taken, rows] = yield* Fiber.join(reading)
         assert.strictEqual(rows, 3)
         assert.isBelow(Duration.toSeconds(taken), 30)
-        yield* until(both(words), (count) => count === 0)
+        yield* waitUntilFound(both(words), (count) => count === 0)
       }
     }).pipe(Effect.scoped))
 
@@ -378,7 +378,10 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           ([found]) => `${found?.state}: ${found?.found}`,
         )
       yield* caughtUp
-      assert.match(yield* until(looked(serving(first.url)), (said) => said.startsWith("ok")), /^ok: it keeps up/)
+      assert.match(
+        yield* waitUntilFound(looked(serving(first.url)), (said) => said.startsWith("ok")),
+        /^ok: it keeps up/,
+      )
       assert.match(yield* looked(primary.url), /^warning: it is no replica/)
       assert.match(yield* looked(inject("databaseUrl")), /^failed: it belongs to another cluster/)
       const away = yield* looked("postgres://a:geheim@127.0.0.1:1/b")
@@ -389,7 +392,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.match(yield* looked(serving(second.url)), /^warning: it is [\d.]+ MiB of WAL behind after 1s/)
       yield* second.resume
       const { port, used } = yield* reading({ DATABASE_READ_URLS: serving(first.url), CACHE_MEGABYTES: "0" })
-      yield* until(used(first), (used) => used === 1)
+      yield* waitUntilFound(used(first), (used) => used === 1)
       assert.isAbove(port, 0)
     }).pipe(Effect.scoped))
 
@@ -401,9 +404,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const { read } = yield* inside
       const both = Effect.map(Effect.all([running(first, "as long"), running(second, "as long")]), ([a, b]) => a + b)
       const asked = yield* Effect.forkChild(read(sql`select pg_sleep(25) as long from screener limit 1`))
-      yield* until(both, (count) => count === 1)
+      yield* waitUntilFound(both, (count) => count === 1)
       yield* Fiber.interrupt(asked)
-      yield* until(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
+      yield* waitUntilFound(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
     }).pipe(Effect.scoped))
 
   // The last one: its primary does not come back.
@@ -418,11 +421,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* caughtUp
       const { bothUsed, port } = yield* reading({})
       yield* bothUsed
-      const shown = Effect.map(wire(port, path, ultimate), ({ text }) => price(text))
-      yield* until(shown, (price) => price === 1)
+      const shown = Effect.map(requestOverWire(port, path, ultimate), ({ text }) => price(text))
+      yield* waitUntilFound(shown, (price) => price === 1)
       yield* second.stop("SIGINT")
       yield* set(2)
-      yield* until(shown, (price) => price === 2)
+      yield* waitUntilFound(shown, (price) => price === 2)
       for (let round = 0; round < 3; round++) assert.strictEqual(yield* shown, 2)
       const noted = sql<{ readonly changes: number }>`
         select sum(changes)::int as changes from dataset_versions where dataset = 'screener'
@@ -435,11 +438,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.deepStrictEqual((yield* noted)[0], lost, "both histories have as many changes")
       yield* aLook
       for (let round = 0; round < 20; round++) {
-        const { status, text } = yield* wire(port, path, ultimate)
+        const { status, text } = yield* requestOverWire(port, path, ultimate)
         if (status === 200) assert.strictEqual(price(text), 3)
         else assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
         yield* Effect.sleep("50 millis")
       }
-      assert.strictEqual(yield* until(shown, (price) => !Number.isNaN(price)), 3)
+      assert.strictEqual(yield* waitUntilFound(shown, (price) => !Number.isNaN(price)), 3)
     }).pipe(Effect.scoped))
 })
