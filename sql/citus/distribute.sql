@@ -12,7 +12,7 @@ declare
   -- One statement writes usage, sums and balance, and triggers follow it: on the coordinator, as without Citus.
   here text[] := array['accounts', 'api_keys', 'credits', 'usage', 'usage_daily', 'usage_moments', 'usage_kinds',
     'dataset_versions', 'announcements', 'announcement_mails', 'announcement_sender', 'rate_limits', 'wrong_keys',
-    'leases', 'tickerline_migrations'];
+    'rate_limit_buckets', 'leases', 'tickerline_migrations'];
   stray text;
   name  text;
 begin

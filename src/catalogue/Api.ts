@@ -52,9 +52,8 @@ const Parts = Schema.Struct({
     description: "full: so many requests wait to be recorded that others are refused.",
   }),
   limits: Schema.Literals(["ok", "alone"]).annotate({
-    description:
-      "alone: Redis, or PostgreSQL where there is no Redis, does not count this instance's requests; until it does, " +
-      "PostgreSQL or the instance itself does. It answers all the same.",
+    description: "alone: PostgreSQL does not count this instance's requests, so the instance counts its own. " +
+      "It answers all the same.",
   }),
   cache: Schema.Literals(["ok", "idle"]).annotate({
     description: "idle: what changed is not known just now, so all answers come from the database.",

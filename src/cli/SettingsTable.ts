@@ -66,12 +66,6 @@ export const settings: Readonly<Record<string, Setting>> = {
   RATE_LIMIT_BASIC: { expected: requests, example: "200", unset: "for 200" },
   RATE_LIMIT_PRO: { expected: requests, example: "1000", unset: "for 1000" },
   RATE_LIMIT_ULTIMATE: { expected: requests, example: "5000", unset: "for 5000" },
-  REDIS_URL: {
-    expected: "the URL of a Redis server",
-    example: "redis://user:password@host:6379",
-    unset: "to count requests in PostgreSQL",
-    isSecret: true,
-  },
   WRONG_KEYS_LIMIT: { expected: "a whole number of wrong keys per minute", example: "30", unset: "for 30" },
   TRUSTED_PROXIES: {
     expected: "addresses or networks, separated by commas",

@@ -154,14 +154,14 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
         const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
         const { read } = Context.get(context, Database)
-        const { again } = yield* Effect.provideContext(makeKeyLookup, context)
+        const findKey = yield* Effect.provideContext(makeKeyLookup, context)
         const busy = { ...makeRequestContext({ id: "", target: "/" }), route: "/v1/busy" }
         yield* Effect.gen(function* () {
           for (let count = 0; count < 4; count++) {
             yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
           }
           assert.strictEqual((yield* Effect.flip(read(Effect.void)))._tag, "DatabasePoolTimeout")
-          assert.strictEqual((yield* Effect.flip(again("00")))._tag, "InvalidApiKey")
+          assert.strictEqual((yield* Effect.flip(findKey("00")))._tag, "InvalidApiKey")
         }).pipe(Effect.provideService(RequestContext, busy))
       }).pipe(Effect.scoped))
 

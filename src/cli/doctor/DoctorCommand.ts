@@ -1,9 +1,8 @@
 /** `doctor` on the command line: what keeps the service from working well, and what to do about it. */
-import { Config, Console, Duration, Effect, Logger, Option, Redacted, Result, Schema } from "effect"
+import { Console, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
-import { connect, RedisUrl } from "../../accounts/limits/Redis.ts"
 import { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
 import { DatabaseUrl, DirectUrl } from "../../db/pool/Session.ts"
 import { type Screen, stdoutScreen } from "../terminal/Screen.ts"
@@ -86,17 +85,6 @@ const database = Effect.gen(function* () {
   return [...findings, ...(Option.isSome(running) ? yield* asked(running.value, true) : [])]
 })
 
-const redis = Effect.gen(function* () {
-  const named = yield* Config.option(RedisUrl)
-  if (Option.isNone(named)) return passed("limits", "counted together in PostgreSQL (no REDIS_URL)")
-  yield* connect(named.value)
-  return passed("limits", "counted together in Redis, which answers")
-}).pipe(
-  Effect.scoped,
-  // What its client logs of a Redis that is away is said by the finding.
-  Effect.provide(Logger.layer([])),
-)
-
 /** Each check is a line here; they neither start, change nor wait for anything. */
 const sections = Effect.all([
   machine,
@@ -109,9 +97,6 @@ const sections = Effect.all([
       advice: "Start PostgreSQL, or set DATABASE_URL right: postgres://user:password@host:port/database.",
       effect: database,
     }),
-  ]),
-  together("limits", [
-    runCheck({ name: "limits", advice: "Start Redis, set REDIS_URL right, or unset it.", effect: redis }),
   ]),
 ], { concurrency: "unbounded" })
 

@@ -67,11 +67,9 @@ export const checkRole = (embedded: boolean) =>
           )),
           ('insert, update on usage_daily', has_table_privilege('public.usage_daily', 'insert')
             and has_table_privilege('public.usage_daily', 'update')),
-          ('insert, update on rate_limits', has_table_privilege(to_regclass('public.rate_limits'), 'insert')
-            and has_table_privilege(to_regclass('public.rate_limits'), 'update')),
-          ('insert, update, delete on wrong_keys', has_table_privilege(to_regclass('public.wrong_keys'), 'insert')
-            and has_table_privilege(to_regclass('public.wrong_keys'), 'update')
-            and has_table_privilege(to_regclass('public.wrong_keys'), 'delete')),
+          ('insert, update on rate_limit_buckets',
+            has_table_privilege(to_regclass('public.rate_limit_buckets'), 'insert')
+            and has_table_privilege(to_regclass('public.rate_limit_buckets'), 'update')),
           ('select on api_keys', has_table_privilege('public.api_keys', 'select')),
           ('select on accounts', has_table_privilege('public.accounts', 'select')),
           ('update of last_used_at', has_column_privilege('public.api_keys', 'last_used_at', 'update')),

@@ -3,7 +3,6 @@ import { Config, Effect, Option, Result } from "effect"
 import * as Metering from "../../accounts/billing/Metering.ts"
 import { UsageRetentionConfig } from "../../accounts/billing/UsagePartitions.ts"
 import * as RateLimit from "../../accounts/limits/RateLimit.ts"
-import { RedisUrl } from "../../accounts/limits/Redis.ts"
 import * as WrongKeys from "../../accounts/keys/BruteForceGuard.ts"
 import { BaseUrlConfig } from "../../http/BaseUrl.ts"
 import { CacheBytesConfig } from "../../lists/QueryCache.ts"
@@ -51,7 +50,6 @@ export const settingReaders: Readonly<Record<string, Effect.Effect<unknown, Conf
   RATE_LIMIT_BASIC: RateLimit.RateLimitBasicConfig,
   RATE_LIMIT_PRO: RateLimit.RateLimitProConfig,
   RATE_LIMIT_ULTIMATE: RateLimit.RateLimitUltimateConfig,
-  REDIS_URL: Config.option(RedisUrl),
   WRONG_KEYS_LIMIT: WrongKeys.WrongKeysLimitConfig,
   TRUSTED_PROXIES: TrustedProxiesConfig,
   USAGE_BUFFER: Metering.UsageBufferConfig,

@@ -29,6 +29,8 @@ const grants = (role: string) => [
     on public.announcement_mails to ${role}`,
   `grant update (holder, until) on public.announcement_sender to ${role}`,
   `grant insert (name), update (holder, until) on public.leases to ${role}`,
+  `grant insert, update on public.rate_limit_buckets to ${role}`,
+  // For processes of the previous release, which may still serve.
   `grant insert, update on public.rate_limits to ${role}`,
   `grant insert, update, delete on public.wrong_keys to ${role}`,
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,

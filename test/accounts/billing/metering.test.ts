@@ -22,8 +22,13 @@ import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { Metering, requestsRefusedTotal, rowsLostTotal } from "../../../src/accounts/billing/Metering.ts"
 import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
-import { makeRefusalWriter, type RefusalCount } from "../../../src/accounts/billing/RefusedUsage.ts"
-import { makeUsageBatch, makeUsageWriter, type UsageBatch } from "../../../src/accounts/billing/UsageWriter.ts"
+import {
+  makeRefusalWriter,
+  makeUsageBatch,
+  makeUsageWriter,
+  type RefusalCount,
+  type UsageBatch,
+} from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import * as Refusals from "../../../src/accounts/billing/RefusalCounter.ts"
-import type { RefusalCount } from "../../../src/accounts/billing/RefusedUsage.ts"
+import type { RefusalCount } from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 
 const integer = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
@@ -35,12 +35,12 @@ it.effect.prop(
       const table = makeTable()
       let now = Date.parse("2026-06-01T12:00:00.000Z")
       let sent = { requests: 0, bytes: 0 }
-      let unacknowledged: ReturnType<typeof refusals.take> | undefined
+      let unacknowledged: ReturnType<typeof refusals.takeBatch> | undefined
       const flush = (rows: number, isAcknowledged: boolean) => {
-        const taken = unacknowledged ?? refusals.take(rows)
+        const taken = unacknowledged ?? refusals.takeBatch(rows)
         table.write(taken.batch)
         unacknowledged = isAcknowledged ? undefined : taken
-        if (isAcknowledged) taken.written()
+        if (isAcknowledged) taken.markWritten()
       }
       for (const step of steps) {
         if ("write" in step) flush(step.write, step.isAcknowledged)
@@ -56,8 +56,8 @@ it.effect.prop(
           }))
         }
       }
-      while (refusals.rows() > 0) flush(3, true)
-      assert.strictEqual(refusals.requests(), 0)
+      while (refusals.countWaitingRows() > 0) flush(3, true)
+      assert.strictEqual(refusals.countWaitingRequests(), 0)
       const rows = Array.from(table.rows.values())
       const sum = (of: (refused: RefusalCount) => number) => rows.reduce((total, row) => total + of(row), 0)
       assert.deepStrictEqual({ requests: sum(({ to }) => to.requests), bytes: sum(({ to }) => to.bytes) }, sent)
@@ -71,9 +71,9 @@ it("D29 a row that grows all the time does not keep others from being written", 
   for (const endpoint of ["/grows", "/waits"]) refusals.add(makeUsageRecord({ endpoint }))
   const written: Array<string> = []
   for (let times = 0; times < 2; times++) {
-    const taken = refusals.take(1)
+    const taken = refusals.takeBatch(1)
     refusals.add(makeUsageRecord({ endpoint: "/grows" }))
-    taken.written()
+    taken.markWritten()
     written.push(...taken.batch.map(({ row }) => row.endpoint))
   }
   assert.deepStrictEqual(written, ["/grows", "/waits"])
@@ -91,12 +91,12 @@ it("D29 memory is bounded by accounts and endpoints, however long nothing can be
         sent += 1
       }
     }
-    assert.isAtMost(refusals.size(), most + accounts * endpoints)
+    assert.isAtMost(refusals.countRows(), most + accounts * endpoints)
   }
-  assert.strictEqual(refusals.requests(), sent)
-  while (refusals.rows() > 0) refusals.take(7).written()
-  assert.strictEqual(refusals.requests(), 0)
+  assert.strictEqual(refusals.countWaitingRequests(), sent)
+  while (refusals.countWaitingRows() > 0) refusals.takeBatch(7).markWritten()
+  assert.strictEqual(refusals.countWaitingRequests(), 0)
   // What is written is forgotten when the next minute begins.
   refusals.add(makeUsageRecord({ requested_at: hours * 3_600_000 }))
-  assert.strictEqual(refusals.size(), 1)
+  assert.strictEqual(refusals.countRows(), 1)
 })

@@ -211,6 +211,8 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         "leases.holder update",
         "leases.until update",
         "leases.name insert",
+        "rate_limit_buckets insert",
+        "rate_limit_buckets update",
         "rate_limits insert",
         "rate_limits update",
         "wrong_keys insert",
