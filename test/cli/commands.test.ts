@@ -508,9 +508,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       ], refused)
       keyIn(yield* runCommand(create("--tier", "basic"), environment))
       yield* mistaken([
-        [create("--tier", "ultimate"), /riser has the tier basic.*No key was made.*accounts set-tier "riser" ultimate/],
+        [create("--tier", "ultimate"), /riser has the tier basic.*No key was created.*accounts set-tier "riser" ultimate/],
         [create("--tier", "basic", "--email", "a@b.example"), /no email.*accounts set-email "riser" a@b\.example/],
-        [create("--email", "a@b.example"), /No key was made.*accounts set-email "riser" a@b\.example/],
+        [create("--email", "a@b.example"), /No key was created.*accounts set-email "riser" a@b\.example/],
       ], refused)
       succeeded(yield* runCommand(["accounts", "set-email", "riser", "a@b.example"], environment))
       yield* mistaken(
@@ -601,8 +601,8 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(yield* told("revoke"), `Key ${id} is revoked.\n`)
       assert.isBelow(yield* until(key, 401), 1000)
       yield* mistaken([
-        [["keys", "enable", id], new RegExp(`Key ${id} was revoked.*for good`)],
-        [["keys", "disable", id], new RegExp(`Key ${id} was revoked.*for good`)],
+        [["keys", "enable", id], new RegExp(`Key ${id} was revoked.*cannot be undone`)],
+        [["keys", "disable", id], new RegExp(`Key ${id} was revoked.*cannot be undone`)],
         [["keys", "rotate", id], new RegExp(`Key ${id} is not active`)],
         [["keys", "rotate", id, "--grace", "7d"], new RegExp(`Key ${id} is not active`)],
       ], refused)

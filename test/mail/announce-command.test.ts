@@ -84,7 +84,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       const address = ["accounts", "create", "x", "--tier", "pro", "--email", "a@x.example, b@x.example"]
       const refused = yield* runCommand(address, { DATABASE_URL })
       assert.strictEqual(refused.code, 2)
-      assert.match(refused.err + refused.out, /must be an address of mail/)
+      assert.match(refused.err + refused.out, /must be an email address/)
       for (
         const [settings, said] of [
           [{ SMTP_URL: "mail.example:25" }, /SMTP_URL/],
