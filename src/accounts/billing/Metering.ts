@@ -135,7 +135,7 @@ export class Metering extends Context.Service<Metering, {
         Effect.andThen(
           Metric.update(writesFailedTotal, 1),
           Effect.logWarning(
-            `Usage could not be written and will be retried; ${
+            `Usage was not recorded and will be retried; ${
               waiting.length + refusals.countWaitingRows()
             } rows wait: ${error.message}`,
           ),
