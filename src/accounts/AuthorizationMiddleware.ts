@@ -43,7 +43,7 @@ export const authorizationLayer = Layer.effect(
     const recordUsage = (context: RequestContext, { account_id, key_id }: AuthenticatedAccount, endpoint: string) => {
       const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
         metering.record({
-          requested_at: context.began,
+          requested_at: context.startedAt,
           account_id,
           key_id,
           request_id: context.id,
@@ -52,7 +52,7 @@ export const authorizationLayer = Layer.effect(
           records_returned,
           bytes,
           cost_microdollars,
-          duration_ms: clock.currentTimeMillisUnsafe() - context.began,
+          duration_ms: clock.currentTimeMillisUnsafe() - context.startedAt,
           cached: context.cached,
           deprecated: "Deprecation" in context.headers,
         })
@@ -104,8 +104,8 @@ export const authorizationLayer = Layer.effect(
  */
 const limitToBalance = Effect.fnUntraced(
   function* (streamed: StreamedExport, balance_microdollars: number, price: number) {
-    if (computeCost(streamed.expected, price) > balance_microdollars / 2) {
-      const cost = computeCost(yield* streamed.measured, price)
+    if (computeCost(streamed.expectedBytes, price) > balance_microdollars / 2) {
+      const cost = computeCost(yield* streamed.measureBytes, price)
       if (cost > balance_microdollars) {
         const message = `The whole list costs ${cost} microdollars, more than is left of the prepaid balance. ` +
           "Add credit, or ask for less of it."

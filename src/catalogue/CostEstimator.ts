@@ -80,9 +80,9 @@ export const makeCostEstimator = Effect.gen(function* () {
   return Effect.fnUntraced(function* (sent: string, request: HttpServerRequest.HttpServerRequest) {
     const endpoint = yield* Effect.mapError(Effect.fromOption(Endpoints.findEndpoint(sent)), () => unknown(sent))
     if (endpoint.row.path === path) return yield* Effect.as(Exchange.setRecordCount(1), ofItself)
-    const { began, id } = yield* Exchange.RequestContext
+    const { id, startedAt } = yield* Exchange.RequestContext
     const target = `${endpoint.row.path}?${ownQuery(request.url)}`
-    const exchange = Exchange.makeRequestContext({ id, target, began, purpose: "estimate" })
+    const exchange = Exchange.makeRequestContext({ id, target, startedAt, purpose: "estimate" })
     const answer = yield* rehearse(request, exchange)
     const refused = isRefusalOfData(answer.status)
     if (answer.status !== 200 && !refused) {

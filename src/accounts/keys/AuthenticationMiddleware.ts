@@ -1,7 +1,7 @@
 /** D2 (API keys): the server side of `Authentication`, which turns a key into an account or a 401. */
 import { Cache, Cause, Clock, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { getMonotonicMillis, keyTtlMillis, RecentKeys } from "../../http/RecentKeys.ts"
+import { getMonotonicMillis, keyTtlMillis, ResponseCache } from "../../http/ResponseCache.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKey.ts"
 import { Account, Authentication } from "./Authentication.ts"
@@ -40,7 +40,7 @@ const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher
   const guard = yield* makeBruteForceGuard()
-  const recentKeys = yield* RecentKeys
+  const responseCache = yield* ResponseCache
   const lookups = yield* Cache.makeWith(yield* makeKeyLookup, {
     capacity: maxKeys,
     timeToLive: (exit) => isFinal(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
@@ -75,7 +75,7 @@ const makeAuthenticator = Effect.gen(function* () {
       () => isTrusted ? Effect.void : guard.countWrongKey,
     )
     yield* Cache.set(trusted, digest, true)
-    recentKeys.note(digest, found)
+    responseCache.addKey(digest, found)
     return found.account
   })
 

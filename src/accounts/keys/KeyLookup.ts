@@ -2,7 +2,7 @@
 import { Clock, Effect, FiberSet, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Database } from "../../db/Database.ts"
-import { getMonotonicMillis, type RecentKey } from "../../http/RecentKeys.ts"
+import { getMonotonicMillis, type RecentKey } from "../../http/ResponseCache.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
 import { Account } from "./Authentication.ts"

@@ -281,7 +281,7 @@ it.effect("an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES stops the start and is
         ),
       )
       assert.instanceOf(error, Config.ConfigError)
-      assert.include(error.message, "is no network; expected addresses or networks")
+      assert.include(error.message, "is not a network; expected addresses or networks")
     }
   }))
 
