@@ -24,7 +24,7 @@ const documentationPage: CatalogueEndpoint = {
   row: {
     path: Lifecycle.documentationPath,
     label: "Documentation",
-    description: "The API reference, a page for people that can try requests.",
+    description: "The API reference as web pages, which can send requests.",
     tier: null,
     deprecated: false,
     sunset: null,

@@ -18,9 +18,9 @@ const file = (description: string) => ({ schema: { type: "string", description }
 /** D8: the formats beside JSON. */
 const files = {
   [contentTypes.csv]: file(
-    "RFC 4180, UTF-8 with a byte order mark; the first record names the fields, null is an empty cell, a list is JSON.",
+    "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list is JSON.",
   ),
-  [contentTypes.ndjson]: file("One of `results` a line."),
+  [contentTypes.ndjson]: file("One element of `results` per line."),
 }
 
 interface Example {

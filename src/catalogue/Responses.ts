@@ -11,11 +11,11 @@ const bad = (description: string) => ({ description, content: schemaNamed("BadRe
 
 /** What an endpoint answers without declaring it (D10, D13): the request does not get as far as its handler. */
 const undeclared: Readonly<Record<number, Json>> = {
-  400: bad("The URL cannot be decoded, or the request names no `Host`."),
+  400: bad("The URL cannot be decoded, or the `Host` header is missing."),
   405: { description: "Endpoints answer GET and HEAD.", content: schemaNamed("MethodNotAllowed") },
   408: bad("The request did not arrive in time."),
-  413: bad("The request has a body, and it is too long."),
-  431: bad("The URL and the headers are too long together, or the headers are too many."),
+  413: bad("The request body is too long."),
+  431: bad("The URL and headers are too long, or there are too many headers."),
 }
 
 const described = (status: number, response: Json, facts: Facts): Json => {
@@ -25,7 +25,7 @@ const described = (status: number, response: Json, facts: Facts): Json => {
   return { description: sentences, headers: headersOf(status, facts), ...(content === undefined ? {} : { content }) }
 }
 
-const notModified = { description: "The client has this version already: it sent its `ETag` as `If-None-Match`." }
+const notModified = { description: "The response has not changed: the client sent its `ETag` as `If-None-Match`." }
 
 interface Answer {
   readonly path: string

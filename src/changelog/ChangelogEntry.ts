@@ -12,22 +12,22 @@ const text = (description: string) => Schema.String.annotate({ description })
 const day = (description: string) => Schema.String.annotate({ description, format: "date" })
 
 export const ChangelogEntry = Schema.Struct({
-  id: text("Stable, and never used again."),
-  type: Schema.Literals(changelogEntryTypes).annotate({ description: "What kind of change it is." }),
-  breaking: Schema.Boolean.annotate({ description: "A client may have to change." }),
-  date: day("The day it was announced, YYYY-MM-DD."),
-  release: text("The release of the service that brought it."),
-  title: text("What it is about, in a line."),
-  text: text("What is new or different; plain text."),
-  migration: Schema.NullOr(text("What a client has to do; null: nothing.")),
-  takes_effect: Schema.NullOr(day("The day from which a planned change holds; null: it holds since the release.")),
-  sunset: Schema.NullOr(day("The last day on which what is deprecated must answer; null while none is committed.")),
-  successor: Schema.NullOr(text("The path of what replaces it.")),
+  id: text("Stable id, never reused."),
+  type: Schema.Literals(changelogEntryTypes).annotate({ description: "Type of change." }),
+  breaking: Schema.Boolean.annotate({ description: "Whether clients may have to change." }),
+  date: day("Date of the announcement, YYYY-MM-DD."),
+  release: text("Release that contains the change."),
+  title: text("One-line title."),
+  text: text("Description of the change, in plain text."),
+  migration: Schema.NullOr(text("What clients have to do. Null: nothing.")),
+  takes_effect: Schema.NullOr(day("Date on which a planned change takes effect. Null: it takes effect with the release.")),
+  sunset: Schema.NullOr(day("Last day on which a deprecated endpoint is guaranteed to answer. Null: no date is set.")),
+  successor: Schema.NullOr(text("The path of its replacement.")),
   paths: Schema.Array(Schema.String).annotate({
-    description: "The endpoints it concerns; `*` at the end stands for any path that begins so.",
+    description: "The affected endpoints. A trailing `*` matches every path with that prefix.",
   }),
   names: Schema.Array(Schema.String).annotate({
-    description: "The parameters, fields, headers, media types and codes it concerns.",
+    description: "The affected parameters, fields, headers, media types and codes.",
   }),
 }).annotate({ identifier: "ChangelogEntry" })
 export type ChangelogEntry = typeof ChangelogEntry.Type

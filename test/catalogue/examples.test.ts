@@ -6,7 +6,7 @@ const documentOf = (content: object) => ({
 })
 
 describe("examples of the OpenAPI document", () => {
-  it("leaves out an example whose response is not filled in yet (CONTRIBUTING, how to add an endpoint)", () => {
+  it("leaves out an example whose response is not filled in yet", () => {
     const content = {}
     addExamples(documentOf(content), [
       { name: "New", request: "/v1/widgets?ticker=GAP7", status: 200 },

@@ -1,6 +1,6 @@
 /**
- * §9.4, D14, D17, D18, D27: every response of every endpoint, over the wire, has the status and the headers that the
- * OpenAPI document declares, and the document declares none that cannot occur.
+ * §9.4, D14, D17, D18, D27 (headers): every response of every endpoint has the status and headers that the OpenAPI
+ * document declares, and the document declares none that cannot occur.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -18,7 +18,7 @@ import * as Service from "../support/Service.ts"
 
 const { valueAt } = Contract
 
-/** Headers of the connection and of how the content is sent, which OpenAPI describes by other means. */
+/** Headers of the connection and the content encoding, which OpenAPI does not list. */
 const transport = new Set([
   "connection",
   "content-encoding",
@@ -35,13 +35,13 @@ interface Answer {
   readonly text: string
 }
 
-/** Of a ticker without a former name there is nothing to answer. */
+/** This endpoint has no 200 for a ticker without a former symbol. */
 const targets = new Map([["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"]])
 
-/** The headers that were seen, by path and status. */
+/** The observed headers, by path and status. */
 const seen = new Map<string, Set<string>>()
 
-/** Compares an answer with what the document declares for its path and status. */
+/** Compares a response with the declaration of its path and status. */
 const check = (path: string, what: string, { headers, status, text }: Answer) => {
   const response = Contract.responsesOf(path).get(String(status))
   assert.isDefined(response, `${what} answers ${status}, which is not declared: ${text}`)
@@ -80,7 +80,7 @@ const keyed = operations.filter((operation) => operation.keyed)
 
 const adding = (target: string, query: string) => `${target}${target.includes("?") ? "&" : "?"}${query}`
 
-/** Sends a request as it is written, and checks the one answer. */
+/** Sends a raw request and checks the response. */
 const raw = Effect.fnUntraced(function* (port: number, { path }: Operation, request: string) {
   const [answer] = yield* Raw.exchangeBytes(port, request)
   if (answer === undefined) return assert.fail(`${path}: no answer to ${request.slice(0, 200)}`)
@@ -92,7 +92,7 @@ const line = (target: string, more = "", method = "GET") =>
 
 const symbols = Array.from({ length: 15 }, (_, index) => `T${index + 1}`).join(",")
 
-/** What an endpoint answers with 200 and 304. */
+/** Checks the 200 and 304 of an endpoint. */
 const successes = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
   const { list, path, target, tickers } = operation
   const wire = Effect.fnUntraced(function* (target: string, asked: Instances.WireRequestOptions = {}) {
@@ -121,7 +121,7 @@ const successes = Effect.fnUntraced(function* (port: number, operation: Operatio
   }
 })
 
-/** The declared statuses of a path that did not occur. */
+/** The declared statuses of a path that were not observed. */
 const unseen = ({ path }: Operation) =>
   Array.from(Contract.responsesOf(path).keys()).filter((status) => !seen.has(`${path} ${status}`))
 
@@ -139,7 +139,7 @@ const asAdmin = (...statements: ReadonlyArray<string>) => {
 }
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 seconds" })("Declared responses", (it) => {
-  it.effect("D14 D17 D18 D27 §9.4 a success has the headers that are declared for it, as a file and as 304 too", () =>
+  it.effect("a 200 or 304, as JSON or a file, has its declared headers (D14, D17, D18, D27, §9.4)", () =>
     Effect.gen(function* () {
       const port = yield* Instances.startInstance()
       const { ultimate } = yield* Service.TestKeys
@@ -152,7 +152,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 sec
       })
       yield* Service.ensureAccountWithKey("test ultimate", "ultimate")
       yield* Effect.forEach(operations, (operation) => successes(port, operation, ultimate), { discard: true })
-      // A request is recorded about a second after it is answered.
+      // A request is recorded about a second after its response.
       for (const path of ["/v1/usage", "/v1/usage/daily"]) {
         yield* Instances.requestOverWire(port, `${path}?limit=1`, ultimate).pipe(
           Effect.map((answer) => check(path, path, answer) === 200 && answer.headers["link"] !== undefined),
@@ -163,14 +163,14 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 sec
         for (const status of ["200", "304"]) {
           const declared = Object.keys(Object(valueAt(Contract.responsesOf(path).get(status), "headers")))
           const found = seen.get(`${path} ${status}`) ?? new Set()
-          // What is short is not compressed, and depends on no header.
+          // Short responses are not compressed, so they do not depend on any header.
           const vain = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
           assert.deepStrictEqual(vain, [], `${path} ${status}`)
         }
       }
     }))
 
-  it.effect("D11 D14 D18 a refusal has the headers that are declared for it", () =>
+  it.effect("an error has its declared headers (D11, D14, D18)", () =>
     Effect.gen(function* () {
       const port = yield* Instances.startInstance()
       const { ultimate } = yield* Service.TestKeys
@@ -198,7 +198,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 sec
       }
     }))
 
-  it.effect("D18 429 has the headers that are declared for it, of an account and of an address", () =>
+  it.effect("a 429 for an account or an address has its declared headers (D18)", () =>
     Effect.gen(function* () {
       const port = yield* Instances.startInstance({ RATE_LIMIT_BASIC: "1", WRONG_KEYS_LIMIT: "1" })
       const { basic } = yield* Service.TestKeys
@@ -222,7 +222,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 sec
       }
     }))
 
-  it.effect("D13 D14 a request that cannot be read is answered as declared, whatever its path", () =>
+  it.effect("a malformed request gets the declared response, whatever its path (D13, D14)", () =>
     Effect.gen(function* () {
       const hasty = { ...defaultConnectionTimeouts, headers: Duration.millis(100), request: Duration.millis(200) }
       const port = yield* Instances.startInstance()
@@ -244,7 +244,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 sec
       )
     }))
 
-  it.effect("§3 D24 D26 410 has the headers that are declared for it", () =>
+  it.effect("a 410 has its declared headers (§3, D24, D26)", () =>
     Effect.gen(function* () {
       const port = yield* Effect.provideService(Instances.startInstance(), VersionDeprecation, Option.some(retired))
       for (const operation of operations) {
@@ -253,7 +253,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 sec
       }
     }))
 
-  it.effect("§7.2 500 and 503 have the headers that are declared for them", () =>
+  it.effect("500 and 503 have their declared headers (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const port = yield* Instances.startInstance({ CACHE_MEGABYTES: "0" })
@@ -290,10 +290,10 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "180 sec
       }).pipe(Effect.ensuring(Effect.orDie(asAdmin(`alter database ${name} with allow_connections true`))))
     }))
 
-  it.effect("§7.2 D13 every declared status occurs, except those that only a mistake of the service causes", () =>
+  it.effect("every declared status occurs, except those that only a bug can cause (§7.2, D13)", () =>
     Effect.sync(() => {
       for (const operation of operations) {
-        // Only what is below /v1/ retires with the version; nothing but a mistake makes the others fail.
+        // Only paths below /v1/ are removed with the version; 500 needs a bug.
         const isRead = operation.keyed && !operation.path.startsWith("/v1/account")
         const never = [...(operation.path.startsWith("/v1/") ? [] : ["410"]), ...(isRead ? [] : ["500"])]
         assert.deepStrictEqual(unseen(operation), never, operation.path)

@@ -1,4 +1,4 @@
-/** §9.2, §9.3: that no change of the contract goes unseen, and that each is taken for what it is. */
+/** Every change of the contract is found and classified: §9.2 (breaking changes), §9.3 (compatible changes). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import type { ContractDifference } from "../../contract/Difference.ts"
@@ -13,7 +13,7 @@ const isMutable = (value: unknown): value is Mutable =>
 
 const today = "2026-11-21"
 
-/** A small contract in which everything stands where a test can reach it; the real one is walked below. */
+/** A small contract with every part that a test changes. */
 const contract = () => ({
   openapi: "3.1.0",
   paths: {
@@ -104,7 +104,7 @@ const answers = (one: Contract) => into(one, "paths", "/v1/widgets", "get", "res
 
 const list = (value: unknown): Array<unknown> => Array.isArray(value) ? value : []
 
-/** What is done to the contract, and what is to be found: name, kind, and whether it breaks. */
+/** A change to the contract and the expected difference: name, kind, and whether it is breaking. */
 const mutations: ReadonlyArray<
   readonly [
     what: string,
@@ -444,14 +444,14 @@ const mutations: ReadonlyArray<
   ],
 ]
 
-describe("differences", () => {
-  it.each(mutations)("§9.2 §9.3 it is seen, and taken for what it is, that %s", (_, mutate, name, kind, breaking) => {
+describe("compareContracts", () => {
+  it.each(mutations)("finds and classifies that %s (§9.2, §9.3)", (_, mutate, name, kind, breaking) => {
     const after = contract()
     mutate(after)
     const found = compareContracts(contract(), after, today)
     assert.isAbove(found.length, 0)
     assert.deepInclude(found.map(({ breaking, kind, name }) => ({ breaking, kind, name })), { breaking, kind, name })
-    // Nothing that does not break is taken for something that does.
+    // No compatible change is reported as breaking.
     assert.strictEqual(
       found.some((one) => one.breaking),
       breaking,
@@ -460,7 +460,7 @@ describe("differences", () => {
     for (const one of found) assert.match(one.description, /^\/v1\/[a-z]+, /)
   })
 
-  it("§9.2 a field under another name is one that is gone and one that is new", () => {
+  it("reports a renamed field as removed and added (§9.2)", () => {
     const after = contract()
     Reflect.deleteProperty(fields(after), "shape")
     Object.assign(fields(after), { form: { type: "string", enum: ["round", "square"] } })
@@ -470,7 +470,7 @@ describe("differences", () => {
     )
   })
 
-  it("§3 D24 an endpoint may go once its sunset has passed, and on that day not yet", () => {
+  it("accepts the removal of an endpoint after its sunset, but not on that day (§3, D24)", () => {
     const after = contract()
     Reflect.deleteProperty(after.paths, "/v1/old")
     const breaks = (day: string) => compareContracts(contract(), after, day).map(({ breaking }) => breaking)
@@ -478,7 +478,7 @@ describe("differences", () => {
     assert.deepStrictEqual(breaks("2028-01-02"), [false])
   })
 
-  it("§9.3 how something is described, ordered, named inside or shown by example is no difference", () => {
+  it("ignores descriptions, order, schema names and examples (§9.3)", () => {
     const text = JSON.stringify(contract()).replaceAll("Widget", "Gadget").replaceAll("Its name.", "What it is called.")
     const after = JSON.parse(text)
     after.paths["/v1/widgets"].get.parameters.reverse()
@@ -488,14 +488,14 @@ describe("differences", () => {
     assert.deepStrictEqual(compareContracts(contract(), after, today), [])
   })
 
-  it("§9.3 a comma-separated list declared as an array of words is the same text", () => {
+  it("treats a comma-separated array and its text form as equal (§9.3)", () => {
     const after = contract()
     const items = { type: "string", enum: ["round", "square"] }
     Object.assign(parameter(after, 3), { style: "form", explode: false, schema: { type: "array", items } })
     assert.deepStrictEqual(compareContracts(contract(), after, today), [])
   })
 
-  it("§9.3 a list of exactly one is the same by prefixItems and by items", () => {
+  it("treats prefixItems and items of a one-element list as equal (§9.3)", () => {
     const of = (one: object) => {
       const whole = contract()
       Object.assign(fields(whole), { parts: { type: "array", minItems: 1, maxItems: 1, ...one } })
@@ -505,7 +505,7 @@ describe("differences", () => {
     assert.deepStrictEqual(compareContracts(of({ prefixItems: [item] }), of({ items: item }), today), [])
   })
 
-  it("§9.2 the contract of today is the same as itself, written and read again, too", () => {
+  it("finds no difference between the current contract and itself, also after serialization (§9.2)", () => {
     assert.deepStrictEqual(compareContracts(openApiDocument, openApiDocument, today), [])
     assert.deepStrictEqual(
       compareContracts(
@@ -519,7 +519,7 @@ describe("differences", () => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Whatever is done to the real one
+// Changes to the real contract
 // ---------------------------------------------------------------------------------------------------------------------
 
 const annotation = new Set([
@@ -535,7 +535,7 @@ const annotation = new Set([
   "openapi",
 ])
 
-/** Every place that is a part of the contract: the keys that lead there. */
+/** The path of keys to every part of the contract. */
 const places = (value: unknown, path: ReadonlyArray<string | number> = []): Array<ReadonlyArray<string | number>> =>
   Array.isArray(value)
     ? value.flatMap((inner, index) => places(inner, [...path, index]))
@@ -550,14 +550,14 @@ const operations = places({ paths: into(bare, "paths") }).filter((path) => path.
 
 const meaningless = (path: ReadonlyArray<string | number>) => {
   const value = at(path)
-  // false, an empty list or an empty object is what is meant where nothing is said.
+  // false, [] and {} are the defaults, so removing them changes nothing.
   return value === false || canonicalJson(value) === "[]" || canonicalJson(value) === "{}"
 }
 
 const at = (path: ReadonlyArray<string | number>) =>
   path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), bare)
 
-/** An element of a list moves those behind it, so only named things are taken out. */
+/** Only named parts are removed, because removing an array element moves the elements after it. */
 const removable = operations.filter((path) => !Array.isArray(at(path.slice(0, -1))) && !meaningless(path))
 
 const chosen = Arbitrary.map(
@@ -565,8 +565,8 @@ const chosen = Arbitrary.map(
   (index) => removable[index] ?? [],
 )
 
-describe("differences of the real contract", () => {
-  it.prop("§9.2 whatever is taken out of an endpoint is found there, and nowhere else", [chosen], ([path]) => {
+describe("compareContracts on the real contract", () => {
+  it.prop("finds each removed part of an endpoint, and no other difference (§9.2)", [chosen], ([path]) => {
     assert.isAbove(removable.length, 1000)
     const after = structuredClone(bare)
     Reflect.deleteProperty(into(after, ...path.slice(0, -1)), path.at(-1) ?? "")

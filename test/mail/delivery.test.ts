@@ -1,4 +1,4 @@
-/** How customer emails get from the outbox to a mail server (§3, §6, §9.6): a real one, in this process. */
+/** Delivery of customer emails from the outbox to a real SMTP server in this process: §9.6 (announcements). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -39,7 +39,7 @@ const statuses = Effect.gen(function* () {
   return rows.map(({ status }) => status)
 })
 
-/** Until the condition holds; a test waits for nothing else. */
+/** Waits until the condition holds. */
 const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(
     Effect.filterOrFail((holds) => holds, () => `${what} did not come about`),
@@ -52,7 +52,7 @@ const allAre = (...expected: ReadonlyArray<string>) =>
 layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
   "delivery",
   (it) => {
-    it.effect("§9.6 each address gets each entry once, however its letters are written, and a second run queues nothing", () =>
+    it.effect("each address gets each entry once, ignoring case, and a second run queues nothing (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* Mail.startMailServer()
         yield* customers("a@x.example", "A@X.example", "b@x.example")
@@ -67,7 +67,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         assert.deepStrictEqual(smtp.received.map(({ to }) => to.length), [1, 1, 1, 1])
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 a mail has the headers that servers and readers expect, and both kinds of text", () =>
+    it.effect("an email has the headers that servers and mail programs expect, and both plain text and HTML (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* Mail.startMailServer()
         yield* customers("ops@x.example")
@@ -91,7 +91,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         }
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 what is refused for now is sent later, with the same Message-ID", () =>
+    it.effect("a temporarily refused email is sent later with the same Message-ID (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* Mail.startMailServer()
         yield* customers("later@x.example")
@@ -109,7 +109,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         assert.strictEqual(smtp.received.length, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 what is refused for good is given up with the server's words, and the others are sent", () =>
+    it.effect("a permanently refused email is given up with the server's reason, and the others are sent (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* Mail.startMailServer()
@@ -135,7 +135,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         ])
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 a server that is away costs no mail an attempt, and gets them when it is back", () =>
+    it.effect("an unreachable server costs no attempt, and gets the emails when it is back (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const port = yield* Effect.scoped(Effect.map(Mail.startMailServer(), (smtp) => smtp.port))
@@ -152,7 +152,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         assert.deepStrictEqual(yield* sql`select distinct attempts from announcement_mails`, [{ attempts: 1 }])
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 a connection that ends after the whole mail and before the answer leaves it unknown, and sent once", () =>
+    it.effect("an email whose reply is lost becomes unknown and is sent once (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* Mail.startMailServer()
         yield* customers("perhaps@x.example")
@@ -161,7 +161,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
           seen += 1
           return Promise.resolve(seen === 1 ? { code: 421, message: "x".repeat(10) } : undefined)
         }
-        // 421 is an answer: it is sent again. Silence is none.
+        // 421 is a reply, so the email is sent again. Without a reply it is not.
         yield* announce(["ticker-changes"])
         yield* Effect.scoped(Effect.andThen(sender(smtp.port), allAre("sent")))
         assert.strictEqual(seen, 2)
@@ -184,7 +184,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         yield* allAre("sent")
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 of two instances one sends at a time, and each mail goes out once", () =>
+    it.effect("only one of two instances sends at a time, and each email goes out once (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* Mail.startMailServer()
         const many = Array.from({ length: 60 }, (_, at) => `c${at}@x.example`)
@@ -197,11 +197,11 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         assert.strictEqual(smtp.received.length, many.length)
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 beside a process of release 0.2.0 that has its lease nothing is sent, and it gets none while one of ours sends", () =>
+    it.effect("a process of release 0.2.0 and one of this release never send at the same time (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* Mail.startMailServer()
-        /** As that release asks, word for word. */
+        /** The exact statement of release 0.2.0. */
         const older = crypto.randomUUID()
         const lease = sql`
         update announcement_sender set holder = ${older}::text::uuid, until = now() + interval '4 seconds'
@@ -226,7 +226,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         assert.strictEqual(seen, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("README, emails: it paces itself", () =>
+    it.effect("sends at most MAIL_PER_MINUTE emails (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* Mail.startMailServer()
         const times: Array<number> = []
@@ -242,7 +242,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         assert.isAtLeast(Math.min(second - first, third - second), 490)
       }).pipe(Effect.scoped))
 
-    it.effect("README, emails: it signs in with the user and password of SMTP_URL, and logs neither address nor password", () =>
+    it.effect("signs in with the credentials of SMTP_URL, and logs neither address nor password (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* Mail.startMailServer()
         yield* customers("secret-customer@x.example")

@@ -1,4 +1,4 @@
-/** What customers read, and that it stays what it is whatever is in it (§9.6, SECURITY.md). */
+/** The content of customer emails, and its protection against injection: §9.6 (announcements), SECURITY.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { isEmailAddress } from "../../src/accounts/EmailAddress.ts"
@@ -36,8 +36,8 @@ const names = (raw: string) =>
     line.slice(0, line.indexOf(":"))
   )
 
-describe("a letter", () => {
-  it("§3 §9.6 a breaking change says so in its subject, what to do, and why it is read", () => {
+describe("email content", () => {
+  it("a breaking change is named in the subject, with the action and the reason for the email (§3, §9.6)", () => {
     const { html, operational, subject, text } = renderEmail(entry("historical-market-cap"), surroundings)
     assert.strictEqual(subject, "Tickerline: breaking change: market_cap of historical-float-pro is computed anew")
     assert.isTrue(operational)
@@ -50,7 +50,7 @@ describe("a letter", () => {
     for (const line of text.split("\n")) assert.isAtMost(line.length, 80)
   })
 
-  it("§3 §9.6 D24 a deprecation names what takes its place, and its timeline", () => {
+  it("a deprecation names its replacement and its timeline (§3, §9.6, D24)", () => {
     const { subject, text } = renderEmail(entry("v1-historical-tickers-deprecated"), surroundings)
     assert.match(subject, /^Tickerline: deprecation: \/v1\/historical-tickers /)
     assert.include(text, "Instead: /v1/ticker-changes")
@@ -63,14 +63,14 @@ describe("a letter", () => {
     assert.include(planned.text, "Works until: 2028-01-01")
   })
 
-  it("README, emails: news say how to get no more of them", () => {
+  it("news explains how to unsubscribe (§9.6)", () => {
     const { operational, text } = renderEmail(entry("ticker-changes"), surroundings)
     assert.isFalse(operational)
     assert.include(text.replaceAll(/\s+/g, " "), "write to stop@example.com")
   })
 })
 
-describe("a mail", () => {
+describe("a MIME message", () => {
   const hostile = [
     "x\r\nBcc: evil@x.example",
     "x\nBcc: evil@x.example",
@@ -83,7 +83,7 @@ describe("a mail", () => {
     `"<>&'`,
   ]
 
-  it.effect("SECURITY.md, mails: no address, title or text becomes a header, a second recipient or markup", () =>
+  it.effect("no address, title or text becomes a header, a second recipient or markup (SECURITY.md: emails)", () =>
     Effect.gen(function* () {
       const usual = names(yield* rawOf(renderEmail(entry("ticker-changes"), surroundings)))
       for (const text of hostile) {
@@ -114,7 +114,7 @@ describe("a mail", () => {
       }
     }))
 
-  it.effect("§9.6 letters beyond ASCII arrive as they are, in subject, name and text", () =>
+  it.effect("non-ASCII characters are preserved in subject, name and text (§9.6)", () =>
     Effect.gen(function* () {
       const title = "Größe, 漢字 und 🚀"
       const raw = yield* rawOf(

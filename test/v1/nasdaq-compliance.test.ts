@@ -1,4 +1,4 @@
-/** Resources: nasdaq-compliance, through the wire. Each test has tickers of its own. */
+/** GET /v1/nasdaq-compliance over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Filters from "../support/FilterAssertions.ts"
@@ -7,7 +7,7 @@ import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a notice cannot do without. */
+/** A notice with the required columns only. */
 const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   market: "Capital Market",
@@ -27,7 +27,7 @@ const idsOf = (query: string) => column("id", query)
 const loaded = (csv: string) => Rooms.loadCsv("nasdaq-compliance", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance", (it) => {
-  it.effect("§2.1 D15 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.1, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows("nasdaq_compliance", {
         id: "full",
@@ -62,7 +62,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       )
     }))
 
-  it.effect("D16 what is missing is null", () =>
+  it.effect("missing values are null (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
       const [row] = yield* found("ticker=CNULL")
@@ -80,7 +80,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       ])
     }))
 
-  it.effect("§2.1.4 D15 notes_updated and last_updated lose the hour of daylight time", () =>
+  it.effect("notes_updated and last_updated are an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -94,7 +94,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }
     }))
 
-  it.effect("D8 rows are ordered by date descending, then by id; a walk shows each once, whatever the limit", () =>
+  it.effect("rows are ordered by date descending, then by id, and following the pages shows each once (D8)", () =>
     Effect.gen(function* () {
       const days = ["2024-05-06", "2024-05-08", "2024-05-07"]
       const rows = Array.from(
@@ -115,7 +115,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }
     }))
 
-  it.effect("D5 ticker is optional, takes several symbols, and is 422 when none of them is valid", () =>
+  it.effect("ticker is optional, takes several symbols, and is 422 if none is valid (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("D7 date is exact, date_from and date_to include their day", () =>
+  it.effect("date is exact, date_from and date_to are inclusive (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -137,7 +137,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
-    "D7 D9 %s_from and _to include their day, never null",
+    "%s_from and _to are inclusive, and null never matches (D7, D9)",
     (name) =>
       Effect.gen(function* () {
         const ticker = name === "added_date" ? "CADD" : "CDEAD"
@@ -153,7 +153,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }),
   )
 
-  it.effect("D7 date and added_date must be in the past, a compliance deadline may lie ahead", () =>
+  it.effect("date and added_date must not be in the future; a compliance deadline may be (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -178,7 +178,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       ["status", "delisted", "extended"],
     ] as const,
   )(
-    "D4 %s is one of its words, several comma-separated; another word is 422",
+    "%s takes one or several of its values, and any other is 422 (D4)",
     ([name, one, other]) =>
       Effect.gen(function* () {
         const ticker = `CE${name.slice(0, 3).toUpperCase()}`
@@ -193,7 +193,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }),
   )
 
-  it.effect("§4 filters narrow each other", () =>
+  it.effect("filters combine with and (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -212,13 +212,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       )
     }))
 
-  it.effect("D4 what is no filter is refused", () =>
+  it.effect("unknown parameters are refused (D4)", () =>
     Effect.gen(function* () {
       const names = ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]
       yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("D31 a file is loaded; a word of no enum and stray white space are refused", () =>
+  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,market,date,deficiency,deficiency_type,notice_type,risk,status,last_updated"
       const row = (id: string, type: string, company: string) =>

@@ -1,4 +1,4 @@
-/** Resources: premarket-stats and afterhours-stats, two tables of one shape, through the wire: every test is asked of both. */
+/** GET /v1/premarket-stats and /v1/afterhours-stats over HTTP (resources): every test runs for both. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Filters from "../support/FilterAssertions.ts"
@@ -7,7 +7,7 @@ import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a session cannot do without. */
+/** A session with the required columns only. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   date: "2025-07-01",
@@ -35,7 +35,7 @@ segments.forEach(([segment, table]) =>
 
     const loaded = (csv: string) => Rooms.loadCsv(segment, csv, "append")
 
-    it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+    it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, {
           ticker: "PFULL",
@@ -79,7 +79,7 @@ segments.forEach(([segment, table]) =>
         )
       }))
 
-    it.effect("D16 what is missing is null, and a list without words is empty", () =>
+    it.effect("missing values are null, and an empty list is [] (D16)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, session({ ticker: "PNULL" }))
         const [row] = yield* found("ticker=PNULL")
@@ -102,7 +102,7 @@ segments.forEach(([segment, table]) =>
         ])
       }))
 
-    it.effect("§2.1.4 D15 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
+    it.effect("session times are an hour earlier in daylight saving time; last_updated is unchanged all year (§2.1.4, D15)", () =>
       Effect.gen(function* () {
         for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
           const date = stored.slice(0, 10)
@@ -116,7 +116,7 @@ segments.forEach(([segment, table]) =>
         }
       }))
 
-    it.effect("D8 rows are ordered by date descending, then by ticker; a walk shows each once, whatever the limit", () =>
+    it.effect("rows are ordered by date descending, then by ticker, and following the pages shows each once (D8)", () =>
       Effect.gen(function* () {
         const days = ["2024-05-06", "2024-05-08", "2024-05-07"]
         const rows = Array.from(
@@ -133,7 +133,7 @@ segments.forEach(([segment, table]) =>
         }
       }))
 
-    it.effect("D3 D5 is on all tiers; ticker is optional, and 422 when none is valid", () =>
+    it.effect("all tiers can read it; ticker is optional, and 422 if no symbol is valid (D3, D5)", () =>
       Effect.gen(function* () {
         yield* insertRows(
           table,
@@ -150,7 +150,7 @@ segments.forEach(([segment, table]) =>
         yield* Filters.assertInvalidSymbolsRefused(refused)
       }))
 
-    it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
+    it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, ...Filters.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const asked = (query: string) =>
@@ -168,7 +168,7 @@ segments.forEach(([segment, table]) =>
         ["tradable_float", "0", "1", "2"],
       ] as const,
     )(
-      "D9 min_%s and max_ include their value and compare exact decimals; null never matches",
+      "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
       ([name, ...values]) =>
         Effect.gen(function* () {
           const tickers = values.map((_, number) => `PB${name.slice(0, 2).toUpperCase()}${number}`)
@@ -182,7 +182,7 @@ segments.forEach(([segment, table]) =>
         }),
     )
 
-    it.effect("§4 tag is one of the row's, whole and in its case", () =>
+    it.effect("tag matches a complete tag, ignoring case (§4)", () =>
       Effect.gen(function* () {
         yield* insertRows(
           table,
@@ -198,7 +198,7 @@ segments.forEach(([segment, table]) =>
         assert.strictEqual((yield* refused("tag=")).field, "tag")
       }))
 
-    it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
+    it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
       Effect.gen(function* () {
         const good = { all_tags: ["x"], market_cap: "5", tradable_float: "7" }
         yield* insertRows(
@@ -226,7 +226,7 @@ segments.forEach(([segment, table]) =>
         ])
       }))
 
-    it.effect("D31 a file is loaded; bad rows are refused", () =>
+    it.effect("a file is loaded; wrong rows are refused (D31)", () =>
       Effect.gen(function* () {
         const cells = session({ ticker: "PLOAD", all_tags: `"[""a,b"",""c""]"`, trade_count: "" })
         const file = (...changes: ReadonlyArray<Readonly<Record<string, unknown>>>) =>

@@ -6,7 +6,7 @@ import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a row cannot do without; the ticker is its key. */
+/** A row with the required columns only. Its key is the ticker. */
 const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
   known_underwriter: false,
@@ -21,7 +21,7 @@ const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/pu
 
 const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
 
-/** How the rows of these tickers are found. */
+/** Queries the rows of these tickers. */
 const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
   asked: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
   refused,
@@ -31,12 +31,12 @@ const loaded = (csv: string) => Rooms.loadCsv("pump-and-dump-tracker", csv, "rep
 
 const levels = ["high", "medium", "low"]
 
-/** Tickers of a test of its own: `P0A`, `P0B`, … */
+/** Tickers for one test: `P0A`, `P0B`, … */
 const symbols = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, number) => `${prefix}${String.fromCharCode(65 + number)}`)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-tracker", (it) => {
-  it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", {
         ticker: "PFULL",
@@ -90,7 +90,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
     }))
 
-  it.effect("D16 what is missing is null, never an empty text and never 0", () =>
+  it.effect("missing values are null, never an empty string or 0 (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", suspect("PNULL"))
       const [row] = yield* found("ticker=PNULL")
@@ -106,7 +106,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       assert.strictEqual(Object.keys(Predicate.isObject(row) ? row : {}).length, 34)
     }))
 
-  it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
+  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PCLOCK", Rooms.newYorkTimestampSamples.length)
       yield* insertRows(
@@ -121,7 +121,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
     }))
 
-  it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
+  it.effect("ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", suspect("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
@@ -130,7 +130,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       assert.strictEqual((yield* list("ticker=@@,p.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
-  it.effect("§4.4 rows are ordered by ipo_date descending, those without one last, then by ticker", () =>
+  it.effect("rows are ordered by ipo_date descending, null last, then by ticker (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "pump_and_dump_tracker",
@@ -147,7 +147,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       assert.deepStrictEqual(everything.filter((ticker) => ordered.includes(ticker)), ordered)
     }))
 
-  it.effect("D8 following Link to its end shows each row once, in order, with and without an ipo_date", () =>
+  it.effect("following Link to the end shows each row once, in order, with and without an ipo_date (D8)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPAGE", 23)
       yield* insertRows(
@@ -163,7 +163,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     }))
 
   it.effect.each(["underwriter_risk", "country_risk", "float_risk", "scam_risk"])(
-    "§4.4 %s is high, medium or low, or several of them; null never matches",
+    "%s takes high, medium or low, or several of them, and null never matches (§4.4)",
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 10).toUpperCase()}`, 4)
@@ -176,7 +176,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       }),
   )
 
-  it.effect("§4.4 D33 country is equal to one of several, in any case", () =>
+  it.effect("country takes one or several values, ignoring case (§4.4, D33)", () =>
     Effect.gen(function* () {
       const [first, second, third] = symbols("PLAND", 4)
       yield* insertRows(
@@ -194,7 +194,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       for (const sent of ["", "HK,"]) assert.strictEqual((yield* refused(`country=${sent}`)).field, "country")
     }))
 
-  it.effect("§4.4 underwriters is a part of the text in any case; %, _, quotes and backslashes are text", () =>
+  it.effect("underwriters matches part of the text, ignoring case; %, _, quotes and backslashes are literal (§4.4)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
       const names = [...Filters.sampleTexts, "Spartan, Revere"]
@@ -210,7 +210,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     }))
 
   it.effect.each([["known_underwriter", "PKNOWN"], ["is_adr", "PADR"]] as const)(
-    "§4.4 %s is true or false",
+    "%s takes true or false (§4.4)",
     ([name, prefix]) =>
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
@@ -220,10 +220,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   )
 
   it.effect.each(["number_liquidations", "tradable_float", "outstanding_shares"])(
-    "D9 min_%s and its max include their whole number; a bound may be any number",
+    "min_%s and max_ are inclusive for integers, and the bound may be any number (D9)",
     (name) =>
       Effect.gen(function* () {
-        // The one column that is never null has a value less than 0 in its place.
+        // The only column without null has a negative value instead.
         const never = name === "number_liquidations"
         const values = [...(never ? ["-5"] : []), "0", "1", "75000000", "9007199254740991"]
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 9).toUpperCase()}`, 5)
@@ -250,7 +250,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       ["gain_30_day", "0.1", "0.3"],
     ] as const,
   )(
-    "D9 min_%s and its max include their value, compare exact decimals and never match what is missing",
+    "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
     ([name, small, great]) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").toUpperCase()}`, 3)
@@ -270,7 +270,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   )
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date", "lock_up_expiration"])(
-    "D7 §4.4 %s_from and _to include their day, never match what is missing, and keep their order",
+    "%s_from and _to are inclusive and ordered, and null never matches (D7, §4.4)",
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
@@ -282,27 +282,27 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       }),
   )
 
-  it.effect("§4.4 §7.2 lock_up_expiration may lie in the future, and its order is enforced there too", () =>
+  it.effect("lock_up_expiration may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
       yield* Filters.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date"])(
-    "§4.4 §7.2 D7 %s_from and _to reject the future and say so; today is accepted",
+    "%s_from and _to refuse future days with the reason and accept today (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
         yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
       }),
   )
 
-  it.effect("D4 date and the columns that are no filters are unknown", () =>
+  it.effect("refuses date and columns that are not filters (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
       yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("§4.4 filters narrow each other", () =>
+  it.effect("filters combine with and (§4.4)", () =>
     Effect.gen(function* () {
       const all = { scam_risk: "high", country: "HK", is_adr: true, underwriters: "Mixed Bank", gain_1_day: "10" }
       yield* insertRows(
@@ -320,7 +320,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
     }))
 
-  it.effect("D31 a file becomes rows; a wrong word and stray white space refuse it", () =>
+  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "ticker,company,ipo_date,known_underwriter,number_liquidations,is_adr,num_splits,country," +
         "scam_risk,last_updated\n"

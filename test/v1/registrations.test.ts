@@ -6,7 +6,7 @@ import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a row cannot do without. */
+/** A row with the required columns only. */
 const registration = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
   ticker: "ZYXA",
   headline: "A shelf",
@@ -26,11 +26,11 @@ const idsOf = (query: string) => column("id", query)
 
 const loaded = (csv: string) => Rooms.loadCsv("registrations", csv, "replace")
 
-/** A ticker of the column's own. */
+/** A ticker for one column. */
 const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it) => {
-  it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", {
         id: "full",
@@ -75,7 +75,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
     }))
 
-  it.effect("D16 what is missing is null, never 0 and never false", () =>
+  it.effect("missing values are null, never 0 or false (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "null", ticker: "RNULL" }))
       const [row] = yield* found("ticker=RNULL")
@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       ])
     }))
 
-  it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
+  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -113,7 +113,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
     }))
 
-  it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
+  it.effect("ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "dot", ticker: "R.DOT" }))
       assert.isAbove((yield* found("")).length, 0)
@@ -122,7 +122,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       assert.strictEqual((yield* list("ticker=@@,r.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
-  it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
+  it.effect("rows are ordered by filed_at descending, then by id (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -138,7 +138,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       assert.deepStrictEqual(everything.filter((id) => ordered.includes(String(id))), ordered)
     }))
 
-  it.effect("D8 following Link to its end shows each row once, in order", () =>
+  it.effect("following Link to the end shows each row once, in order (D8)", () =>
     Effect.gen(function* () {
       const rows = Array.from(
         { length: 23 },
@@ -151,7 +151,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }
     }))
 
-  it.effect("§4.4 type is one of its words, or several", () =>
+  it.effect("type takes one or several of its values (§4.4)", () =>
     Effect.gen(function* () {
       const words = ["equity_line", "offering", "resale", "shelf"]
       yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
@@ -164,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
     }))
 
-  it.effect("§4.4 form_type and file_no are equal to one of several values, letter by letter", () =>
+  it.effect("form_type and file_no take one or several exact values (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -184,7 +184,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }
     }))
 
-  it.effect("§4.4 bank is a part of the text in any case; %, _, quotes and backslashes are text", () =>
+  it.effect("bank matches part of the text, ignoring case; %, _, quotes and backslashes are literal (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -196,7 +196,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     }))
 
   it.effect.each(["effective_status", "is_atm", "over_baby_shelf"])(
-    "§4.4 %s is true or false",
+    "%s takes true or false (§4.4)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
@@ -210,7 +210,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }),
   )
 
-  it.effect("D9 §4.4 a shelf of which nobody knows whether it is over is neither", () =>
+  it.effect("over_baby_shelf is true or false, and null matches neither (D9, §4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "unknown", ticker: "ROVER" }))
       assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=true"), [])
@@ -218,7 +218,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     }))
 
   it.effect.each(["offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"])(
-    "D9 min_%s and its max include their value, compare exact decimals and never match what is missing",
+    "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
@@ -238,7 +238,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
   )
 
   it.effect.each(["filed_at", "effective_date", "expiration_date"])(
-    "D7 §4.4 %s_from and _to include their day, never match what is missing, and keep their order",
+    "%s_from and _to are inclusive and ordered, and null never matches (D7, §4.4)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
@@ -254,7 +254,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }),
   )
 
-  it.effect("§4.4 §7.2 expiration_date may lie in the future, and its order is enforced there too", () =>
+  it.effect("expiration_date may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
       const asked = (query: string) => idsOf(`ticker=RFUT&${query}`)
@@ -262,20 +262,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     }))
 
   it.effect.each(["filed_at_from", "filed_at_to", "effective_date_from", "effective_date_to"])(
-    "§4.4 §7.2 D7 %s rejects the future and says so; today is accepted",
+    "%s refuses future days with the reason and accepts today (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
         yield* Filters.assertFutureDaysRefused({ found, refused }, [name])
       }),
   )
 
-  it.effect("D4 date and the filters of other endpoints are unknown", () =>
+  it.effect("refuses date and the filters of other endpoints (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "min_shares_registered", "headline", "lock_up_expiration_from", "sort"]
       yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("§4.4 filters narrow each other", () =>
+  it.effect("filters combine with and (§4.4)", () =>
     Effect.gen(function* () {
       const all = { ticker: "RMIX", type: "resale", bank: "Mixed Bank", is_atm: true, total_raised: "10" }
       yield* insertRows(
@@ -292,7 +292,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       ])
     }))
 
-  it.effect("D31 a file becomes rows; a wrong word and stray white space refuse it", () =>
+  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,headline,type,form_type,file_no,filed_at,effective_status,is_atm,offering_amount," +
         "last_updated\n"

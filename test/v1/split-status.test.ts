@@ -6,7 +6,7 @@ import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a row cannot do without. */
+/** A row with the required columns only. */
 const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
   ticker: "ZYXA",
   action_type: "split_announced",
@@ -23,7 +23,7 @@ const idsOf = (query: string) => column("id", query)
 
 const loaded = (csv: string) => Rooms.loadCsv("split-status", csv, "replace")
 
-/** A ticker is required, by refusals too. */
+/** Queries one ticker, which is required, also for requests that are refused. */
 const of = (ticker: string, name = "id") => ({
   asked: (query: string) => column(name, `ticker=${ticker}&${query}`),
   found: (query: string) => found(`ticker=${ticker}&${query}`),
@@ -31,7 +31,7 @@ const of = (ticker: string, name = "id") => ({
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it) => {
-  it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("split_status", {
         id: "full",
@@ -63,7 +63,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       )
     }))
 
-  it.effect("D16 what is missing is null", () =>
+  it.effect("missing values are null (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("split_status", split({ id: "null", ticker: "SNULL" }))
       const [row] = yield* found("ticker=SNULL")
@@ -81,7 +81,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       ])
     }))
 
-  it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
+  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
@@ -95,7 +95,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       )
     }))
 
-  it.effect("§4.4 §7.2 §7.3 at least one valid ticker is required; invalid ones beside it are dropped", () =>
+  it.effect("at least one valid ticker is required; invalid symbols are dropped (§4.4, §7.2, §7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("split_status", split({ id: "dot", ticker: "S.DOT" }), split({ id: "hat", ticker: "S^HAT" }))
       for (const query of ["", "executed=true", "action_type=withdrawn&limit=5"]) {
@@ -109,7 +109,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       assert.deepStrictEqual(yield* idsOf("ticker=SNONE"), [])
     }))
 
-  it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
+  it.effect("rows are ordered by filed_at descending, then by id (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
@@ -128,7 +128,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       ])
     }))
 
-  it.effect("D8 following Link to its end shows each row once, in order", () =>
+  it.effect("following Link to the end shows each row once, in order (D8)", () =>
     Effect.gen(function* () {
       const rows = Array.from(
         { length: 23 },
@@ -141,7 +141,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       }
     }))
 
-  it.effect("§4.4 action_type is one of its words, or several", () =>
+  it.effect("action_type takes one or several of its values (§4.4)", () =>
     Effect.gen(function* () {
       const words = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"]
       yield* insertRows("split_status", ...words.map((word) => split({ id: word, ticker: "SWORD", action_type: word })))
@@ -149,7 +149,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       yield* Filters.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
     }))
 
-  it.effect("§4.4 executed is true or false", () =>
+  it.effect("executed takes true or false (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
@@ -160,7 +160,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     }))
 
   it.effect.each(["filed_at", "vote_date", "effective_date"])(
-    "D7 %s_from and _to include their day, never match what is missing, and keep their order",
+    "%s_from and _to are inclusive and ordered, and null never matches (D7)",
     (name) =>
       Effect.gen(function* () {
         const ticker = `S${name.replaceAll("_", "").toUpperCase()}`
@@ -173,7 +173,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       }),
   )
 
-  it.effect("§4.4 §7.2 D7 filed_at lies in the past, vote_date and effective_date may lie in the future", () =>
+  it.effect("filed_at must not be in the future; vote_date and effective_date may be (§4.4, §7.2, D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
@@ -185,7 +185,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       yield* Filters.assertFutureDaysRefused(of("SFUT"), ["filed_at_from", "filed_at_to"])
     }))
 
-  it.effect("§4.4 filters narrow each other", () =>
+  it.effect("filters combine with and (§4.4)", () =>
     Effect.gen(function* () {
       const both = { executed: true, action_type: "withdrawn", vote_date: "2025-05-05" }
       yield* insertRows(
@@ -202,7 +202,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       )
     }))
 
-  it.effect("D31 a file becomes rows; a wrong word and stray white space refuse it", () =>
+  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,action_type,split_from,split_to,executed,details,filed_at,form_type,last_updated\n"
       const line = (id: string, action = "withdrawn", form = "8-K") =>

@@ -1,4 +1,4 @@
-/** How fresh the data are; §2.1, §9.3. */
+/** GET /v1/datasets: the time of the last change to each dataset. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -10,8 +10,8 @@ import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { UtcInstant } from "../../rows/Timestamps.ts"
 
 export class DatasetRow extends Model.Class<DatasetRow>("Dataset")({
-  dataset: textColumn("Its name."),
-  endpoints: textArrayColumn("The paths that answer from it."),
+  dataset: textColumn("The name of the dataset."),
+  endpoints: textArrayColumn("The paths of the endpoints that read it."),
   changed_at: nullableColumn(UtcInstant),
 }) {}
 

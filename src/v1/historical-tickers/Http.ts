@@ -12,7 +12,7 @@ import { FormerTicker, HistoricalTickersApiGroup, type HistoricalTickersResponse
 
 type Former = typeof FormerTicker.Type
 
-/** §2.3: by date, undated last, then by ticker. */
+/** §2.3 (historical tickers): by date, undated last, then by ticker. */
 const order: Order.Order<Former> = Order.combine(
   Order.mapInput(Order.String, ({ date }: Former) => date ?? "9999-99-99"),
   Order.mapInput(Order.String, ({ ticker }: Former) => ticker),

@@ -16,7 +16,7 @@ export const screenerHandlers = HttpApiBuilder.group(
     const { makeHandler: from } = yield* ListHandlers
     const wanted = compileConditions(sql, ScreenerQuery, {})
 
-    /** Only words of the contract arrive here; the field is quoted all the same. */
+    /** `sort` is validated; the field name is quoted anyway. */
     const order = (sort: ScreenerSort) =>
       sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 
