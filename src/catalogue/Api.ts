@@ -1,4 +1,4 @@
-/** What the service says of itself: open to everybody (D2), but for what a request would cost (D28). */
+/** The catalogue, estimates, the OpenAPI document and health checks. Only estimates need a key: D2 (keys). */
 import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Authorization } from "../accounts/Authorization.ts"
@@ -10,7 +10,9 @@ import { ResultCount } from "../rules/Paging.ts"
 
 export const EndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "Path of the endpoint. It never changes." }),
-  label: Schema.String.annotate({ description: "Name of the endpoint, prefixed with `DEPRECATED` if it is deprecated." }),
+  label: Schema.String.annotate({
+    description: "Name of the endpoint, prefixed with `DEPRECATED` if it is deprecated.",
+  }),
   description: Schema.String.annotate({ description: "What the endpoint returns." }),
   tier: Schema.NullOr(Tier).annotate({ description: "The lowest tier that may call it. Null: no key is needed." }),
   deprecated: Schema.Boolean.annotate({ description: "Whether its deprecation has been announced." }),
@@ -20,20 +22,24 @@ export const EndpointRow = Schema.Struct({
   successor: Schema.NullOr(Schema.String).annotate({ description: "The path of its replacement." }),
 }).annotate({ identifier: "Endpoint" })
 
-/** D28 */
+/** D28 (estimates). */
 export const CostEstimate = Schema.Struct({
   endpoint: Schema.String.annotate({ description: "The path of the estimated request." }),
   unit: Schema.Literals(["row", "filing_group"]).annotate({ description: "The unit of a record." }),
   ticker_count: Schema.Int.annotate({ description: "Number of symbols in the request. 0: all symbols." }),
   records_returned: Schema.Int.annotate({ description: "Number of records on the page." }),
   records_total: Schema.Int.annotate({ description: "Number of records on all pages." }),
-  rows_sampled: Schema.Int.annotate({ description: "Number of records measured to find the size: always the complete page." }),
+  rows_sampled: Schema.Int.annotate({
+    description: "Number of records measured to find the size: always the complete page.",
+  }),
   estimated_bytes: Schema.Int.annotate({ description: "Size of the response body." }),
   estimated_cost_microdollars: Schema.Int.annotate({ description: "Cost of the request in millionths of a USD." }),
-  price_per_gb_microdollars: Schema.Int.annotate({ description: "Price of 1,000,000,000 bytes in millionths of a USD." }),
+  price_per_gb_microdollars: Schema.Int.annotate({
+    description: "Price of 1,000,000,000 bytes in millionths of a USD.",
+  }),
 }).annotate({ identifier: "Estimate" })
 
-/** What the endpoint takes is for the endpoint to judge. */
+/** The parameters besides `endpoint` are validated by the estimated endpoint. */
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String.annotate({ description: "A path from the catalogue. A free endpoint costs 0." }),
@@ -52,18 +58,18 @@ const Parts = Schema.Struct({
     description: "full: too many requests are waiting to be recorded, so requests for data are refused.",
   }),
   limits: Schema.Literals(["ok", "alone"]).annotate({
-    description:
-      "alone: Redis, or PostgreSQL where there is no Redis, does not count this instance's requests; until it does, " +
-      "PostgreSQL or the instance itself does. It answers all the same.",
+    description: "alone: the shared request counts are unavailable, so the instance counts requests by itself. It " +
+      "still answers.",
   }),
   cache: Schema.Literals(["ok", "idle"]).annotate({
-    description: "idle: changes to the data cannot be followed at the moment, so every response is read from the database.",
+    description:
+      "idle: changes to the data cannot be followed at the moment, so every response is read from the database.",
   }),
 }).annotate({ identifier: "Parts", description: "The parts of the service." })
 
 const Readiness = Schema.Struct({ ...Health.fields, parts: Parts })
 
-/** 503, `Retry-After: 5`: requests for data would be refused as well, and with the same code. */
+/** 503 with `Retry-After: 5` and the code that requests for data get as well. */
 export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
   makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: Parts })),
   { httpApiStatus: 503, description: "A part that is required to serve data is not ready; `details` names it." },
@@ -91,8 +97,8 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).middleware(Authorization).middleware(Authentication).annotateMerge(describeEndpoint(
     "Estimate",
-    "What a request would cost, itself free of charge: send the path as `endpoint`, and the request's own " +
-      "parameters. It goes the way of that request, so what that would refuse is refused here too.",
+    "What a request would cost. Send its path as `endpoint` together with its own parameters. The estimate is free; " +
+      "if the request would be refused, the estimate is refused with the same error.",
   )),
   HttpApiEndpoint.get("openapi", "/v1/openapi.json", { query: NoParameters, success: Schema.Json }).annotateMerge(
     describeEndpoint("OpenAPI", "This API as an OpenAPI 3.1 document."),

@@ -1,4 +1,4 @@
-/** §9.6, D2: the changelog, open to everybody and free. */
+/** GET /v1/changelog and /v1/changelog.atom: §9.6 (changelog). Free, and no key is needed: D2 (keys). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { describeEndpoint, describeGroup, HasEtag } from "../rules/EndpointAnnotations.ts"
@@ -8,7 +8,7 @@ import { booleanFilters, literalFilter } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "./ChangelogEntry.ts"
 
-/** What is left out narrows nothing; the entries that remain satisfy all that is sent. */
+/** Filters combine with and. */
 export const ChangelogQuery = Schema.Struct({
   type: literalFilter(changelogEntryTypes),
   ...booleanFilters("breaking"),

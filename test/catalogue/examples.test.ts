@@ -20,7 +20,7 @@ describe("examples of the OpenAPI document", () => {
   it("refuses an example of a response that is not documented", () => {
     assert.throws(
       () => addExamples(documentOf({}), [{ name: "Odd", request: "/v1/widgets", status: 404, response: {} }]),
-      "nothing documents 404 of /v1/widgets",
+      "has no response 404 of /v1/widgets",
     )
   })
 })

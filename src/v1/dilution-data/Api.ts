@@ -84,7 +84,7 @@ const advanced = {
   price_protection_clause: nullableColumn(textColumn("Text of the price protection clause.")),
   reset_date: nullableColumn(dateColumn("Date on which the price is reset.")),
   beneficial_ownership_blocker_percentage: nullableColumn(
-    ratioColumn("Maximum percentage of the company that a holder may own, %."),
+    ratioColumn("Maximum share of the company that a holder may own, %."),
   ),
   registration_file_no: nullableColumn(textColumn("SEC file number of the registration.")),
 }

@@ -37,7 +37,10 @@ export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTick
   })
     .annotate(ReadsTables, ["ticker_changes", "historical_tickers"])
     .annotateMerge(
-      describeEndpoint("Historical Tickers", "The former symbols of a ticker, with the date on which each was given up."),
+      describeEndpoint(
+        "Historical Tickers",
+        "The former symbols of a ticker, with the date on which each was given up.",
+      ),
     )
     .annotateMerge(deprecationAnnotations({
       announced: "2026-11-01",
