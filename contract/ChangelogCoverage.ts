@@ -1,4 +1,4 @@
-/** Checks that the changelog has an entry for every difference of the contract: §9.6 (changelog). */
+/** Checks that the changelog has an entry for every difference of the contract: §9.6 (notification). */
 import { releases } from "../src/changelog/Changelog.ts"
 import { type ChangelogEntry, concernsPath } from "../src/changelog/ChangelogEntry.ts"
 import type { ContractDifference } from "./Difference.ts"

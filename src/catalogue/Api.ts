@@ -1,4 +1,4 @@
-/** The catalogue, estimates, the OpenAPI document and health checks. Only estimates need a key: D2 (keys). */
+/** The catalogue, estimates, the OpenAPI document and health checks. Only estimates need a key: D2 (credentials). */
 import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Authorization } from "../accounts/Authorization.ts"

@@ -1,4 +1,4 @@
-/** Every endpoint, derived from the `Api` that is served: §2.5 (catalogue), D25 (catalogue). */
+/** Every endpoint, derived from the `Api` that is served: §2.5 (fields), D25 (/endpoints). */
 import { Context, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Billing } from "../accounts/Authorization.ts"

@@ -138,7 +138,7 @@ const describeEstimateParameters = (spec: JsonObject) => {
 
 const fileContent = (description: string) => ({ schema: { type: "string", description } })
 
-/** D8 (formats): the formats of a list besides JSON. */
+/** D8 (pages): the formats of a list besides JSON. */
 const fileContents = {
   [contentTypes.csv]: fileContent(
     "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
@@ -456,7 +456,7 @@ const completeDocument = (spec: JsonObject) => {
 
 const spec = OpenApi.fromApi(Api.annotate(OpenApi.Transform, completeDocument))
 
-/** Where the service listens by default: D1 (addresses). */
+/** Where the service listens by default: D1 (address). */
 export const defaultServerUrl = "http://127.0.0.1:8080"
 
 /** The document of a service at `baseUrl`. With `/`, clients send requests to the origin of the document. */

@@ -1,5 +1,5 @@
 /**
- * The changelog: §9.6 (changelog), D24 (lifecycle). It consists of `entries.json`, newest release first, and of the
+ * The changelog: §9.6 (notification), D24 (lifecycle). It consists of `entries.json`, newest release first, and of the
  * deprecations that endpoints declare. Entries of an unreleased version are listed under that version.
  */
 import { Option, Schema } from "effect"

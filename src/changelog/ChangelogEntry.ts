@@ -1,4 +1,4 @@
-/** The schema of a changelog entry: §9.6 (changelog). */
+/** The schema of a changelog entry: §9.6 (notification). */
 import { Schema } from "effect"
 import { CalendarDate } from "../rules/Dates.ts"
 import { documentationPath } from "../rules/Lifecycle.ts"

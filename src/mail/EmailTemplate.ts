@@ -1,4 +1,4 @@
-/** Renders a changelog entry as an email: §9.6 (announcements). */
+/** Renders a changelog entry as an email: §9.6 (notification). */
 import { Option, Schema } from "effect"
 import { escapeXml } from "../changelog/AtomFeed.ts"
 import { isMandatoryNotice } from "../changelog/Changelog.ts"

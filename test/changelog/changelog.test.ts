@@ -1,4 +1,4 @@
-/** The changelog as data, as JSON and as a feed: §9.6 (changelog), D2 (keys), D24 (lifecycle). */
+/** The changelog as data, as JSON and as a feed: §9.6 (notification), D2 (credentials), D24 (lifecycle). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,4 +1,4 @@
-/** Compares the current contract with the released one (contract/v1.json): §9.2, §9.3, §9.6 (compatibility). */
+/** Compares the current contract with the released one (contract/v1.json): §9.2, §9.3, §9.6 (notification). */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { describeProblems, entriesSince, reviewDifferences } from "../../contract/ChangelogCoverage.ts"

@@ -1,4 +1,4 @@
-/** Customer emails while the processes that send them are killed, stopped or shut down: §9.6 (announcements). */
+/** Customer emails while the processes that send them are killed, stopped or shut down: §9.6 (notification). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"

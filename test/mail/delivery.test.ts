@@ -1,4 +1,4 @@
-/** Delivery of customer emails from the outbox to a real SMTP server in this process: §9.6 (announcements). */
+/** Delivery of customer emails from the outbox to a real SMTP server in this process: §9.6 (notification). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"

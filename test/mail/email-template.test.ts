@@ -1,4 +1,4 @@
-/** The content of customer emails, and its protection against injection: §9.6 (announcements), SECURITY.md. */
+/** The content of customer emails, and its protection against injection: §9.6 (notification), SECURITY.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { isEmailAddress } from "../../src/accounts/EmailAddress.ts"

@@ -1,4 +1,4 @@
-/** GET /v1/datasets over HTTP: D30 (datasets). */
+/** GET /v1/datasets over HTTP: D30 (tables). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

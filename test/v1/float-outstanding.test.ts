@@ -1,4 +1,4 @@
-/** GET /v1/float-outstanding over HTTP: §2.5 (screener and float). Each test has its own tickers or countries. */
+/** GET /v1/float-outstanding over HTTP: §2.5 (fields). Each test has its own tickers or countries. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,4 +1,4 @@
-/** GET /v1/historical-float-pro over HTTP: §2.5 (float), §2.6 (market_cap). Each test has its own tickers. */
+/** GET /v1/historical-float-pro over HTTP: §2.5 (fields), §2.6 (market_cap). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,4 +1,4 @@
-/** GET /v1/screener over HTTP: §2.5 (screener). Each test has its own tickers or sector. */
+/** GET /v1/screener over HTTP: §2.5 (fields). Each test has its own tickers or sector. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

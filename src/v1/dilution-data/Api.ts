@@ -33,15 +33,15 @@ import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerList } from "../../rules/Tickers.ts"
 import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
-const warrants = ["warrant", "prefunded_warrant"] as const
-const convertibles = ["convertible_note", "convertible_preferred"] as const
-const securities = [...warrants, ...convertibles] as const
+const warrantTypes = ["warrant", "prefunded_warrant"] as const
+const convertibleTypes = ["convertible_note", "convertible_preferred"] as const
+const securityTypes = [...warrantTypes, ...convertibleTypes] as const
 
-const kind = "Type of the security."
+const typeDescription = "Type of the security."
 
-const head = { id: textColumn("Unique id of the row."), ticker: tickerColumn() }
+const keyFields = { id: textColumn("Unique id of the row."), ticker: tickerColumn() }
 
-const common = {
+const sharedFields = {
   details: textColumn("Description of the security in the filing."),
   floor_price: nullableColumn(
     priceInThousandthsColumn("Lowest exercise or conversion price under price protection, USD."),
@@ -54,7 +54,7 @@ const common = {
   last_updated: NewYorkWallClock,
 }
 
-const ofWarrant = {
+const warrantFields = {
   warrants_amount: nullableColumn(integerColumn("Warrants issued.")),
   warrants_remaining: nullableColumn(integerColumn("Warrants not yet exercised.")),
   warrants_exercise_price: nullableColumn(priceColumn("Exercise price, USD per share.")),
@@ -63,7 +63,7 @@ const ofWarrant = {
   expiration_date: nullableColumn(dateColumn("Last day of exercise.")),
 }
 
-const ofConvertible = {
+const convertibleFields = {
   conversion_price: nullableColumn(priceColumn("Conversion price, USD per share.")),
   conversion_price_type: nullableColumn(
     literalColumn(["fixed", "variable"], "Whether the conversion price is fixed or follows the market."),
@@ -75,9 +75,11 @@ const ofConvertible = {
   maturity_date: nullableColumn(dateColumn("Maturity date.")),
 }
 
-const both = { underlying_shares_remaining: nullableColumn(integerColumn("Shares that can still be issued.")) }
+const issuanceFields = {
+  underlying_shares_remaining: nullableColumn(integerColumn("Shares that can still be issued.")),
+}
 
-const advanced = {
+const advancedFields = {
   bank: nullableColumn(textColumn("Placement agent or bank.")),
   owners: textArrayColumn("Names of the holders."),
   price_protection: nullableColumn(textColumn("Type of price protection.")),
@@ -89,37 +91,50 @@ const advanced = {
   registration_file_no: nullableColumn(textColumn("SEC file number of the registration.")),
 }
 
-const warrant = { ...head, security_type: literalColumn(warrants, kind), ...common, ...ofWarrant, ...both }
-const convertible = { ...head, security_type: literalColumn(convertibles, kind), ...common, ...ofConvertible, ...both }
+const warrantColumns = {
+  ...keyFields,
+  security_type: literalColumn(warrantTypes, typeDescription),
+  ...sharedFields,
+  ...warrantFields,
+  ...issuanceFields,
+}
+const convertibleColumns = {
+  ...keyFields,
+  security_type: literalColumn(convertibleTypes, typeDescription),
+  ...sharedFields,
+  ...convertibleFields,
+  ...issuanceFields,
+}
 
-export class Warrant extends Model.Class<Warrant>("Warrant")(warrant) {}
-export class Convertible extends Model.Class<Convertible>("Convertible")(convertible) {}
-export class AdvancedWarrant extends Model.Class<AdvancedWarrant>("AdvancedWarrant")({ ...warrant, ...advanced }) {}
+export class Warrant extends Model.Class<Warrant>("Warrant")(warrantColumns) {}
+export class Convertible extends Model.Class<Convertible>("Convertible")(convertibleColumns) {}
+export class AdvancedWarrant
+  extends Model.Class<AdvancedWarrant>("AdvancedWarrant")({ ...warrantColumns, ...advancedFields }) {}
 export class AdvancedConvertible extends Model.Class<AdvancedConvertible>("AdvancedConvertible")({
-  ...convertible,
-  ...advanced,
+  ...convertibleColumns,
+  ...advancedFields,
 }) {}
 
 /** A row of `dilution_data`, which has the columns of both types. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
-  ...head,
-  security_type: literalColumn(securities, kind),
-  ...common,
-  ...ofWarrant,
-  ...ofConvertible,
-  ...both,
-  ...advanced,
+  ...keyFields,
+  security_type: literalColumn(securityTypes, typeDescription),
+  ...sharedFields,
+  ...warrantFields,
+  ...convertibleFields,
+  ...issuanceFields,
+  ...advancedFields,
 }) {}
 
-/** Finds a column of a convertible in a warrant, or the reverse. */
+/** Finds a value in a convertible column of a warrant, or vice versa. */
 export const findMismatchedColumn = (row: { readonly [column: string]: unknown }) => {
-  const foreign = warrants.some((word) => word === row["security_type"]) ? ofConvertible : ofWarrant
-  const column = Object.keys(foreign).find((name) => row[name] !== null && row[name] !== undefined)
+  const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields
+  const column = Object.keys(otherFields).find((name) => row[name] !== null && row[name] !== undefined)
   return column === undefined ? undefined : { column, reason: `must be empty in a ${String(row["security_type"])}` }
 }
 
 const filters = {
-  security_type: literalFilter(securities),
+  security_type: literalFilter(securityTypes),
   ...booleanFilters("registered"),
   ...numberRangeFilters("floor_price", "underlying_shares_remaining"),
   ...pastDateRangeFilters("filed_at"),
@@ -147,7 +162,7 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
     "Dilution data",
     "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
-      "convertible, and the reverse.",
+      "convertible, and vice versa.",
   )),
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
     query: DilutionDataAdvancedQuery,

@@ -1,4 +1,4 @@
-/** §2.5. */
+/** GET /v1/float-outstanding: §2.5 (fields). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -59,8 +59,8 @@ export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstandin
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",
-    "The newest float, shares outstanding and ownership figures of each ticker. A message says when ownership " +
-      "figures of the page are missing; a reported 0 is not missing.",
+    "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
+      "figures on the page are missing; a reported 0 is not missing.",
   )),
 ).annotateMerge(
   describeGroup("Float and shares outstanding", "The latest float, shares outstanding and ownership percentages."),

@@ -1,4 +1,4 @@
-/** GET /v1/gap-stats and /v1/gap-stats-advanced, which return the same rows: D30 (datasets). */
+/** GET /v1/gap-stats and /v1/gap-stats-advanced, which return the same rows: D30 (tables). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -27,13 +27,15 @@ const fields = {
   date: dateColumn("Date of the session."),
   previous_day_close: priceColumn("Close of the previous day, USD."),
   market_open: priceColumn("First price in regular hours, USD."),
-  gap_percentage: ratioColumn("Opening price relative to the previous close, %."),
+  gap_percentage: ratioColumn("Change from the previous close to the open, %."),
   high_price: priceColumn("Highest price in regular hours, USD."),
   low_price: priceColumn("Lowest price in regular hours, USD."),
   high_time: nullableColumn(NewYorkWallClock),
   low_time: nullableColumn(NewYorkWallClock),
   market_close: priceColumn("Last price in regular hours, USD."),
-  closed_over_vwap: nullableColumn(booleanColumn("Whether the close is above the day's volume-weighted average price.")),
+  closed_over_vwap: nullableColumn(
+    booleanColumn("Whether the close is above the day's volume-weighted average price."),
+  ),
   volume: integerColumn("Shares traded, all sessions."),
   dollar_volume: moneyColumn("Value traded, all sessions, USD."),
   premarket_volume: integerColumn("Shares traded before the open."),
@@ -52,9 +54,9 @@ export class GapStat extends Model.Class<GapStat>("GapStat")(fields) {}
 /** All columns of `gap_stats`. */
 export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanced")({
   ...fields,
-  open_to_high_pct: ratioColumn("High relative to the open, %."),
-  open_to_low_pct: ratioColumn("Low relative to the open, %."),
-  percentage_gain: ratioColumn("High relative to the previous close, %."),
+  open_to_high_pct: ratioColumn("Change from the open to the high, %."),
+  open_to_low_pct: ratioColumn("Change from the open to the low, %."),
+  percentage_gain: ratioColumn("Change from the previous close to the high, %."),
   spike_start_price: nullableColumn(priceColumn("Price when the spike began, USD.")),
   spike_duration_minutes: nullableColumn(integerColumn("Duration of the spike, minutes.")),
   est_halt_minutes: nullableColumn(integerColumn("Estimated duration of trading halts, minutes.")),
@@ -95,7 +97,7 @@ export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(describeEndpoint(
     "Gap stats advanced",
-    "The sessions of `/v1/gap-stats`, by the same filters, with what happened after the open: spike, halts, fill and " +
-      "after hours.",
+    "The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and after-hours " +
+      "trading.",
   )),
 ).annotateMerge(describeGroup("Gap stats", "Sessions that opened with a gap, and what followed.")) {}

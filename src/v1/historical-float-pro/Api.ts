@@ -1,4 +1,4 @@
-/** GET /v1/historical-float-pro: §2.5 (float), §2.6 (market_cap). */
+/** GET /v1/historical-float-pro: §2.5 (fields), §2.6 (market_cap). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -31,8 +31,8 @@ export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
 
 const tradableFloat = nullableColumn(integerColumn("float minus restricted_shares; null if either is null.")).schemas
 const marketCap = nullableColumn(moneyColumn(
-  "Unadjusted close on reported_date times outstanding_shares, USD. On a day without trading the last close before " +
-    "it is used; null on a trading day without a close of the symbol, and when a factor is missing.",
+  "Unadjusted close on reported_date times outstanding_shares, USD. If the market was closed on that day, the last " +
+    "close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.",
 )).schemas
 
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({
@@ -64,8 +64,7 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
 export const HistoricalFloatProQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerList),
   latest: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "true: one row per ticker, the newest, in the order of this endpoint, of those that match the other " +
-      "filters.",
+    description: "true: only the newest row of each ticker, among the rows that match the other filters.",
     filter: { operator: "statement" },
   })),
   ...booleanFilters("is_adr"),
@@ -84,4 +83,4 @@ export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFlo
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
       "capitalisation of that day.",
   )),
-).annotateMerge(describeGroup("Historical float", "Float and shares outstanding as they were reported over time.")) {}
+).annotateMerge(describeGroup("Historical float", "Float and shares outstanding as reported over time.")) {}

@@ -68,7 +68,7 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
     const matching = (query: typeof HistoricalFloatProQuery.Type) =>
       sql`select ${known} from (${computed}) as computed where ${sql.and(wanted(query))}`
 
-    /** D33 (latest): the newest matching row of each ticker. */
+    /** D33 (text filters, latest): the newest matching row of each ticker. */
     const newest = (query: typeof HistoricalFloatProQuery.Type) =>
       sql`
         select newest.*

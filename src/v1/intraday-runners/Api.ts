@@ -25,11 +25,11 @@ import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
 export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner")({
   ticker: tickerColumn(),
   date: dateColumn("Date of the session."),
-  gap_percentage: ratioColumn("Opening price relative to the previous close, %."),
+  gap_percentage: ratioColumn("Change from the previous close to the open, %."),
   market_open: priceColumn("First price in regular hours, USD."),
   previous_day_close: priceColumn("Close of the previous day, USD."),
-  percentage_gain: ratioColumn("High relative to the previous close, %."),
-  open_to_high_pct: ratioColumn("High relative to the open, %."),
+  percentage_gain: ratioColumn("Change from the previous close to the high, %."),
+  open_to_high_pct: ratioColumn("Change from the open to the high, %."),
   high_price: priceColumn("Highest price in regular hours, USD."),
   high_time: nullableColumn(NewYorkWallClock),
   low_price: priceColumn("Lowest price in regular hours, USD."),
@@ -77,7 +77,7 @@ export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners"
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
     "Intraday Runners",
-    "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its " +
-      "usual level, newest first.",
+    "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, newest " +
+      "first.",
   )),
 ).annotateMerge(describeGroup("Intraday Runners", "Sessions with unusual volume.")) {}

@@ -1,4 +1,4 @@
-/** GET /v1/news and /v1/news-basic, which return the same rows: D30 (datasets). */
+/** GET /v1/news and /v1/news-basic, which return the same rows: D30 (tables). */
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -57,16 +57,16 @@ export const NewsQuery = Schema.Struct({
   tag: arrayElementFilter("tags", "Items with this tag, ignoring case."),
   query: Schema.optionalKey(
     Schema.String.annotate({
-      description: "Words of title and summary, in any form of the word: all of them; `or` between alternatives, " +
-        "quotes around a phrase, `-` before what must not occur. Stop words alone (`the`) find nothing.",
+      description: "Words in title and summary, in any inflection. All words must occur; put `or` between " +
+        "alternatives, quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) alone find nothing.",
       examples: [`"public offering" -warrants`],
     }).pipe(Schema.decodeTo(Search)).annotate({ filter: { operator: "matchesWords", column: "search" } }),
   ),
   hide_news: customFilter(
-    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` excludes news, so only filings remain." })),
+    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out news: filings remain." })),
   ),
   hide_filings: customFilter(
-    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` excludes filings, so only news remains." })),
+    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out filings: news remain." })),
   ),
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -79,7 +79,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News",
     "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
-      "`tickers`; `date`, `date_from` and `date_to` are about `filed_at`.",
+      "`tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
@@ -87,6 +87,6 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News basic",
-    "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, by the same filters.",
+    "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
   )),
 ).annotateMerge(describeGroup("News", "News and SEC filings.")) {}

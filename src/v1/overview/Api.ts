@@ -20,7 +20,9 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
     "Requests since midnight in New York. A request is recorded within about a second.",
   ),
   cost_today_microdollars: integerColumn("Cost of these requests, in millionths of a USD."),
-  balance_microdollars: nullableColumn(integerColumn("Remaining prepaid balance, in millionths of a USD. Null: billed later.")),
+  balance_microdollars: nullableColumn(
+    integerColumn("Remaining prepaid balance, in millionths of a USD. Null: billed later."),
+  ),
   last_charged_at: nullableColumn(UtcInstant),
   created_at: UtcInstant,
 }) {}

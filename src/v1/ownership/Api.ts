@@ -85,7 +85,7 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ResultUnit, "filing_group").annotate(ReadsTables, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
-    "The owners of each ticker by its newest filing that has a table of holders; no result where there is none. " +
-      "owner_name and owner_type choose among that filing's owners.",
+    "The owners of each ticker from its newest filing with a table of holders. A ticker without such a filing has no " +
+      "result. owner_name and owner_type select owners within that filing.",
   )),
 ).annotateMerge(describeGroup("Ownership", "Owners of a company, grouped by filing.")) {}

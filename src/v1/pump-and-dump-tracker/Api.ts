@@ -1,4 +1,4 @@
-/** §4.4. */
+/** GET /v1/pump-and-dump-tracker: §4.4 (filters). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"

@@ -1,4 +1,4 @@
-/** §4.4. */
+/** GET /v1/registrations: §4.4 (filters). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -53,7 +53,9 @@ export class Registration extends Model.Class<Registration>("Registration")({
   amount_sold_to_date: nullableColumn(moneyColumn("Amount sold under the registration so far, USD.")),
   amount_sold_12_months: nullableColumn(moneyColumn("Amount sold in the last twelve months, USD.")),
   high_60_day: nullableColumn(priceColumn("Highest close of the last 60 days, USD.")),
-  baby_shelf_raisable_amount: nullableColumn(moneyColumn("Amount that the baby-shelf rule allows the company to raise, USD.")),
+  baby_shelf_raisable_amount: nullableColumn(
+    moneyColumn("Amount that the baby-shelf rule allows the company to raise, USD."),
+  ),
   calculated_raisable_amount: nullableColumn(moneyColumn("Amount that the company can raise now, USD.")),
   over_baby_shelf: nullableColumn(
     booleanColumn("Whether the public float is $75 million or more, so that the baby-shelf rule sets no limit."),

@@ -1,4 +1,4 @@
-/** GET /v1/research-reports and /v1/research-reports-tldr, which return the same rows: D3 (tiers), D30 (datasets). */
+/** GET /v1/research-reports and /v1/research-reports-tldr, which return the same rows: D3 (tiers), D30 (tables). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -70,8 +70,8 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports",
-    "Reports on tickers that ran, latest first. `created_at_from` and `created_at_to` are days on the clock of " +
-      "-05:00, on which `created_at` prints.",
+    "Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00, " +
+      "the offset of `created_at`.",
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: ResearchReportsQuery,

@@ -1,4 +1,4 @@
-/** §2.5. */
+/** GET /v1/screener: §2.5 (fields). */
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"

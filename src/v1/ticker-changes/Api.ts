@@ -33,8 +33,8 @@ export const TickerChangesResult = Schema.Struct({
   query_ticker: Schema.String.annotate({ description: "The normalized requested symbol." }),
   has_changes: Schema.Boolean.annotate({ description: "Whether at least one eligible event involves the symbol." }),
   current_ticker: Schema.NullOr(Schema.String).annotate({
-    description: "The latest symbol that the change record establishes; it does not say that the security is listed. " +
-      "Null when has_changes is false.",
+    description: "The latest symbol according to the recorded changes. The security may no longer be listed. Null if " +
+      "has_changes is false.",
   }),
   history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." }),
 }).annotate({ identifier: "TickerChangesResult" })
@@ -53,7 +53,7 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
-    "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
-      "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why.",
+    "The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with " +
+      "`has_changes: false`. If the recorded changes are not one unambiguous chain, the response is 409 with the reasons.",
   )),
 ).annotateMerge(describeGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

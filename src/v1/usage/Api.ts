@@ -30,7 +30,9 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   request_id: textColumn("`X-Request-Id` of the response."),
   requested_at: UtcInstant,
   endpoint,
-  status_code: Schema.Int.annotate({ description: "HTTP status of the response. 499: the client disconnected before the response." }),
+  status_code: Schema.Int.annotate({
+    description: "HTTP status of the response. 499: the client disconnected before the response.",
+  }),
   records_returned: Schema.Int.annotate({ description: "Number of results in the response." }),
   bytes,
   cost_microdollars,
@@ -70,10 +72,9 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Usage",
-    "Every request of your account, newest first, about a second after it was answered. Requests refused with 429 " +
-      "are counted together: a row stands for those of one endpoint and minute, describes the first of them, adds up " +
-      "their bytes, and has their number in `request_count`. `requested_at_from` and `requested_at_to` are days on " +
-      "the clock of -05:00, on which `requested_at` prints.",
+    "Every request of your account, newest first, about a second after its response. Requests refused with 429 share " +
+      "one row per endpoint and minute: it describes the first of them, `bytes` is their total, and `request_count` " +
+      "their number. `requested_at_from` and `requested_at_to` are days at -05:00, the offset of `requested_at`.",
   )),
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
     query: DailyUsageQuery,
