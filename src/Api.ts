@@ -1,4 +1,4 @@
-/** The API: every group of endpoints with its middleware. */
+/** Every endpoint, in one picture. */
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Authorization, Billing } from "./accounts/Authorization.ts"
 import { Authentication } from "./accounts/keys/Authentication.ts"
@@ -28,7 +28,7 @@ import { SplitStatusApiGroup } from "./v1/split-status/Api.ts"
 import { TickerChangesApiGroup } from "./v1/ticker-changes/Api.ts"
 import { UsageApiGroup } from "./v1/usage/Api.ts"
 
-/** A middleware applies to the groups added before it. The first one is the innermost. */
+/** The first middleware is the innermost; each touches only what stands above it. */
 export class Api extends HttpApi.make("tickerline")
   .add(
     TickerChangesApiGroup,

@@ -73,7 +73,7 @@ export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => 
   return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === normalized))
 }
 
-/** A path without prefix, version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` are all `news`. */
+/** Removes prefix, version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` become `news`. */
 const toName = (path: string) =>
   path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
 

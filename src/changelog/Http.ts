@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { makeConditionalResponder, staticCacheHeaders } from "../http/ConditionalRequests.ts"
+import * as Revalidation from "../http/ConditionalRequests.ts"
 import { BaseUrl } from "../http/Middleware.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
 import { atomContentType, type ChangelogQuery } from "./Api.ts"
@@ -20,7 +20,11 @@ const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): Readonl
 
 const respond = Effect.fnUntraced(function* (text: string, contentType: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
-  return makeConditionalResponder(new TextEncoder().encode(text), contentType, staticCacheHeaders)(request)
+  return Revalidation.makeConditionalResponder(
+    new TextEncoder().encode(text),
+    contentType,
+    Revalidation.staticCacheHeaders,
+  )(request)
 })
 
 const toSearch = (query: ChangelogQuery) => {

@@ -1,4 +1,4 @@
-/** Queues customer emails about changelog entries: §9.6 (notification). The commands run it as the owner of the tables. */
+/** Queues customer emails about changelog entries: §9.6 (notification). Commands run it as the owner of the tables. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"

@@ -1,5 +1,5 @@
 /**
- * The catalogue, the OpenAPI document and health checks: §2.5, §4.5, §9.4, D2 (credentials), D24 (lifecycle), D25 (/endpoints).
+ * The catalogue, the OpenAPI document and health checks: §2.5, §4.5, §9.4, D2, D24, D25.
  *
  * `test/openapi.json` is the current document, so that the diff shows every change to it, even of a description. To
  * update it: `npx vitest run test/catalogue/catalogue.test.ts -u`. `contract/v1.json` is the released document.

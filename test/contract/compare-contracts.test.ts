@@ -92,7 +92,7 @@ type Contract = ReturnType<typeof contract>
 
 const into = (value: unknown, ...path: ReadonlyArray<string | number>): Mutable => {
   const found = path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), value)
-  if (!isMutable(found)) throw new Error(`nothing stands at ${path.join(".")}`)
+  if (!isMutable(found)) throw new Error(`there is no object at ${path.join(".")}`)
   return found
 }
 
@@ -132,7 +132,7 @@ const mutations: ReadonlyArray<
     false,
   ],
   [
-    "a needed parameter is added",
+    "a required parameter is added",
     (c) => list(operation(c)["parameters"]).push({ name: "x", in: "query", required: true, schema: {} }),
     "x",
     "added",
@@ -140,91 +140,91 @@ const mutations: ReadonlyArray<
   ],
   ["a parameter is needed", (c) => Object.assign(parameter(c, 1), { required: true }), "limit", "changed", true],
   [
-    "a parameter is no longer needed",
+    "a parameter becomes optional",
     (c) => Object.assign(parameter(c, 0), { required: false }),
     "ticker",
     "changed",
     false,
   ],
   [
-    "a parameter's type is another",
+    "a parameter changes its type",
     (c) => Object.assign(parameter(c, 0), { schema: { type: "integer" } }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a parameter takes more numbers",
+    "an integer parameter accepts any number",
     (c) => Object.assign(parameter(c, 1), { schema: { type: "number", minimum: 1, maximum: 100, default: 10 } }),
     "limit",
     "changed",
     false,
   ],
   [
-    "a bound is tightened",
+    "a limit becomes stricter",
     (c) => Object.assign(into(parameter(c, 1), "schema"), { maximum: 50 }),
     "limit",
     "changed",
     true,
   ],
   [
-    "a bound is loosened",
+    "a limit becomes less strict",
     (c) => Object.assign(into(parameter(c, 1), "schema"), { maximum: 500 }),
     "limit",
     "changed",
     false,
   ],
   [
-    "a bound is new",
+    "a limit is added",
     (c) => Object.assign(into(parameter(c, 0), "schema"), { maxLength: 6 }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a pattern is new",
+    "a pattern is added",
     (c) => Object.assign(into(parameter(c, 0), "schema"), { pattern: "^A" }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a default is another",
+    "a default changes",
     (c) => Object.assign(into(parameter(c, 1), "schema"), { default: 20 }),
     "limit",
     "changed",
     true,
   ],
   [
-    "a parameter is written in another style",
+    "a parameter changes its style",
     (c) => Object.assign(parameter(c, 0), { explode: true }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a word is no longer taken",
+    "an enum value of a parameter is removed",
     (c) => Object.assign(into(parameter(c, 2), "schema"), { enum: ["up"] }),
     "sort",
     "removed",
     true,
   ],
   [
-    "a word is taken, too",
+    "an enum value of a parameter is added",
     (c) => Object.assign(into(parameter(c, 2), "schema"), { enum: ["up", "down", "off"] }),
     "sort",
     "added",
     false,
   ],
   [
-    "only listed words are taken",
+    "a parameter is restricted to enum values",
     (c) => Object.assign(into(parameter(c, 0), "schema"), { enum: ["A"] }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a listed word is no longer described",
+    "a value is removed from the description of a list",
     (c) => Object.assign(parameter(c, 3), { description: "One of round; several comma-separated." }),
     "kind",
     "removed",
@@ -233,14 +233,14 @@ const mutations: ReadonlyArray<
   ["a field is removed", (c) => Reflect.deleteProperty(fields(c), "shape"), "shape", "removed", true],
   ["a field is added", (c) => Object.assign(fields(c), { colour: { type: "string" } }), "colour", "added", false],
   [
-    "a field's type is another",
+    "a field changes its type",
     (c) => Object.assign(fields(c), { name: { type: "integer" } }),
     "name",
     "changed",
     true,
   ],
   [
-    "a whole number may have decimals",
+    "an integer field becomes a number",
     (c) =>
       Object.assign(into(answers(c), "200", "content", "application/json", "schema", "properties"), {
         count: { type: "number" },
@@ -250,14 +250,14 @@ const mutations: ReadonlyArray<
     true,
   ],
   [
-    "a field may be null",
+    "a field becomes nullable",
     (c) => Object.assign(fields(c), { name: { anyOf: [{ type: "string" }, { type: "null" }] } }),
     "name",
     "added",
     true,
   ],
   [
-    "a field may be null, said otherwise",
+    "a field becomes nullable by a list of types",
     (c) => Object.assign(fields(c), { name: { type: ["string", "null"] } }),
     "name",
     "added",
@@ -266,28 +266,28 @@ const mutations: ReadonlyArray<
   ["a field is never null", (c) => Object.assign(fields(c), { price: { type: "number" } }), "price", "removed", false],
   ["a field may be missing", (c) => Object.assign(widget(c), { required: ["price"] }), "name", "changed", true],
   [
-    "a field is always there",
+    "a field becomes required",
     (c) => Object.assign(widget(c), { required: ["name", "price", "shape"] }),
     "shape",
     "changed",
     false,
   ],
   [
-    "a field's form is another",
+    "a field changes its format",
     (c) => Object.assign(fields(c), { name: { type: "string", format: "date" } }),
     "name",
     "changed",
     true,
   ],
   [
-    "a word is answered, too",
+    "an enum value of a field is added",
     (c) => Object.assign(into(fields(c), "shape"), { enum: ["round", "square", "flat"] }),
     "shape",
     "added",
     false,
   ],
   [
-    "a list is no list",
+    "an array is no longer an array",
     (c) => Object.assign(fields(c), { parts: { $ref: "#/components/schemas/Widget" } }),
     "parts",
     "changed",
@@ -297,7 +297,7 @@ const mutations: ReadonlyArray<
   ["an error is gone", (c) => Reflect.deleteProperty(answers(c), "404"), "404", "removed", false],
   ["an error is new", (c) => Object.assign(answers(c), { "429": {} }), "429", "added", false],
   [
-    "a status has another code, too",
+    "a status gets another error code",
     (c) =>
       Object.assign(into(answers(c), "404", "content", "application/json"), {
         schema: {
@@ -312,56 +312,56 @@ const mutations: ReadonlyArray<
     false,
   ],
   [
-    "a format is gone",
+    "a media type is removed",
     (c) => Object.assign(into(answers(c), "200"), { content: {} }),
     "application/json",
     "removed",
     true,
   ],
   [
-    "a format is new",
+    "a media type is added",
     (c) => Object.assign(into(answers(c), "200", "content"), { "text/csv": { schema: { type: "string" } } }),
     "text/csv",
     "added",
     false,
   ],
   [
-    "a header is gone",
+    "a header is removed",
     (c) => Reflect.deleteProperty(into(answers(c), "200", "headers"), "ETag"),
     "ETag",
     "removed",
     true,
   ],
   [
-    "a header by reference is gone",
+    "a referenced header is removed",
     (c) => Reflect.deleteProperty(into(answers(c), "200", "headers"), "Age"),
     "Age",
     "removed",
     true,
   ],
   [
-    "a header may be missing",
+    "a header becomes optional",
     (c) => Object.assign(c.components.headers.Age, { required: false }),
     "Age",
     "changed",
     true,
   ],
   [
-    "a header is always there",
+    "a header becomes required",
     (c) => Object.assign(into(answers(c), "200", "headers", "ETag"), { required: true }),
     "ETag",
     "changed",
     false,
   ],
   [
-    "a header's type is another",
+    "a header changes its type",
     (c) => Object.assign(c.components.headers.Age, { schema: { type: "string" } }),
     "Age",
     "changed",
     true,
   ],
   [
-    "a word is no longer taken in a list that is declared as an array",
+    "an enum value is removed from a parameter that is declared as an array",
     (c) =>
       Object.assign(parameter(c, 3), {
         style: "form",
@@ -374,7 +374,7 @@ const mutations: ReadonlyArray<
     true,
   ],
   [
-    "a list is sent as a parameter for each word",
+    "an array parameter is repeated instead of comma-separated",
     (c) =>
       Object.assign(parameter(c, 3), {
         style: "form",
@@ -386,28 +386,28 @@ const mutations: ReadonlyArray<
     true,
   ],
   [
-    "a header is new",
+    "a header is added",
     (c) => Object.assign(into(answers(c), "200", "headers"), { "X-Row-Count": { schema: {} } }),
     "X-Row-Count",
     "added",
     false,
   ],
   [
-    "a way to send a key is gone",
+    "a way to send a key is removed",
     (c) => Object.assign(operation(c), { security: [{ bearer: [] }] }),
     "authentication",
     "changed",
     true,
   ],
   [
-    "a key is sent otherwise",
+    "a key is sent in another header",
     (c) => Object.assign(c.components.securitySchemes.apiKey, { name: "Api-Key" }),
     "authentication",
     "changed",
     true,
   ],
   [
-    "a key is needed",
+    "a key becomes required",
     (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { security: [{ bearer: [] }] }),
     "authentication",
     "added",
@@ -422,21 +422,21 @@ const mutations: ReadonlyArray<
     false,
   ],
   [
-    "a sunset is committed",
+    "a sunset is set",
     (c) => Object.assign(operation(c), { "x-sunset": "2029-01-01" }),
     "x-sunset",
     "changed",
     false,
   ],
   [
-    "a sunset comes sooner",
+    "a sunset moves to an earlier date",
     (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { "x-sunset": "2027-06-01" }),
     "x-sunset",
     "changed",
     true,
   ],
   [
-    "a sunset comes later",
+    "a sunset moves to a later date",
     (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { "x-sunset": "2029-06-01" }),
     "x-sunset",
     "changed",

@@ -177,7 +177,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(yield* command("announcements"), /ticker-changes\t0\t1\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("an orderly shutdown waits for the server's reply and leaves unsent emails to the next process (§9.6)", () =>
+  it.effect("an orderly shutdown waits for the server's reply; the next process sends the rest (§9.6)", () =>
     Effect.gen(function* () {
       const { command, serve, smtp } = yield* world
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")

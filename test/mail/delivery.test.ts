@@ -67,7 +67,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         assert.deepStrictEqual(smtp.received.map(({ to }) => to.length), [1, 1, 1, 1])
       }).pipe(Effect.scoped))
 
-    it.effect("an email has the headers that servers and mail programs expect, and both plain text and HTML (§9.6)", () =>
+    it.effect("an email has the headers that mail programs expect, and both plain text and HTML (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* Mail.startMailServer()
         yield* customers("ops@x.example")

@@ -187,7 +187,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.deepStrictEqual(shown, expected)
     }))
 
-  it.effect("status agrees with how requests with the key are answered, through disable, enable, rotate and revoke (D2)", () =>
+  it.effect("status agrees with the acceptance of the key after disable, enable, rotate and revoke (D2)", () =>
     Effect.gen(function* () {
       const account = "life"
       const asking = yield* createCustomer(account)
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.notMatch(text, /[0-9a-f]{64}|hash/, "nor its digest")
     }))
 
-  it.effect("endpoints lists the endpoints that the key is limited to, in order, and no other accepts it (resources: account/api-keys)", () =>
+  it.effect("endpoints lists the only endpoints that accept the key (resources: account/api-keys)", () =>
     Effect.gen(function* () {
       const account = "limited"
       const { key } = yield* createCustomer(account)

@@ -359,7 +359,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   )
 
   it.effect.each(["bank", "price_protection"])(
-    "%s of the advanced endpoint matches part of the text, ignoring case; %%, _, quotes and backslashes are literal (§4.5)",
+    "%s matches part of the text, ignoring case; %%, _, quotes and backslashes are literal (§4.5)",
     (name) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)

@@ -188,7 +188,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       assert.deepStrictEqual(yield* tickersOf("country=Mix&sector=One&max_float=10&is_adr=true"), ["FX1"])
     }))
 
-  it.effect("ticker is optional, an invalid one never matches all rows, and unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
       yield* Filters.assertInvalidSymbolsRefused(refused)

@@ -212,7 +212,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   // Order and pages
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("rows are ordered by reported_date and filed_at, newest first, undated last; then ticker, form and document (§2.6, D8)", () =>
+  it.effect("rows are ordered by reported_date (null last), filed_at, ticker, form and document (§2.6, D8)", () =>
     Effect.gen(function* () {
       const rows = [
         filing("HOB", { reported_date: "2025-06-30", filed_at: "2025-07-02" }),
@@ -373,7 +373,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
     }))
 
-  it.effect("ticker is optional, an invalid one never matches all rows, and unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
         yield* found(`limit=1${latest}`)

@@ -151,7 +151,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.strictEqual(valueAt((yield* list("ticker=RNINE")).body, "count"), 2)
     }))
 
-  it.effect("session times are an hour earlier in daylight saving time; last_updated is unchanged all year (§2.1.4)", () =>
+  it.effect("session times are an hour earlier in summer; last_updated is unchanged all year (§2.1.4)", () =>
     Effect.gen(function* () {
       const clocks = [
         // Days in winter, in summer and around both clock changes: stored and formatted.
@@ -388,7 +388,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       )
     }))
 
-  it.effect("X-Dropped-Tickers is absent if nothing was dropped, and on errors, whose message names the symbols (D5)", () =>
+  it.effect("X-Dropped-Tickers is absent if nothing was dropped, and on errors, which name the symbols (D5)", () =>
     Effect.gen(function* () {
       const good = yield* list("ticker=ROK,,ROK2,")
       assert.strictEqual(good.status, 200)

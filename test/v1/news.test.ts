@@ -97,7 +97,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       ])
     }))
 
-  it.effect("created_at and last_updated are unchanged all year; filed_at_time is an hour earlier in summer (§2.1.4, D15)", () =>
+  it.effect("filed_at_time is an hour earlier in summer; other times are unchanged all year (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
         const id = `clock ${stored}`

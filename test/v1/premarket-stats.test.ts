@@ -102,7 +102,7 @@ segments.forEach(([segment, table]) =>
         ])
       }))
 
-    it.effect("session times are an hour earlier in daylight saving time; last_updated is unchanged all year (§2.1.4, D15)", () =>
+    it.effect("session times are an hour earlier in summer; last_updated is unchanged all year (§2.1.4, D15)", () =>
       Effect.gen(function* () {
         for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
           const date = stored.slice(0, 10)

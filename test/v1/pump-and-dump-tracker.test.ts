@@ -194,7 +194,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       for (const sent of ["", "HK,"]) assert.strictEqual((yield* refused(`country=${sent}`)).field, "country")
     }))
 
-  it.effect("underwriters matches part of the text, ignoring case; %, _, quotes and backslashes are literal (§4.4)", () =>
+  it.effect("underwriters matches part of the text, ignoring case; %, _, quotes and \\ are literal (§4.4)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
       const names = [...Filters.sampleTexts, "Spartan, Revere"]

@@ -22,7 +22,7 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
 
 const { found, printed, refused, walk } = Rooms.pairedListClient(paths, "ultimate")
 
-/** Queries both endpoints and checks that they return the same rows. A summary has no id, so ticker and time identify it. */
+/** Queries both endpoints and checks that they return the same rows. Ticker and time identify a summary. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   for (const name of ["ticker", "created_at"]) {
     assert.deepStrictEqual(tldr.map((row) => valueAt(row, name)), full.map((row) => valueAt(row, name)))
@@ -35,7 +35,7 @@ const idsOf = (query: string) => Effect.map(found(query), idsIn)
 const loaded = (csv: string) => Rooms.loadCsv("research-reports", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports and /v1/research-reports-tldr", (it) => {
-  it.effect("reports need the ultimate tier: 403 names it before the query is validated; -tldr is for all tiers (§5.3, D3)", () =>
+  it.effect("reports need the ultimate tier, which the 403 names; -tldr is for all tiers (§5.3, D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       for (const tier of ["basic", "pro"] as const) {
@@ -117,7 +117,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
     }))
 
-  it.effect("reports are ordered by time, latest first, then by report_id, and following the pages shows each once (D8)", () =>
+  it.effect("reports are ordered by time, latest first, then by report_id; pages show each once (D8)", () =>
     Effect.gen(function* () {
       const times = ["2024-05-06T09:00:00Z", "2024-05-06T09:00:00.001Z", "2024-05-05T23:59:59Z"]
       const rows = Array.from({ length: 25 }, (_, number) =>

@@ -673,7 +673,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       yield* assertSums(account_id, key)
     }))
 
-  it.effect("daily: usage_date bounds are inclusive, endpoint takes several values, and following the pages shows each row once (D7, D8)", () =>
+  it.effect("daily: usage_date bounds are inclusive, endpoint takes several values, pages are complete (D7, D8)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("daily filters")
       const other = yield* createCustomer("other daily filters")

@@ -24,7 +24,7 @@ export class DatasetsApiGroup extends HttpApiGroup.make("datasets").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Datasets",
-    "Every dataset, by name, with the endpoints that read it and the time of its last change. `changed_at` is null if " +
-      "it never changed. Responses are at most a second behind the data.",
+    "Every dataset, by name, with the endpoints that read it and the time of its last change. `changed_at` is null " +
+      "if it never changed. Responses are at most a second behind the data.",
   )),
 ).annotateMerge(describeGroup("Datasets", "The datasets and when each last changed.")) {}

@@ -18,7 +18,7 @@ export const datasetsHandlers = HttpApiBuilder.group(
 
     const page = own(list({
       Row: DatasetRow,
-      // A dataset has several rows in dataset_versions if several programs change it at once.
+      // Of a dataset that several programs change at once there are several notes.
       execute: (_: typeof DatasetsQuery.Type, slice) =>
         sql`
           select ${slice.columns}

@@ -68,7 +68,7 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
     const matching = (query: typeof HistoricalFloatProQuery.Type) =>
       sql`select ${known} from (${computed}) as computed where ${sql.and(wanted(query))}`
 
-    /** D33 (text filters, latest): the newest matching row of each ticker. */
+    /** D33: of each ticker the newest row among those that match. */
     const newest = (query: typeof HistoricalFloatProQuery.Type) =>
       sql`
         select newest.*
@@ -78,7 +78,7 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
         ) as newest
       `
 
-    // Closes are looked up for the rows of the page only, unless market_cap is filtered by.
+    // Closes are looked up for the rows of the page alone, once it is known; a filter on market_cap looks up its own.
     const page = from(
       HistoricalFloatProApiGroup.endpoints.list,
       list({

@@ -77,7 +77,7 @@ export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners"
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
     "Intraday Runners",
-    "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, newest " +
-      "first.",
+    "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, " +
+      "newest first.",
   )),
 ).annotateMerge(describeGroup("Intraday Runners", "Sessions with unusual volume.")) {}

@@ -58,7 +58,7 @@ export const NewsQuery = Schema.Struct({
   query: Schema.optionalKey(
     Schema.String.annotate({
       description: "Words in title and summary, in any inflection. All words must occur; put `or` between " +
-        "alternatives, quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) alone find nothing.",
+        "alternatives, quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) find nothing.",
       examples: [`"public offering" -warrants`],
     }).pipe(Schema.decodeTo(Search)).annotate({ filter: { operator: "matchesWords", column: "search" } }),
   ),

@@ -8,7 +8,7 @@ import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { compileConditions } from "../../lists/Conditions.ts"
 import { NewsApiGroup, NewsBasicItem, NewsItem, NewsQuery } from "./Api.ts"
 
-/** Literals instead of parameters, so that PostgreSQL can use the partial index of filings. */
+/** Literals, because the index of filings is partial; `false`, because for both PostgreSQL would read all news. */
 const hides = {
   hide_news: ({ hide_filings, hide_news }: typeof NewsQuery.Type) =>
     hide_news === true ? [hide_filings === true ? "false" : "form_type <> 'news'"] : [],

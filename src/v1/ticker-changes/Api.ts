@@ -54,6 +54,6 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
   }).annotate(ReadsTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with " +
-      "`has_changes: false`. If the recorded changes are not one unambiguous chain, the response is 409 with the reasons.",
+      "`has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons.",
   )),
 ).annotateMerge(describeGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

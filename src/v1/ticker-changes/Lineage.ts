@@ -27,7 +27,7 @@ export type TickerChangeEvent = typeof TickerChangeEvent.Type
  */
 const maxEvents = 25_000
 
-/** Returns a function that reads the component of `ticker` as of `today`, the date in Chicago. The order is undefined. */
+/** Returns a function that reads the component of `ticker` as of `today` (in Chicago), in no particular order. */
 export const makeEventFinder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
@@ -163,7 +163,7 @@ const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): Linea
   current_ticker: Array.lastNonEmpty(ordered).new_ticker,
 })
 
-/** One chain per issuer, by first date. Empty unless every event has a CIK and the events of each issuer form a chain. */
+/** One chain per issuer, by first date. Empty unless all events have a CIK and those of each issuer form a chain. */
 const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = distinctCiks(ordered)
   if (issuers.length < 2 || ordered.some(({ cik }) => cik === null)) return []

@@ -9,7 +9,7 @@ import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { compileConditions, makeColumnConditions } from "../../lists/Conditions.ts"
 import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
 
-/** Restricts a query to one account. */
+/** An account sees only its own. */
 interface Own {
   readonly account_id: number
 }
@@ -61,8 +61,8 @@ export const usageHandlers = HttpApiBuilder.group(
       `
 
     /**
-     * The rows have no index for these filters. `usage_kinds` and `usage_moments` count the matching rows per 100 ms, so
-     * that only the moments of the page are read (docs/decisions/0053-usage-filters.md).
+     * The rows have no index for these filters. `usage_moments` counts them per 100 ms, so that only the moments of the
+     * page are read (docs/decisions/0053-usage-filters.md).
      */
     const some = (
       { account_id, endpoint, status_code, ...query }: typeof UsageQuery.Type & Own,
