@@ -51,8 +51,8 @@ export const describeProblems = ({ breaking, undocumented }: ContractReview) =>
       `These changes break the released contract (contract/v1.json), which is forbidden in v1 (§9.2):\n${
         toList(breaking)
       }\n` +
-      "Keep the old behaviour and add the new one beside it, or deprecate the endpoint. If the contract was wrong about " +
-      `responses, add an entry of type "fixed" that names the path and the field.`,
+      "Keep the old behaviour and add the new one beside it, or deprecate the endpoint. If the contract was wrong, " +
+      `add an entry of type "fixed" that names the path and the field.`,
     ]),
     ...(undocumented.length === 0 ? [] : [
       `These changes are missing in the changelog (§9.6):\n${toList(undocumented)}\n` +

@@ -5,11 +5,11 @@ import { Arbitrary, ConfigProvider, Context, Effect, Layer, Schedule, Schema } f
 import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
-import * as Contract from "../support/DocumentedEndpoints.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { resultRows } from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
 const { valueAt: at, insertRows, TestKeys } = Service
@@ -78,14 +78,14 @@ const change = (old_ticker: string, new_ticker: string) => ({
 
 /** Rows for pages and filters of every table, and tickers with an ambiguous lineage. */
 const data = Effect.gen(function* () {
-  yield* Plenty.fillAllTables(150)
+  yield* GeneratedRows.fillAllTables(150)
   yield* owners
   yield* insertRows("ticker_changes", change("AMB1", "AMB2"), change("AMB1", "AMB3"))
 })
 
 const service = Layer.effectDiscard(data).pipe(
   Layer.provideMerge(Service.serviceLayerOver(database)),
-  Layer.provideMerge(Statements.layer),
+  Layer.provideMerge(StatementRecorder.layer),
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
 )
 
@@ -95,14 +95,15 @@ const service = Layer.effectDiscard(data).pipe(
 
 type Query = ReadonlyArray<readonly [string, string]>
 
-const priced = Contract.documentedDatasetEndpoints
+const priced = DocumentedEndpoints.documentedDatasetEndpoints
 
-const isList = ({ parameters }: Contract.DocumentedEndpoint) => parameters.some(({ name }) => name === "limit")
+const isList = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
+  parameters.some(({ name }) => name === "limit")
 const lists = priced.filter(isList)
 
 /** The URL of an estimate, with `endpoint` at the given position among the parameters. */
 const estimating = (path: string, query: Query, place = 0) =>
-  Contract.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
+  DocumentedEndpoints.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
 
 const estimateOf = (path: string, query: Query = [], asked: Service.TestRequestOptions = {}) =>
   ask(estimating(path, query), asked)
@@ -124,7 +125,7 @@ const once = (of: number) => Arbitrary.map(int(1, of), (number) => number === of
 const symbols = (letter: string, most: number) =>
   Array.from({ length: most }, (_, at) => `${letter}${at + 1}`).join(",")
 
-const wide: Readonly<Record<Contract.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
+const wide: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
   number: ["50", "-5.5", "0", "1e3", ".5", "+7", "99999999999999.9999"],
   whole: ["1", "2", "3", "7", "31", "100"],
   date: ["2014-01-02", "2018-06-01", "2020-02-29", "2024-12-30", "2026-11-01"],
@@ -151,14 +152,16 @@ const named: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]
 
 const wrong = ["", "x", "0", "-1", "2025-02-30", "@@", "\0", "nonsense", "5-5", "x".repeat(300)] as const
 
-const valuesOf = ({ kind, name, words }: Contract.DocumentedParameter): readonly [string, ...ReadonlyArray<string>] => {
+const valuesOf = (
+  { kind, name, words }: DocumentedEndpoints.DocumentedParameter,
+): readonly [string, ...ReadonlyArray<string>] => {
   const [word, ...others] = words
   if (word === undefined) return named[name] ?? wide[kind]
   return kind === "words" ? [words.join(","), word, ...others] : [word, ...others]
 }
 
 /** A parameter that is omitted or sent, sometimes with a wrong value or twice. */
-const sentAs = (parameter: Contract.DocumentedParameter, likely: number): Arbitrary.Arbitrary<Query> =>
+const sentAs = (parameter: DocumentedEndpoints.DocumentedParameter, likely: number): Arbitrary.Arbitrary<Query> =>
   Arbitrary.map(
     Arbitrary.all({
       isSent: once(parameter.required ? 1 : likely),
@@ -175,17 +178,17 @@ const sentAs = (parameter: Contract.DocumentedParameter, likely: number): Arbitr
   )
 
 /** Unknown parameter names, some of which every object has as a property. */
-const strangers = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
+const unknownParameters = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
 
 /** Any query of an endpoint, valid or invalid, and the position of `endpoint` among its parameters. */
-const asking = ({ parameters }: Contract.DocumentedEndpoint) =>
+const asking = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
   Arbitrary.map(
     Arbitrary.all({
       query: Arbitrary.all(
         parameters.map((parameter) => sentAs(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)),
       ),
       isStrange: once(25),
-      stranger: pick(...strangers),
+      stranger: pick(...unknownParameters),
       place: int(0, 20),
     }),
     ({ isStrange, place, query, stranger }) => {
@@ -227,7 +230,7 @@ const agreesOnTotal = (total: number, page: unknown, has_more: unknown, limit: u
 const agree = Effect.fnUntraced(
   function* (path: string, query: Query, place = 0, asked: Service.TestRequestOptions = {}) {
     const estimate = yield* ask(estimating(path, query, place), asked)
-    const request = Contract.buildUrl(path, query)
+    const request = DocumentedEndpoints.buildUrl(path, query)
     const answer = yield* ask(request, asked)
     const said = `${request}\n${answer.text}\n${estimate.text}`
     assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", said)
@@ -283,7 +286,7 @@ const walk = Effect.fnUntraced(function* (path: string, query: Query, limit = 10
   const seen: Array<unknown> = []
   for (let page = 1, more = true; more; page++) {
     const { body, status, text } = yield* ask(
-      Contract.buildUrl(path, [...query, ["page", String(page)], ["limit", String(limit)]]),
+      DocumentedEndpoints.buildUrl(path, [...query, ["page", String(page)], ["limit", String(limit)]]),
     )
     assert.strictEqual(status, 200, text)
     seen.push(...resultRows(body))
@@ -298,7 +301,7 @@ const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   )
 
 /** The required parameters, with many symbols, some of which are in each table. */
-const required = ({ parameters }: Contract.DocumentedEndpoint): Query =>
+const required = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint): Query =>
   parameters.filter(({ required }) => required).map(({ name }) => [name, `${symbols("T", 60)},${symbols("W", 40)}`])
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -306,16 +309,16 @@ const required = ({ parameters }: Contract.DocumentedEndpoint): Query =>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Excludes statements about keys, accounts and usage. */
-const ofData = (sent: ReadonlyArray<Statements.SentStatement>) =>
+const ofData = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => !/api_keys|usage|accounts/.test(text))
 
 /** A statement on one line with its parameters filled in. */
-const written = ({ parameters, text }: Statements.SentStatement) =>
+const written = ({ parameters, text }: StatementRecorder.SentStatement) =>
   text.replace(/\s+/g, " ").replaceAll("( ", "(").replaceAll(" )", ")").trim()
     .replace(/\$(\d+)/g, (_, number) => JSON.stringify(parameters[Number(number) - 1]))
 
 /** The statement that counts the list of a page statement. */
-const counting = (page: Statements.SentStatement, path: string) => {
+const counting = (page: StatementRecorder.SentStatement, path: string) => {
   const whole = written(page)
     .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+( offset "?\d+"?)?/, "")
     .replace(/ order by [^)]*$/, "")
@@ -376,7 +379,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
           // Some values are invalid for a parameter of the same type, such as a future day.
           if (estimate.status === 422) continue
           const total = Number(fieldOf(estimate, "records_total"))
-          assert.lengthOf(yield* walk(path, query), total, Contract.buildUrl(path, query))
+          assert.lengthOf(yield* walk(path, query), total, DocumentedEndpoints.buildUrl(path, query))
           assert.strictEqual(fieldOf(estimate, "records_returned"), Math.min(7, Math.max(0, total - 14)))
           totals.push(total)
         }
@@ -465,9 +468,9 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       Effect.gen(function* () {
         let compared = 0
         for (const { place, query } of yield* Arbitrary.sampleEffect(asking(endpoint), { count: 12, seed: path })) {
-          const request = Contract.buildUrl(path, query)
-          const { answer, sent } = yield* Statements.recordStatements(ask(request))
-          const estimated = yield* Statements.recordStatements(ask(estimating(path, query, place)))
+          const request = DocumentedEndpoints.buildUrl(path, query)
+          const { answer, sent } = yield* StatementRecorder.recordStatements(ask(request))
+          const estimated = yield* StatementRecorder.recordStatements(ask(estimating(path, query, place)))
           const [page] = ofData(sent)
           if (page === undefined) {
             assert.strictEqual(answer.status, 422)
@@ -539,11 +542,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         const key = yield* Service.ensureAccountWithKey(name, "ultimate")
         for (const { path } of priced) {
           const query: Query = [["ticker", "T7"]]
-          const { headers, status } = yield* ask(Contract.buildUrl(path, query), { key })
+          const { headers, status } = yield* ask(DocumentedEndpoints.buildUrl(path, query), { key })
           assert.strictEqual(status, 402, path)
           assert.strictEqual(headers["x-cost-microdollars"], "0")
           const estimate = yield* estimateOf(path, query, { key })
-          const served = yield* ask(Contract.buildUrl(path, query))
+          const served = yield* ask(DocumentedEndpoints.buildUrl(path, query))
           const isMatched = served.status === 200
           assert.strictEqual(fieldOf(estimate, "estimated_bytes"), isMatched ? Buffer.byteLength(served.text) : 0, path)
         }
@@ -841,7 +844,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     Effect.gen(function* () {
       for (const ticker of ["T7", "NOBODY", "TOO LONG"]) {
         const query: Query = [["ticker", ticker]]
-        const own = yield* ask(Contract.buildUrl("/v1/historical-tickers", query))
+        const own = yield* ask(DocumentedEndpoints.buildUrl("/v1/historical-tickers", query))
         assert.match(String(own.headers["deprecation"]), /^@\d+$/)
         assert.include(String(own.headers["link"]), "successor-version")
         const estimate = yield* estimateOf("/v1/historical-tickers", query)

@@ -5,15 +5,15 @@ import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
-import * as Mail from "../support/MailServer.ts"
+import * as MailServer from "../support/MailServer.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const { endProcess, findFreePort, waitForOutput, startCommandProcess } = Processes
 
-const world = Effect.gen(function* () {
+const setUp = Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
-  const smtp = yield* Mail.startMailServer()
+  const smtp = yield* MailServer.startMailServer()
   const environment = {
     DATABASE_URL: Redacted.value(url),
     BASE_URL: "https://api.example.com",
@@ -44,7 +44,7 @@ const until = (what: string, holds: () => boolean) =>
 layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })("announcing", (it) => {
   it.effect("announce previews, queues once and reports progress (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, sql } = yield* world
+      const { command, sql } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("accounts", "create", "twin", "--tier", "pro", "--email", "OPS@acme.example")
       yield* command("accounts", "create", "quiet", "--tier", "pro", "--email", "quiet@x.example")
@@ -103,7 +103,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
 
   it.effect("after kill -9 in the middle of an email, the next process sends it once (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* world
+      const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       let asked = 0
       smtp.behaviour.rcpt = () => {
@@ -123,7 +123,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
 
   it.effect("after kill -9 between the end of an email and the reply, it is not sent again automatically (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* world
+      const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("accounts", "create", "other", "--tier", "pro", "--email", "other@x.example")
       let seen = 0
@@ -154,7 +154,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
 
   it.effect("a stopped process is replaced within seconds, and sends nothing when it resumes (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* world
+      const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       let asked = 0
       smtp.behaviour.rcpt = () => {
@@ -179,7 +179,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
 
   it.effect("an orderly shutdown waits for the server's reply; the next process sends the rest (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* world
+      const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const { promise, resolve } = Promise.withResolvers<undefined>()

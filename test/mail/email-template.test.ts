@@ -5,7 +5,7 @@ import { isEmailAddress } from "../../src/accounts/EmailAddress.ts"
 import { changelog } from "../../src/changelog/Changelog.ts"
 import { type EmailContent, renderEmail } from "../../src/mail/EmailTemplate.ts"
 import { composeMimeMessage } from "../../src/mail/SmtpDelivery.ts"
-import * as Mail from "../support/MailServer.ts"
+import * as MailServer from "../support/MailServer.ts"
 
 const addresses = {
   baseUrl: Option.some("https://api.example.com"),
@@ -121,7 +121,7 @@ describe("a MIME message", () => {
         const content = renderEmail(hostileEntry, addresses)
         const raw = yield* composeText(content, { from: { name: text, address: "n@example.com" } })
         assert.sameMembers(headerNames(raw), usual, JSON.stringify(text))
-        assert.deepStrictEqual(Mail.readEmailHeaders(raw, "To"), ["a@x.example"])
+        assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "To"), ["a@x.example"])
         assert.notInclude(content.html, "<script>")
         assert.isFalse(isEmailAddress(text))
         assert.isFalse(isEmailAddress(`a@x.example${text}`))
@@ -150,7 +150,7 @@ describe("a MIME message", () => {
         { from: { name: "Größe", address: "n@example.com" } },
       )
       assert.isTrue(/^[\x20-\x7e\r\n\t]*$/.test(raw))
-      const decoded = Mail.readEmailHeaders(raw, "Subject").join("").replaceAll(
+      const decoded = MailServer.readEmailHeaders(raw, "Subject").join("").replaceAll(
         /=\?UTF-8\?Q\?(.*?)\?=\s*/gi,
         (_, word: string) => decodeURIComponent(word.replaceAll("_", " ").replaceAll("=", "%")),
       )

@@ -3,14 +3,14 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../src/accounts/keys/ApiKeys.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, TestKeys } = Service
-const { createCustomer, findKeyIds, retryUntil, readAllPages } = Ledger
+const { createCustomer, findKeyIds, retryUntil, readAllPages } = CustomerUsage
 
 const keysPath = "/v1/account/api-keys"
 
@@ -27,7 +27,7 @@ const instants = [
 const listed = (key: string, query = "limit=100") =>
   Effect.map(requestJson(`${keysPath}?${query}`, { key }), ({ body, status, text }) => {
     assert.strictEqual(status, 200, text)
-    return Rooms.resultRows(body)
+    return ListClients.resultRows(body)
   })
 
 const idsIn = (rows: ReadonlyArray<unknown>) => rows.map((row) => valueAt(row, "key_id"))
@@ -39,8 +39,8 @@ const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Recor
 })
 
 /** Creates another key for the account. */
-const another = Effect.fnUntraced(function* (account: string, more: Partial<Keys.NewApiKey> = {}) {
-  const key = yield* Keys.createApiKey({ account, name: "another", expires: null, endpoints: null, ...more })
+const another = Effect.fnUntraced(function* (account: string, more: Partial<ApiKeys.NewApiKey> = {}) {
+  const key = yield* ApiKeys.createApiKey({ account, name: "another", expires: null, endpoints: null, ...more })
   return { key, ...(yield* findKeyIds(key)) }
 })
 
@@ -70,7 +70,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       const { account_id, key } = yield* createCustomer("no address")
       const { body } = yield* requestJson("/v1/account", { key })
       assert.strictEqual(valueAt(body, "results", 0, "account_id"), account_id)
-      assert.deepStrictEqual(Rooms.nullFields(valueAt(body, "results", 0)), ["contact_email"])
+      assert.deepStrictEqual(ListClients.nullFields(valueAt(body, "results", 0)), ["contact_email"])
     }))
 
   it.effect("created_at is an instant, formatted at -05:00 all year (§2.1.2, §2.1.4)", () =>
@@ -201,16 +201,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
         assert.strictEqual(answer.status, answered)
       })
       yield* become("active", 200)
-      yield* Keys.disableApiKey(key_id)
+      yield* ApiKeys.disableApiKey(key_id)
       yield* become("disabled", 401)
-      yield* Keys.enableApiKey(key_id)
+      yield* ApiKeys.enableApiKey(key_id)
       yield* become("active", 200)
-      const next = yield* findKeyIds(yield* Keys.rotateApiKey(key_id, Duration.hours(1)))
+      const next = yield* findKeyIds(yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1)))
       yield* become("active", 200)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
       yield* set(key_id, { expires_at: "2025-01-01T00:00:00Z" })
       yield* become("expired", 401)
-      yield* Keys.revokeApiKey(key_id)
+      yield* ApiKeys.revokeApiKey(key_id)
       yield* become("disabled", 401)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
     }))
@@ -221,7 +221,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       const first = yield* createCustomer(account)
       const others = yield* Effect.replicateEffect(another(account), 20)
       const { text } = yield* requestJson(`${keysPath}?limit=100`, { key: first.key })
-      const hints = Rooms.resultRows(JSON.parse(text)).map((row) => String(valueAt(row, "key_hint")))
+      const hints = ListClients.resultRows(JSON.parse(text)).map((row) => String(valueAt(row, "key_hint")))
       const keys = [first, ...others].map(({ key }) => key)
       assert.deepStrictEqual(hints, keys.map((key) => key.slice(0, 12)))
       for (const key of keys) {

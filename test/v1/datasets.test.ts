@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
-import * as Load from "../../src/load/Datasets.ts"
+import * as Datasets from "../../src/load/Datasets.ts"
 import { datasetEndpoints } from "../../src/v1/datasets/DatasetEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
@@ -25,7 +25,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
       const rows = Array.from((yield* listed).values())
       assert.deepStrictEqual(
         rows.map((row) => valueAt(row, "dataset")),
-        Load.datasets.map(({ table }) => table).toSorted(),
+        Datasets.datasets.map(({ table }) => table).toSorted(),
       )
       const named = new Set(rows.flatMap((row) => valueAt(row, "endpoints")))
       assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.pricedPaths.toSorted())

@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
@@ -19,7 +19,7 @@ const security = (fields: Readonly<Record<string, unknown>> & { readonly id: str
 
 const paths = ["/v1/dilution-data", "/v1/dilution-data-advanced"] as const
 
-const [base, more] = [Rooms.listClient(paths[0]), Rooms.listClient(paths[1])]
+const [base, more] = [ListClients.listClient(paths[0]), ListClients.listClient(paths[1])]
 
 const rooms = [base, more]
 
@@ -37,7 +37,7 @@ const of = (room: typeof base, ticker: string, name = "id") => ({
 
 const keysOf = (row: unknown) => Predicate.isObject(row) ? Object.keys(row) : []
 
-const loaded = (csv: string) => Rooms.loadCsv("dilution-data", csv, "replace")
+const loaded = (csv: string) => ListClients.loadCsv("dilution-data", csv, "replace")
 
 const fullWarrant = {
   id: "full warrant",
@@ -157,7 +157,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         for (const room of rooms) {
           const [row] = yield* room.found(`ticker=DNULL&security_type=${security_type}`)
           const expected = [...common, ...own, "underlying_shares_remaining", ...(room === more ? ofAdvanced : [])]
-          assert.deepStrictEqual(Rooms.nullFields(row), expected)
+          assert.deepStrictEqual(ListClients.nullFields(row), expected)
           assert.deepStrictEqual(keysOf(row).filter((name) => foreign.some((other) => other === name)), [])
         }
       }
@@ -187,14 +187,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     Effect.gen(function* () {
       yield* insertRows(
         "dilution_data",
-        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
+        ...ListClients.newYorkTimestampSamples.map(([last_updated], number) =>
           security({ id: `clock ${number}`, ticker: "DCLOCK", last_updated })
         ),
       )
       for (const room of rooms) {
         assert.deepStrictEqual(
           yield* room.column("last_updated", "ticker=DCLOCK"),
-          Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
+          ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
         )
       }
     }))
@@ -210,7 +210,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }
       assert.isAbove((yield* advanced("")).length, 0)
       for (const { column, list, refused } of rooms) {
-        yield* Filters.assertInvalidSymbolsRefused(refused)
+        yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
         assert.deepStrictEqual(yield* column("id", "ticker=@@,d.%20dot"), ["dot"])
         assert.strictEqual((yield* list("ticker=@@,d.%20dot")).headers["x-dropped-tickers"], "%40%40")
       }
@@ -258,7 +258,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           "dilution_data",
           ...words.map((word) => security({ id: `${ticker} ${word}`, ticker, security_type: word })),
         )
-        yield* Filters.assertEnumFilter(
+        yield* FilterAssertions.assertEnumFilter(
           of(room, ticker),
           "security_type",
           "warrant, prefunded_warrant, convertible_note, convertible_preferred",
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           security({ id: `${ticker} no`, ticker, registered: false }),
           security({ id: `${ticker} unknown`, ticker }),
         )
-        yield* Filters.assertBooleanFilter(of(room, ticker), "registered", {
+        yield* FilterAssertions.assertBooleanFilter(of(room, ticker), "registered", {
           yes: [`${ticker} yes`],
           no: [`${ticker} no`],
         })
@@ -307,8 +307,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         )
         const keys = floors.map((_, number) => `${ticker} ${number}`)
         const rows = of(room, ticker)
-        yield* Filters.assertRangeFilter(rows, "floor_price", { values: floors, keys })
-        yield* Filters.assertRangeFilter(rows, "underlying_shares_remaining", { values: shares, keys })
+        yield* FilterAssertions.assertRangeFilter(rows, "floor_price", { values: floors, keys })
+        yield* FilterAssertions.assertRangeFilter(rows, "underlying_shares_remaining", { values: shares, keys })
         assert.deepStrictEqual(yield* rows.asked("min_floor_price=0.2901&max_floor_price=0.2999"), [])
         assert.deepStrictEqual(yield* rows.asked("min_underlying_shares_remaining=0.5"), keys.slice(1))
       }),
@@ -327,12 +327,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`
         yield* insertRows(
           "dilution_data",
-          ...Filters.sampleDays.map((day) =>
+          ...FilterAssertions.sampleDays.map((day) =>
             security({ id: `${name} ${day}`, ticker, security_type, filed_at: day, [name]: day })
           ),
           ...(name === "filed_at" ? [] : [security({ id: `${name} null`, ticker })]),
         )
-        for (const room of rooms) yield* Filters.assertDayRangeFilter(of(room, ticker, name), name)
+        for (const room of rooms) yield* FilterAssertions.assertDayRangeFilter(of(room, ticker, name), name)
       }),
   )
 
@@ -352,9 +352,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           }),
         )
         for (const name of ["expiration_date", "maturity_date"]) {
-          yield* Filters.assertFutureDaysFound(of(room, ticker), name, `${ticker} ${name}`)
+          yield* FilterAssertions.assertFutureDaysFound(of(room, ticker), name, `${ticker} ${name}`)
         }
-        yield* Filters.assertFutureDaysRefused(of(room, ticker), ["filed_at_from", "filed_at_to"])
+        yield* FilterAssertions.assertFutureDaysRefused(of(room, ticker), ["filed_at_from", "filed_at_to"])
       }),
   )
 
@@ -365,11 +365,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
         yield* insertRows(
           "dilution_data",
-          ...Filters.sampleTexts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
+          ...FilterAssertions.sampleTexts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
           security({ id: `${name} null`, ticker }),
         )
         const asked = (part: string) => more.column(name, `ticker=${ticker}&${name}=${encodeURIComponent(part)}`)
-        yield* Filters.assertContainsFilter({ asked, refused: more.refused }, name)
+        yield* FilterAssertions.assertContainsFilter({ asked, refused: more.refused }, name)
       }),
   )
 
@@ -399,7 +399,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.deepStrictEqual(yield* asked("e\nb"), [3])
       const misses = ["%%%", "___", "A%a", "\\\\\\", "fund\nbeta", "fund,beta", "FundBeta", "Fund Beta", '","', "{}}"]
       for (const miss of misses) assert.deepStrictEqual(yield* asked(miss), [], miss)
-      yield* Filters.assertInvalidTextsRefused(more.refused, "owner")
+      yield* FilterAssertions.assertInvalidTextsRefused(more.refused, "owner")
     }))
 
   it.effect("the owner filter uses an index for parts of names (§4.5)", () =>
@@ -415,8 +415,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("dilution-data refuses the filters of dilution-data-advanced (D4)", () =>
     Effect.gen(function* () {
       const names = ["owner", "bank", "price_protection", "owners", "date", "min_conversion_price"]
-      yield* Filters.assertUnknownParametersRefused(base.refused, names, "ticker=A&")
-      yield* Filters.assertUnknownParametersRefused(more.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(base.refused, names, "ticker=A&")
+      yield* FilterAssertions.assertUnknownParametersRefused(more.refused, [
         "owners",
         "date",
         "min_conversion_price",

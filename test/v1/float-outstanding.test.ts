@@ -2,10 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 const { valueAt: at, insertRows } = Service
 
@@ -22,7 +22,7 @@ const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/float-outstanding")
+const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/float-outstanding")
 
 const tickersOf = (query: string) => column("ticker", query)
 
@@ -32,7 +32,7 @@ const among = (tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loadCsv("float-outstanding", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("float-outstanding", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding", (it) => {
   it.effect("returns every field exactly as stored, with the right type (§2.5, §2.1, D15, D16)", () =>
@@ -154,7 +154,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("is_adr takes true or false (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("float_outstanding", figures("FADR1", { is_adr: true }), figures("FADR2"))
-      yield* Filters.assertBooleanFilter(among(["FADR1", "FADR2"]), "is_adr", { yes: ["FADR1"], no: ["FADR2"] })
+      yield* FilterAssertions.assertBooleanFilter(among(["FADR1", "FADR2"]), "is_adr", {
+        yes: ["FADR1"],
+        no: ["FADR2"],
+      })
     }))
 
   it.effect("bounds are inclusive and exact, integer or not, and null never matches (D9, D16)", () =>
@@ -163,7 +166,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         const tickers = [1, 2, 3, 4].map((number) => `FB${name.slice(0, 2).toUpperCase()}${number}`)
         const values = ["-5", "10", "9007199254740991", null]
         yield* insertRows("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
-        yield* Filters.assertRangeFilter(among(tickers), name, {
+        yield* FilterAssertions.assertRangeFilter(among(tickers), name, {
           values: values.slice(0, 3).map(String),
           keys: tickers.slice(0, 3),
         })
@@ -191,9 +194,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       const names = ["min_insider_percent", "company", "sort", "latest", "reported_date_from", "message"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("a file is loaded; a wrong cell is reported by line and column (D31)", () =>
@@ -223,7 +226,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     }))
 })
 
-const recorded = Layer.provideMerge(Service.layer, Statements.layer)
+const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) => {
   it.effect("no filter reads the whole table (§2.5)", () =>
@@ -246,7 +249,7 @@ layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) 
       ])
       const words = ["country=c1,c2", "sector=s1", "industry=i1", "exchange=e1", "is_adr=true", "ticker=T1,T2", ""]
       for (const query of [...numbers, ...words]) {
-        const plan = JSON.stringify(yield* Statements.explainRequest(found(query), "from float_outstanding"))
+        const plan = JSON.stringify(yield* StatementRecorder.explainRequest(found(query), "from float_outstanding"))
         assert.include(plan, "Index", query)
         assert.notInclude(plan, "Seq Scan", query)
       }

@@ -1,8 +1,8 @@
 /** GET /v1/gap-stats and /v1/gap-stats-advanced over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
@@ -34,12 +34,12 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.pairedListClient(paths)
+const { found, printed, refused, walk } = ListClients.pairedListClient(paths)
 
 /** Queries both endpoints and checks that they return the same rows. */
 const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
-  const keys = base.map(Rooms.tickerAndDate)
-  assert.deepStrictEqual(advanced.map(Rooms.tickerAndDate), keys)
+  const keys = base.map(ListClients.tickerAndDate)
+  assert.deepStrictEqual(advanced.map(ListClients.tickerAndDate), keys)
   return keys
 }
 
@@ -53,7 +53,7 @@ const among = (...tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loadCsv("gap-stats", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("gap-stats", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/gap-stats-advanced", (it) => {
   it.effect("return every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
@@ -123,7 +123,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
     Effect.gen(function* () {
       yield* insertRows("gap_stats", session({ ticker: "GNULL" }))
       const [, [row]] = yield* found("ticker=GNULL")
-      assert.deepStrictEqual(Rooms.nullAndListFields(row), [
+      assert.deepStrictEqual(ListClients.nullAndListFields(row), [
         ["high_time", null],
         ["low_time", null],
         ["closed_over_vwap", null],
@@ -205,21 +205,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GTA", date: "2025-06-03" }),
         session({ ticker: "GTB", date: "2025-06-02" }),
       )
-      yield* Effect.forEach(paths, Rooms.requestOnAllTiers)
+      yield* Effect.forEach(paths, ListClients.requestOnAllTiers)
       assert.deepStrictEqual(yield* keysOf("ticker=gtb,@@,G%20TA"), [
         "GTA 2025-06-03",
         "GTA 2025-06-02",
         "GTB 2025-06-02",
       ])
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
     Effect.gen(function* () {
-      yield* insertRows("gap_stats", ...Filters.sampleDays.map((date) => session({ ticker: "GDATE", date })))
+      yield* insertRows("gap_stats", ...FilterAssertions.sampleDays.map((date) => session({ ticker: "GDATE", date })))
       const asked = (query: string) =>
         Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-      yield* Filters.assertDateFilters({ asked, refused })
+      yield* FilterAssertions.assertDateFilters({ asked, refused })
     }))
 
   it.effect.each(
@@ -239,7 +239,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
           ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
           ...(name === "market_cap" ? [session({ ticker: "GBNULL" })] : []),
         )
-        yield* Filters.assertRangeFilter(among(...tickers, "GBNULL"), name, { values, keys: tickers })
+        yield* FilterAssertions.assertRangeFilter(among(...tickers, "GBNULL"), name, { values, keys: tickers })
       }),
   )
 
@@ -276,7 +276,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GV2", closed_over_vwap: false }),
         session({ ticker: "GV3" }),
       )
-      yield* Filters.assertBooleanFilter(among("GV1", "GV2", "GV3"), "closed_over_vwap", { yes: ["GV1"], no: ["GV2"] })
+      yield* FilterAssertions.assertBooleanFilter(among("GV1", "GV2", "GV3"), "closed_over_vwap", {
+        yes: ["GV1"],
+        no: ["GV2"],
+      })
     }))
 
   it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
@@ -300,7 +303,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         ["GM1"],
       )
       const names = ["min_tradable_float", "gap_filled", "all_tags", "max_rth_volume", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("a file with the columns of both endpoints is loaded, and wrong rows are refused (D31)", () =>

@@ -3,10 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 const { valueAt, insertRows } = Service
 
@@ -20,7 +20,7 @@ const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) 
 
 const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
 
-const { column, found, printed, refused, walk } = Rooms.listClient("/v1/historical-float-pro")
+const { column, found, printed, refused, walk } = ListClients.listClient("/v1/historical-float-pro")
 
 const detailsOf = (query: string) => column("details", query)
 
@@ -264,7 +264,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["market_cap", ["10.1", "20.2", "30.3"]],
       ] as const
       for (const [name, values] of columns) {
-        yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys })
         assert.deepStrictEqual(yield* asked(`min_${name}=${Number(values[1]) + 0.001}`), ["3"])
         assert.deepStrictEqual(yield* asked(`max_${name}=${Number(values[1]) - 0.001}`), ["1"])
       }
@@ -285,7 +285,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     Effect.gen(function* () {
       yield* insertRows("historical_float_pro", filing("HADR1", { is_adr: true }), filing("HADR2"))
       const asked = (query: string) => column("ticker", `ticker=HADR1,HADR2&${query}`)
-      yield* Filters.assertBooleanFilter({ asked, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
+      yield* FilterAssertions.assertBooleanFilter({ asked, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
       assert.strictEqual((yield* refused("latest=1")).field, "latest")
     }))
 
@@ -293,16 +293,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     Effect.gen(function* () {
       yield* insertRows(
         "historical_float_pro",
-        ...Filters.sampleDays.map((day) => filing("HDATES", { reported_date: day, filed_at: day })),
+        ...FilterAssertions.sampleDays.map((day) => filing("HDATES", { reported_date: day, filed_at: day })),
         filing("HDATES", { filed_at: "2025-01-02" }),
       )
-      yield* Filters.assertDayRangeFilter(
+      yield* FilterAssertions.assertDayRangeFilter(
         { asked: (query) => column("reported_date", `ticker=HDATES&${query}`), refused },
         "reported_date",
       )
       const asked = (query: string) =>
         Effect.map(column("filed_at", `ticker=HDATES&${query}`), (all) => all.filter((day) => day !== "2025-01-02"))
-      yield* Filters.assertDayRangeFilter({ asked, refused }, "filed_at")
+      yield* FilterAssertions.assertDayRangeFilter({ asked, refused }, "filed_at")
       assert.deepStrictEqual(yield* column("filed_at", "ticker=HDATES&filed_at_to=2025-04-07"), [
         "2025-04-07",
         "2025-01-02",
@@ -377,10 +377,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
         yield* found(`limit=1${latest}`)
-        yield* Filters.assertInvalidSymbolsRefused((query) => refused(`${query}${latest}`))
+        yield* FilterAssertions.assertInvalidSymbolsRefused((query) => refused(`${query}${latest}`))
       }
       const names = ["close", "min_close", "price", "form_type", "cik", "min_restricted_shares", "date", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -390,7 +390,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("filings and prices are loaded; a wrong cell is reported by line and column (D31)", () =>
     Effect.gen(function* () {
       const prices = "ticker,date,close\nHLOAD,2025-06-27,1.2345\n"
-      assert.deepStrictEqual(yield* Rooms.loadCsv("daily-prices", prices, "append"), {
+      assert.deepStrictEqual(yield* ListClients.loadCsv("daily-prices", prices, "append"), {
         table: "daily_prices",
         rows: 1,
         dropped: 0,
@@ -398,7 +398,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const header = "ticker,filed_at,reported_date,outstanding_shares,float,restricted_shares,is_adr,last_updated"
       const good = "HLOAD,2025-07-03,2025-06-29,1000,900,100,false,2025-07-03 09:30:00"
       assert.deepStrictEqual(
-        yield* Rooms.loadCsv("historical-float-pro", `${header}\n${good}\n`, "append"),
+        yield* ListClients.loadCsv("historical-float-pro", `${header}\n${good}\n`, "append"),
         { table: "historical_float_pro", rows: 1, dropped: 0 },
       )
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HLOAD"), [1234.5])
@@ -412,7 +412,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["historical-float-pro", `${header},form_type\n${good},10-Q \n`, "form_type"],
       ] as const
       for (const [dataset, csv, column] of wrong) {
-        const { message } = yield* Effect.flip(Rooms.loadCsv(dataset, csv, "append"))
+        const { message } = yield* Effect.flip(ListClients.loadCsv(dataset, csv, "append"))
         assert.match(message, new RegExp(`line 2: ${column} `))
       }
     }))
@@ -422,7 +422,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     (column) =>
       Effect.gen(function* () {
         const csv = `ticker,filed_at,is_adr,last_updated,${column}\nHCOMP,2025-07-03,true,2025-07-03 09:30:00,5\n`
-        const { message } = yield* Effect.flip(Rooms.loadCsv("historical-float-pro", csv, "append"))
+        const { message } = yield* Effect.flip(ListClients.loadCsv("historical-float-pro", csv, "append"))
         assert.include(message, `${column} is not a column of this table`)
       }),
   )
@@ -540,12 +540,12 @@ const nodes = (plan: unknown): ReadonlyArray<unknown> => {
   return [plan, ...(Array.isArray(below) ? below.flatMap(nodes) : [])]
 }
 
-const recorded = Layer.provideMerge(Service.layer, Statements.layer)
+const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (it) => {
   /** The plan of the query that a request ran, from `explain analyze`. */
   const plan = Effect.fnUntraced(function* (query: string) {
-    const row = yield* Statements.explainRequest(
+    const row = yield* StatementRecorder.explainRequest(
       found(query),
       "historical_float_pro",
       "analyze, timing off, format json",

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Rooms from "../support/ListClients.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
@@ -208,7 +208,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
   it.effect("the deprecated endpoint works unchanged on all tiers (§3)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HALL", "HAL0"))
-      yield* Rooms.requestOnAllTiers("/v1/historical-tickers?ticker=HALL")
+      yield* ListClients.requestOnAllTiers("/v1/historical-tickers?ticker=HALL")
     }))
 
   it.effect("a component of 2,000 events returns all of its former symbols (§2.3, §2.1.3, D23)", () =>

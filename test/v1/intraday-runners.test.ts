@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
@@ -29,13 +29,13 @@ const runner = (fields: Readonly<Record<string, unknown>>) => ({
 
 const path = "/v1/intraday-runners"
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient(path)
+const { column, found, list, printed, refused, walk } = ListClients.listClient(path)
 
-const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.tickerAndDate))
+const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.tickerAndDate))
 
 const tickersOf = (query: string) => column("ticker", query)
 
-const tickersIn = (body: unknown) => Rooms.resultRows(body).map((row) => valueAt(row, "ticker"))
+const tickersIn = (body: unknown) => ListClients.resultRows(body).map((row) => valueAt(row, "ticker"))
 
 /** `RNA`, `RNB`, … `RNZZ`: the symbols of increasing numbers are in alphabetical order. */
 const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
@@ -219,7 +219,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("all tiers can read it without any parameter (§4.3, §3)", () =>
     Effect.gen(function* () {
-      for (const { body } of yield* Rooms.requestOnAllTiers(path)) {
+      for (const { body } of yield* ListClients.requestOnAllTiers(path)) {
         assert.strictEqual(valueAt(body, "page"), 1)
         assert.strictEqual(valueAt(body, "limit"), 10)
       }
@@ -231,8 +231,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("date is exact, date_from and date_to are inclusive (§4.3)", () =>
     Effect.gen(function* () {
-      yield* insertRows("intraday_runners", ...Filters.sampleDays.map((date) => runner({ ticker: "RDATE", date })))
-      yield* Filters.assertDateFilters({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
+      yield* insertRows(
+        "intraday_runners",
+        ...FilterAssertions.sampleDays.map((date) => runner({ ticker: "RDATE", date })),
+      )
+      yield* FilterAssertions.assertDateFilters({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
     }))
 
   it.effect("gap bounds are inclusive, may be negative, and compare exact decimals (§4.3, D9)", () =>
@@ -244,7 +247,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       )
       const all = gaps.map((_, number) => symbol("RG", number))
       const asked = (query: string) => tickersOf(`ticker=${all.join(",")}&${query}`)
-      yield* Filters.assertRangeFilter({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
+      yield* FilterAssertions.assertRangeFilter({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
       assert.deepStrictEqual(yield* asked("max_gap_percentage=-0"), all.slice(0, 3))
       assert.deepStrictEqual(yield* asked("min_gap_percentage=0.30001&max_gap_percentage=25.49999"), [])
       assert.deepStrictEqual(yield* asked("min_gap_percentage=-12.5&max_gap_percentage=-0.0001"), ["RG000", "RG001"])
@@ -491,7 +494,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       })
       for (const limit of [1, 7, 10, 25, 99, 100]) {
         const seen = yield* walk("date_from=2023-06-05&date_to=2023-06-09", limit)
-        assert.deepStrictEqual(seen.map(Rooms.tickerAndDate), expected)
+        assert.deepStrictEqual(seen.map(ListClients.tickerAndDate), expected)
       }
     }))
 
@@ -520,7 +523,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       const query = "limit=1&ticker=rk000,rk%20001,RK002,@@&min_gap_percentage=-1e3&date_from=2022-04-01&page=2"
       for (const method of ["GET", "HEAD"] as const) {
         const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`, { method })
-        const link = new URL(Rooms.nextPagePath(headers) ?? "nothing", "http://base")
+        const link = new URL(ListClients.nextPagePath(headers) ?? "nothing", "http://base")
         assert.strictEqual(link.pathname, "/v1/intraday-runners")
         assert.deepStrictEqual(Object.fromEntries(link.searchParams), {
           limit: "1",
@@ -532,7 +535,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
       }
       const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`)
-      const followed = yield* requestJson(Rooms.nextPagePath(headers) ?? "nothing")
+      const followed = yield* requestJson(ListClients.nextPagePath(headers) ?? "nothing")
       assert.deepStrictEqual(tickersIn(followed.body), ["RK002"])
       assert.strictEqual(valueAt(followed.body, "has_more"), false)
     }))
@@ -610,7 +613,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "offset",
         "last_updated_from",
       ]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 })
 

@@ -131,7 +131,7 @@ const withoutRepeats = (events: Events): Events =>
 const fewPairs = symbolPairs(["A", "B", "C", "D", "E"])
 
 /** Arbitrary events over few symbols, dates and issuers, so that conflicts are frequent. */
-const heap: Arbitrary.Arbitrary<Events> = Arbitrary.map(
+const shuffledChains: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.all({
       pair: int(0, fewPairs.length - 1),
@@ -149,7 +149,7 @@ const heap: Arbitrary.Arbitrary<Events> = Arbitrary.map(
 )
 
 /** A chain of about the maximum length, with up to three corrupted events. */
-const spoiltChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
+const corruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.all({
     events: chain(8, 16),
     spoils: Arbitrary.array(
@@ -305,7 +305,7 @@ describe("a valid chain (D20)", () => {
     assert.deepStrictEqual(resolved(shuffled(events, order)), resolved(events))
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("a conflict does not depend on the order of the events (D21)", [heap, keys], ([events, order]) => {
+  it.prop("a conflict does not depend on the order of the events (D21)", [shuffledChains, keys], ([events, order]) => {
     assert.deepStrictEqual(ask(shuffled(events, order)), ask(events))
   }, { arbitrary: { runs: 1000 } })
 
@@ -364,13 +364,13 @@ const exampleOf = (wanted: ReadonlyArray<Reason>): Events => {
   const length = wanted.includes("max_hops_exceeded") ? 13 : 3
   const plain = Array.from({ length }, (_, at) => event(symbol(at), symbol(at + 1), day(10 * at)))
   const end = symbol(length)
-  const spoilt = plain.concat(
+  const corruptEvent = plain.concat(
     wanted.includes("competing_destinations")
       ? [event(end, "T", day(1001)), event("T", end, day(1002)), event(end, "U", day(1003))]
       : [],
     wanted.includes("broken_chain") ? [event("X", symbol(1), day(2000))] : [],
   )
-  return spoilt.map((one, at) => ({
+  return corruptEvent.map((one, at) => ({
     ...one,
     ...(wanted.includes("same_date_events") && at === 1 ? { effective_date: day(0) } : {}),
     ...(wanted.includes("multiple_cik_lineages") && at === 0 ? { cik: "0000000001" } : {}),
@@ -405,7 +405,7 @@ const isPart = (events: Events, one: TickerChangeEvent, reason: Reason): boolean
 describe("the events of a conflict (D21)", () => {
   it.prop(
     "are listed once each, by date, and each reason has an event that contributes to it (D21)",
-    [heap, keys],
+    [shuffledChains, keys],
     ([events, order]) => {
       const answer = ask(shuffled(events, order))
       if (Result.isSuccess(answer)) return
@@ -604,11 +604,11 @@ describe("an independent implementation agrees (D21)", () => {
     }
   })
 
-  it.prop("on random sets of events over few symbols, dates and CIKs (D21)", [heap], ([events]) => {
+  it.prop("on random sets of events over few symbols, dates and CIKs (D21)", [shuffledChains], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
   }, { arbitrary: { runs: 4000 } })
 
-  it.prop("on chains of about twelve links with up to three corrupted events (D21)", [spoiltChain], ([events]) => {
+  it.prop("on chains of about twelve links with up to three corrupted events (D21)", [corruptedChain], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
   }, { arbitrary: { runs: 1000 } })
 })

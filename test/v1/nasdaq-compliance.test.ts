@@ -1,8 +1,8 @@
 /** GET /v1/nasdaq-compliance over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
@@ -20,11 +20,11 @@ const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { column, found, printed, refused, walk } = Rooms.listClient("/v1/nasdaq-compliance")
+const { column, found, printed, refused, walk } = ListClients.listClient("/v1/nasdaq-compliance")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loadCsv("nasdaq-compliance", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("nasdaq-compliance", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance", (it) => {
   it.effect("returns every field exactly as stored, with the right type (§2.1, D15)", () =>
@@ -66,7 +66,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     Effect.gen(function* () {
       yield* insertRows("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
       const [row] = yield* found("ticker=CNULL")
-      assert.deepStrictEqual(Rooms.nullFields(row), [
+      assert.deepStrictEqual(ListClients.nullFields(row), [
         "company",
         "added_date",
         "rule",
@@ -84,13 +84,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
-        ...Rooms.newYorkTimestampSamples.map(([stored], number) =>
+        ...ListClients.newYorkTimestampSamples.map(([stored], number) =>
           notice({ id: `clock${number}`, ticker: "CCLOCK", notes_updated: stored, last_updated: stored })
         ),
       )
       for (const name of ["notes_updated", "last_updated"]) {
         const times = yield* column(name, "ticker=CCLOCK")
-        assert.deepStrictEqual(times, Rooms.newYorkTimestampSamples.map(([, printed]) => printed))
+        assert.deepStrictEqual(times, ListClients.newYorkTimestampSamples.map(([, printed]) => printed))
       }
     }))
 
@@ -124,16 +124,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       )
       assert.deepStrictEqual(yield* idsOf("ticker=cta,@@,CTB"), ["tb", "ta"])
       yield* found("")
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("date is exact, date_from and date_to are inclusive (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
-        ...Filters.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
+        ...FilterAssertions.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
       )
-      yield* Filters.assertDateFilters({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
+      yield* FilterAssertions.assertDateFilters({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
@@ -143,10 +143,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         const ticker = name === "added_date" ? "CADD" : "CDEAD"
         yield* insertRows(
           "nasdaq_compliance",
-          ...Filters.sampleDays.map((day, number) => notice({ id: `${ticker}${number}`, ticker, [name]: day })),
+          ...FilterAssertions.sampleDays.map((day, number) =>
+            notice({ id: `${ticker}${number}`, ticker, [name]: day })
+          ),
           notice({ id: `${ticker}null`, ticker }),
         )
-        yield* Filters.assertDayRangeFilter(
+        yield* FilterAssertions.assertDayRangeFilter(
           { asked: (query) => column(name, `ticker=${ticker}&${query}`), refused },
           name,
         )
@@ -159,7 +161,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "nasdaq_compliance",
         notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-01-01" }),
       )
-      yield* Filters.assertFutureDaysRefused({ found, refused }, [
+      yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [
         "date",
         "date_from",
         "date_to",
@@ -167,7 +169,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "added_date_to",
       ])
       const asked = (query: string) => idsOf(`ticker=CAHEAD&${query}`)
-      yield* Filters.assertFutureDaysFound({ asked, refused }, "compliance_deadline", "ahead")
+      yield* FilterAssertions.assertFutureDaysFound({ asked, refused }, "compliance_deadline", "ahead")
     }))
 
   it.effect.each(
@@ -189,7 +191,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           notice({ id: `${name}3`, ticker }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.assertEnumFilter({ asked, refused }, name, one, [[one, `${name}1`], [other, `${name}2`]])
+        yield* FilterAssertions.assertEnumFilter({ asked, refused }, name, one, [[one, `${name}1`], [
+          other,
+          `${name}2`,
+        ]])
       }),
   )
 
@@ -215,7 +220,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
   it.effect("unknown parameters are refused (D4)", () =>
     Effect.gen(function* () {
       const names = ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>

@@ -1,8 +1,8 @@
 /** GET /v1/news and /v1/news-basic over HTTP (resources). Each test has its own tickers or words. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
@@ -19,7 +19,7 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.pairedListClient(paths)
+const { found, printed, refused, walk } = ListClients.pairedListClient(paths)
 
 /** Queries both endpoints and checks that they return the same rows. */
 const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -83,7 +83,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "null", ticker: "NNULL" }))
       const [[row]] = yield* found("ticker=NNULL")
-      assert.deepStrictEqual(Rooms.nullAndListFields(row), [
+      assert.deepStrictEqual(ListClients.nullAndListFields(row), [
         ["tickers", []],
         ["title", null],
         ["summary", null],
@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("filed_at_time is an hour earlier in summer; other times are unchanged all year (§2.1.4, D15)", () =>
     Effect.gen(function* () {
-      for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
+      for (const [stored, printed] of ListClients.newYorkTimestampSamples) {
         const id = `clock ${stored}`
         yield* insertRows(
           "news",
@@ -135,7 +135,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("all tiers can read them (D3)", () =>
     Effect.gen(function* () {
-      yield* Effect.forEach(paths, Rooms.requestOnAllTiers)
+      yield* Effect.forEach(paths, ListClients.requestOnAllTiers)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -151,19 +151,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       )
       assert.deepStrictEqual(yield* idsOf("ticker=NOTHER"), ["other"])
       assert.deepStrictEqual(yield* idsOf("ticker=nother,@@,no%20wn"), ["own", "other"])
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("date, date_from and date_to filter by filed_at, inclusively (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
-        ...Filters.sampleDays.map((filed_at) =>
+        ...FilterAssertions.sampleDays.map((filed_at) =>
           item({ id: filed_at, ticker: "NDATE", filed_at, created_at: "2025-06-06 08:00:00" })
         ),
       )
       const asked = (query: string) => Effect.map(idsOf(`ticker=NDATE&${query}`), (ids) => ids.toReversed())
-      yield* Filters.assertDateFilters({ asked, refused })
+      yield* FilterAssertions.assertDateFilters({ asked, refused })
       assert.deepStrictEqual(yield* asked("date=2025-06-06"), [])
     }))
 
@@ -237,7 +237,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         yield* idsOf("ticker=NMIX&form_type=8-K&tag=x&query=zebras&date=2025-07-01&hide_news=true"),
         ["m1"],
       )
-      yield* Filters.assertUnknownParametersRefused(refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, [
         "title",
         "search",
         "author",
@@ -333,7 +333,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       const header = "id,ticker,tickers,form_type,title,tags,filed_at,filed_at_time,created_at,last_updated"
       const times = "2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00,2025-07-01 09:30:00"
       const good = `load,NLOAD,"[""NLOAD"",""ZYX.B""]",news,Platypus sighted,"[""a,b"",""c""]",${times}`
-      const { rows, table } = yield* Rooms.loadCsv("news", `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`, "replace")
+      const { rows, table } = yield* ListClients.loadCsv(
+        "news",
+        `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`,
+        "replace",
+      )
       assert.deepStrictEqual([table, rows], ["news", 2])
       const [stored] = yield* found("query=platypuses")
       assert.deepStrictEqual(stored.map((row) => [valueAt(row, "id"), valueAt(row, "tickers"), valueAt(row, "tags")]), [
@@ -344,7 +348,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* idsOf("tag=c"), ["load"])
       assert.deepStrictEqual(yield* idsOf(""), ["l2", "load"])
 
-      const bad = yield* Effect.flip(Rooms.loadCsv(
+      const bad = yield* Effect.flip(ListClients.loadCsv(
         "news",
         [
           header,
@@ -365,7 +369,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   it.effect("a text too long to index is loaded and found by its beginning (D31)", () =>
     Effect.gen(function* () {
       const words = Array.from({ length: 80_000 }, (_, number) => `${(number + 1e6).toString(36)}漢字`).join(" ")
-      const { rows } = yield* Rooms.loadCsv(
+      const { rows } = yield* ListClients.loadCsv(
         "news",
         `id,ticker,form_type,title,summary,filed_at,created_at,last_updated\n` +
           `huge,NHUGE,news,Wombat,${words},2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00\n`,

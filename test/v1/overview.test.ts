@@ -6,12 +6,12 @@ import { TestClock } from "effect/testing"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
-const { createCustomer, retryUntil, waitForRecordedRequests } = Ledger
+const { createCustomer, retryUntil, waitForRecordedRequests } = CustomerUsage
 
 const overview = (key: string) =>
   Effect.map(requestJson("/v1/overview", { key }), ({ body, status, text }) => {
@@ -38,7 +38,7 @@ const set = Effect.fnUntraced(function* (account_id: number, columns: Readonly<R
 
 const limits = { RATE_LIMIT_BASIC: "1234", RATE_LIMIT_PRO: "200000", RATE_LIMIT_ULTIMATE: "1000000000" }
 
-layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v1/overview", (it) => {
+layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })("GET /v1/overview", (it) => {
   it.effect("returns every field, exactly as stored (resources: overview)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer(`Ünï "quoted"`, { tier: "pro", balance: 25_000_000 })
@@ -61,7 +61,7 @@ layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v
       const { account_id, key } = yield* createCustomer("new")
       const found = yield* overview(key)
       assert.strictEqual(valueAt(found, "account_id"), account_id)
-      assert.deepStrictEqual(Rooms.nullFields(found), ["balance_microdollars", "last_charged_at"])
+      assert.deepStrictEqual(ListClients.nullFields(found), ["balance_microdollars", "last_charged_at"])
       assert.deepStrictEqual([valueAt(found, "requests_today"), valueAt(found, "cost_today_microdollars")], [0, 0])
     }))
 
@@ -196,7 +196,7 @@ const eves = [["2026-07-02T03:59:50Z", "2026-07-01", "2026-07-02"], [
 ]] as const
 
 for (const [eve, old, young] of eves) {
-  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(Ledger.settingsLayer(limits))))(
+  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(CustomerUsage.settingsLayer(limits))))(
     `GET /v1/overview at ${eve}`,
     (it) => {
       it.effect("today ends at midnight in New York (resources: overview)", () =>

@@ -2,10 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 const { valueAt, insertRows } = Service
 
@@ -23,7 +23,7 @@ const row = (ticker: string, accession_number: string, fields: Fields = {}) => (
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const { found, list, printed, refused, walk } = Rooms.listClient("/v1/ownership")
+const { found, list, printed, refused, walk } = ListClients.listClient("/v1/ownership")
 
 /** `TICKER accession: owner, owner` */
 const shownIn = (groups: ReadonlyArray<unknown>) =>
@@ -35,7 +35,7 @@ const shownIn = (groups: ReadonlyArray<unknown>) =>
 
 const shown = (query: string) => Effect.map(found(query), shownIn)
 
-const loaded = (csv: string) => Rooms.loadCsv("ownership", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("ownership", csv, "append")
 
 const nothing = { count: 0, results: [], page: 1, limit: 10, has_more: false }
 
@@ -293,20 +293,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 
   it.effect("refuses a short owner_name, an unknown owner_type and unknown parameters (§2.7, D4)", () =>
     Effect.gen(function* () {
-      yield* Filters.assertInvalidTextsRefused(refused, "owner_name", "ticker=WFA&")
+      yield* FilterAssertions.assertInvalidTextsRefused(refused, "owner_name", "ticker=WFA&")
       for (const type of ["", "ceo", "director,ceo", "director,"]) {
         const { field, reason } = yield* refused(`ticker=WFA&owner_type=${type}`)
         assert.strictEqual(field, "owner_type")
         assert.include(reason, "executive, director, ten_percent_owner, five_percent_owner")
       }
       const names = ["title", "sort", "min_common_shares_amount", "filed_at_from", "accession_number", "latest"]
-      yield* Filters.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
     }))
 
   it.effect("ticker is required, and invalid symbols are dropped (§7.3, D5)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* refused("")).fields, [{ field: "ticker", reason: "is required" }])
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       yield* insertRows("ownership", row("WTA", "1", { owner_name: "A" }), row("WTB", "1", { owner_name: "B" }))
       const { headers } = yield* list("ticker=wtb,@@,wt%20a")
       assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
@@ -345,7 +345,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-const recorded = Layer.provideMerge(Service.layer, Statements.layer)
+const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
   it.effect("a hundred tickers are index lookups with any filter (§2.7)", () =>
@@ -362,7 +362,7 @@ layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
       const tickers = Array.from({ length: 100 }, (_, number) => `T${number * 4 + 1}`).join(",")
       for (const filter of ["", "&owner_name=owner%207", "&owner_type=director", "&owner_name=nobody", "&page=3"]) {
         const plan = JSON.stringify(
-          yield* Statements.explainRequest(found(`ticker=${tickers}${filter}`), "as holding"),
+          yield* StatementRecorder.explainRequest(found(`ticker=${tickers}${filter}`), "as holding"),
         )
         assert.include(plan, "ownership_ticker_filed_at_reported_date_accession_number_idx", filter)
         assert.notInclude(plan, "Seq Scan", filter)

@@ -1,8 +1,8 @@
 /** GET /v1/premarket-stats and /v1/afterhours-stats over HTTP (resources): every test runs for both. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
@@ -27,13 +27,13 @@ const segments = [["premarket-stats", "premarket_stats"], ["afterhours-stats", "
 segments.forEach(([segment, table]) =>
   layer(Service.layer, { excludeTestServices: true })(`GET /v1/${segment}`, (it) => {
     const path = `/v1/${segment}`
-    const { found, printed, refused, walk } = Rooms.listClient(path)
+    const { found, printed, refused, walk } = ListClients.listClient(path)
 
-    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.tickerAndDate))
+    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.tickerAndDate))
 
     const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-    const loaded = (csv: string) => Rooms.loadCsv(segment, csv, "append")
+    const loaded = (csv: string) => ListClients.loadCsv(segment, csv, "append")
 
     it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
       Effect.gen(function* () {
@@ -83,7 +83,7 @@ segments.forEach(([segment, table]) =>
       Effect.gen(function* () {
         yield* insertRows(table, session({ ticker: "PNULL" }))
         const [row] = yield* found("ticker=PNULL")
-        assert.deepStrictEqual(Rooms.nullAndListFields(row), [
+        assert.deepStrictEqual(ListClients.nullAndListFields(row), [
           ["open_price", null],
           ["close_price", null],
           ["high_time", null],
@@ -104,7 +104,7 @@ segments.forEach(([segment, table]) =>
 
     it.effect("session times are an hour earlier in summer; last_updated is unchanged all year (§2.1.4, D15)", () =>
       Effect.gen(function* () {
-        for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
+        for (const [stored, printed] of ListClients.newYorkTimestampSamples) {
           const date = stored.slice(0, 10)
           const times = { high_time: stored, low_time: stored, spike_start_time: stored, last_updated: stored }
           yield* insertRows(table, session({ ticker: "PCLOCK", date, ...times }))
@@ -129,7 +129,7 @@ segments.forEach(([segment, table]) =>
         )
         for (const limit of [1, 7, 24, 100]) {
           const seen = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
-          assert.deepStrictEqual(seen.map(Rooms.tickerAndDate), expected)
+          assert.deepStrictEqual(seen.map(ListClients.tickerAndDate), expected)
         }
       }))
 
@@ -141,21 +141,21 @@ segments.forEach(([segment, table]) =>
           session({ ticker: "PTA", date: "2025-06-03" }),
           session({ ticker: "PTB", date: "2025-06-02" }),
         )
-        yield* Rooms.requestOnAllTiers(path)
+        yield* ListClients.requestOnAllTiers(path)
         assert.deepStrictEqual(yield* keysOf("ticker=ptb,@@,P%20TA"), [
           "PTA 2025-06-03",
           "PTA 2025-06-02",
           "PTB 2025-06-02",
         ])
-        yield* Filters.assertInvalidSymbolsRefused(refused)
+        yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       }))
 
     it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
       Effect.gen(function* () {
-        yield* insertRows(table, ...Filters.sampleDays.map((date) => session({ ticker: "PDATE", date })))
+        yield* insertRows(table, ...FilterAssertions.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const asked = (query: string) =>
           Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-        yield* Filters.assertDateFilters({ asked, refused })
+        yield* FilterAssertions.assertDateFilters({ asked, refused })
       }))
 
     it.effect.each(
@@ -178,7 +178,7 @@ segments.forEach(([segment, table]) =>
             ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
           )
           const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
-          yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys: tickers })
+          yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys: tickers })
         }),
     )
 
@@ -217,7 +217,7 @@ segments.forEach(([segment, table]) =>
           ),
           ["PM1"],
         )
-        yield* Filters.assertUnknownParametersRefused(refused, [
+        yield* FilterAssertions.assertUnknownParametersRefused(refused, [
           "filing_type",
           "min_volume_ratio",
           "min_vwap",

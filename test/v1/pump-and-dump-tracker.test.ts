@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
@@ -17,7 +17,7 @@ const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/pump-and-dump-tracker")
+const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/pump-and-dump-tracker")
 
 const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
 
@@ -27,7 +27,7 @@ const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loadCsv("pump-and-dump-tracker", csv, "replace")
+const loaded = (csv: string) => ListClients.loadCsv("pump-and-dump-tracker", csv, "replace")
 
 const levels = ["high", "medium", "low"]
 
@@ -108,16 +108,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
-      const tickers = symbols("PCLOCK", Rooms.newYorkTimestampSamples.length)
+      const tickers = symbols("PCLOCK", ListClients.newYorkTimestampSamples.length)
       yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) =>
-          suspect(ticker, { last_updated: Rooms.newYorkTimestampSamples[number]?.[0] })
+          suspect(ticker, { last_updated: ListClients.newYorkTimestampSamples[number]?.[0] })
         ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", `ticker=${tickers.join(",")}`),
-        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
+        ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
@@ -125,7 +125,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", suspect("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* tickersOf("ticker=@@,p.%20dot"), ["P.DOT"])
       assert.strictEqual((yield* list("ticker=@@,p.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
@@ -172,7 +172,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: levels[number] ?? null })),
         )
         const rows = levels.map((level, number) => [level, tickers[number]] as const)
-        yield* Filters.assertEnumFilter(among(tickers), name, "high, medium, low", rows)
+        yield* FilterAssertions.assertEnumFilter(among(tickers), name, "high, medium, low", rows)
       }),
   )
 
@@ -197,14 +197,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("underwriters matches part of the text, ignoring case; %, _, quotes and \\ are literal (§4.4)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
-      const names = [...Filters.sampleTexts, "Spartan, Revere"]
+      const names = [...FilterAssertions.sampleTexts, "Spartan, Revere"]
       yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) => suspect(ticker, { underwriters: names[number] ?? null })),
       )
       const asked = (part: string) =>
         column("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
-      yield* Filters.assertContainsFilter({ asked, refused }, "underwriters")
+      yield* FilterAssertions.assertContainsFilter({ asked, refused }, "underwriters")
       for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* asked(part), ["Spartan, Revere"])
       for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* asked(miss), [], miss)
     }))
@@ -215,7 +215,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
         yield* insertRows("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
-        yield* Filters.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
+        yield* FilterAssertions.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
       }),
   )
 
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: values[number] ?? null })),
         )
         const keys = tickers.slice(0, values.length)
-        yield* Filters.assertRangeFilter(among(tickers), name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values, keys })
         const { asked } = among(tickers)
         const [, one, many, most] = keys.slice(-4)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
@@ -259,7 +259,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: [small, great][number] ?? null })),
         )
-        yield* Filters.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
+        yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
         const { asked } = among(tickers)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.2&max_${name}=1e300`), [more])
         assert.deepStrictEqual(yield* asked(`min_${name}=${small}00001`), [
@@ -276,30 +276,30 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
         yield* insertRows(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: Filters.sampleDays[number] ?? null })),
+          ...tickers.map((ticker, number) => suspect(ticker, { [name]: FilterAssertions.sampleDays[number] ?? null })),
         )
-        yield* Filters.assertDayRangeFilter(among(tickers, name), name)
+        yield* FilterAssertions.assertDayRangeFilter(among(tickers, name), name)
       }),
   )
 
   it.effect("lock_up_expiration may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
-      yield* Filters.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
+      yield* FilterAssertions.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date"])(
     "%s_from and _to refuse future days with the reason and accept today (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
       }),
   )
 
   it.effect("refuses date and columns that are not filters (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("filters combine with and (§4.4)", () =>

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
@@ -20,11 +20,11 @@ const registration = (fields: Readonly<Record<string, unknown>> & { readonly id:
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/registrations")
+const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/registrations")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loadCsv("registrations", csv, "replace")
+const loaded = (csv: string) => ListClients.loadCsv("registrations", csv, "replace")
 
 /** A ticker for one column. */
 const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
@@ -79,7 +79,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "null", ticker: "RNULL" }))
       const [row] = yield* found("ticker=RNULL")
-      assert.deepStrictEqual(Rooms.nullFields(row), [
+      assert.deepStrictEqual(ListClients.nullFields(row), [
         "effective_date",
         "expiration_date",
         "offering_amount",
@@ -103,13 +103,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
-        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
+        ...ListClients.newYorkTimestampSamples.map(([last_updated], number) =>
           registration({ id: `clock ${number}`, ticker: "RCLOCK", last_updated })
         ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", "ticker=RCLOCK"),
-        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
+        ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
@@ -117,7 +117,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "dot", ticker: "R.DOT" }))
       assert.isAbove((yield* found("")).length, 0)
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,r.%20dot"), ["dot"])
       assert.strictEqual((yield* list("ticker=@@,r.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
@@ -156,7 +156,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       const words = ["equity_line", "offering", "resale", "shelf"]
       yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
       const asked = (query: string) => idsOf(`ticker=RTYPE&${query}`)
-      yield* Filters.assertEnumFilter(
+      yield* FilterAssertions.assertEnumFilter(
         { asked, refused },
         "type",
         "shelf, equity_line, offering, resale",
@@ -188,11 +188,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
-        ...Filters.sampleTexts.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
+        ...FilterAssertions.sampleTexts.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
         registration({ id: "bank null", ticker: "RBANK" }),
       )
       const asked = (bank: string) => idsOf(`ticker=RBANK&bank=${encodeURIComponent(bank)}`)
-      yield* Filters.assertContainsFilter({ asked, refused }, "bank")
+      yield* FilterAssertions.assertContainsFilter({ asked, refused }, "bank")
     }))
 
   it.effect.each(["effective_status", "is_atm", "over_baby_shelf"])(
@@ -206,7 +206,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           registration({ id: `${name} yes`, ticker, [name]: true }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.assertBooleanFilter({ asked, refused }, name, { yes: [`${name} yes`], no: [`${name} no`] })
+        yield* FilterAssertions.assertBooleanFilter({ asked, refused }, name, {
+          yes: [`${name} yes`],
+          no: [`${name} no`],
+        })
       }),
   )
 
@@ -230,7 +233,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           registration({ id: `${name} null`, ticker }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys })
         assert.deepStrictEqual(yield* asked(`min_${name}=0.30001&max_${name}=7.5e7`), [keys[3]])
         assert.deepStrictEqual(yield* asked(`min_${name}=-1e300&max_${name}=-0.01`), [keys[0]])
         assert.deepStrictEqual(yield* asked(`min_${name}=999999999999999999.991`), [])
@@ -244,13 +247,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         const ticker = tickerFor(name)
         yield* insertRows(
           "registrations",
-          ...Filters.sampleDays.map((day) =>
+          ...FilterAssertions.sampleDays.map((day) =>
             registration({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })
           ),
           ...(name === "filed_at" ? [] : [registration({ id: `${name} null`, ticker })]),
         )
         const asked = (query: string) => column(name, `ticker=${ticker}&${query}`)
-        yield* Filters.assertDayRangeFilter({ asked, refused }, name)
+        yield* FilterAssertions.assertDayRangeFilter({ asked, refused }, name)
       }),
   )
 
@@ -258,21 +261,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
       const asked = (query: string) => idsOf(`ticker=RFUT&${query}`)
-      yield* Filters.assertFutureDaysFound({ asked, refused }, "expiration_date", "future")
+      yield* FilterAssertions.assertFutureDaysFound({ asked, refused }, "expiration_date", "future")
     }))
 
   it.effect.each(["filed_at_from", "filed_at_to", "effective_date_from", "effective_date_to"])(
     "%s refuses future days with the reason and accepts today (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.assertFutureDaysRefused({ found, refused }, [name])
+        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [name])
       }),
   )
 
   it.effect("refuses date and the filters of other endpoints (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "min_shares_registered", "headline", "lock_up_expiration_from", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("filters combine with and (§4.4)", () =>

@@ -1,8 +1,8 @@
 /** GET /v1/research-reports and /v1/research-reports-tldr over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows, TestKeys } = Service
@@ -20,7 +20,7 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.pairedListClient(paths, "ultimate")
+const { found, printed, refused, walk } = ListClients.pairedListClient(paths, "ultimate")
 
 /** Queries both endpoints and checks that they return the same rows. Ticker and time identify a summary. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -32,7 +32,7 @@ const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unk
 
 const idsOf = (query: string) => Effect.map(found(query), idsIn)
 
-const loaded = (csv: string) => Rooms.loadCsv("research-reports", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("research-reports", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports and /v1/research-reports-tldr", (it) => {
   it.effect("reports need the ultimate tier, which the 403 names; -tldr is for all tiers (§5.3, D3)", () =>
@@ -48,7 +48,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
       assert.strictEqual((yield* requestJson("/v1/research-reports", { key: keys.ultimate })).status, 200)
       assert.strictEqual((yield* requestJson("/v1/research-reports", { key: null })).status, 401)
-      yield* Rooms.requestOnAllTiers("/v1/research-reports-tldr")
+      yield* ListClients.requestOnAllTiers("/v1/research-reports-tldr")
     }))
 
   it.effect("return every field exactly as stored; -tldr has no report_id (§2.1, §2.5, D15, D16)", () =>
@@ -92,8 +92,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       yield* insertRows("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
       const [[full], [tldr]] = yield* found("ticker=RRNULL")
       const both = ["price", "market_cap", "tradable_float", "outstanding", "country", "industry", "post_url"]
-      assert.deepStrictEqual(Rooms.nullFields(full), ["volume", ...both])
-      assert.deepStrictEqual(Rooms.nullFields(tldr), both)
+      assert.deepStrictEqual(ListClients.nullFields(full), ["volume", ...both])
+      assert.deepStrictEqual(ListClients.nullFields(tldr), both)
     }))
 
   it.effect("both times are instants, formatted at -05:00 all year (§2.1.4, D15)", () =>
@@ -145,7 +145,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       )
       assert.deepStrictEqual(yield* idsOf("ticker=rrtb,@@,RR%20TA"), ["ta", "tb"])
       yield* found("limit=1")
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("min_gain_percentage and max_gain_percentage are inclusive and compare exact decimals (D9)", () =>
@@ -156,7 +156,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ...gains.map((gain_percentage) => report({ report_id: gain_percentage, ticker: "RRGAIN", gain_percentage })),
       )
       const asked = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
-      yield* Filters.assertRangeFilter({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
+      yield* FilterAssertions.assertRangeFilter({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
       assert.deepStrictEqual(yield* asked("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
     }))
 
@@ -192,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("created_at_from and created_at_to must be real days, in order and not in the future (D7)", () =>
     Effect.gen(function* () {
-      yield* Filters.assertFutureDaysRefused({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
+      yield* FilterAssertions.assertFutureDaysRefused({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
       for (const name of ["created_at_from", "created_at_to"]) {
         for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z"]) {
           assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
@@ -218,7 +218,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ["m1"],
       )
       const names = ["report_id", "date", "country", "min_price", "created_at", "last_updated_from"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("a file with the texts of both endpoints is loaded, and wrong rows are refused (D31)", () =>

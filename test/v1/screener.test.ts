@@ -3,10 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 const { valueAt: at, insertRows } = Service
 
@@ -33,7 +33,7 @@ const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_p
 const numbers = [...decimals, ...wholes]
 const words = ["exchange", "sector", "industry", "country", "state"]
 
-const { column, found, printed, refused, walk } = Rooms.listClient("/v1/screener")
+const { column, found, printed, refused, walk } = ListClients.listClient("/v1/screener")
 
 const tickersOf = (query: string) => column("ticker", query)
 
@@ -43,7 +43,7 @@ const among = (tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loadCsv("screener", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("screener", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => {
   it.effect("returns every field exactly as stored, with the right type (§2.5, §2.1, D15, D16)", () =>
@@ -137,7 +137,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
           ...keys.map((ticker, number) => row(ticker, { [name]: values[number] })),
           ...missing.map((ticker) => row(ticker)),
         )
-        yield* Filters.assertRangeFilter(among([...keys, ...missing]), name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter(among([...keys, ...missing]), name, { values, keys })
         const { asked } = among([...keys, ...missing])
         assert.deepStrictEqual(yield* asked(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
         assert.deepStrictEqual(yield* asked(`min_${name}=10.0001`), [])
@@ -164,21 +164,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     Effect.gen(function* () {
       const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
       yield* insertRows("screener", row(yes, { [name]: true }), row(no))
-      yield* Filters.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
+      yield* FilterAssertions.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
     }))
 
   it.effect("ipo_date bounds are inclusive, ordered and not in the future, and null never matches (D7)", () =>
     Effect.gen(function* () {
-      const days = [...Filters.sampleDays, null]
+      const days = [...FilterAssertions.sampleDays, null]
       yield* insertRows(
         "screener",
         ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })),
       )
-      yield* Filters.assertDayRangeFilter(
+      yield* FilterAssertions.assertDayRangeFilter(
         { asked: (query) => column("ipo_date", `sector=IPOs&${query}`), refused },
         "ipo_date",
       )
-      yield* Filters.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
+      yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
     }))
 
   it.effect("all filters combine with and (§2.5)", () =>
@@ -214,16 +214,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "%s is returned but is not a filter (§2.5, D4)",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.assertUnknownParametersRefused(refused, [name, `min_${name}`, `max_${name}`])
+        yield* FilterAssertions.assertUnknownParametersRefused(refused, [name, `min_${name}`, `max_${name}`])
       }),
   )
 
   it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       const names = ["company", "city", "cik", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ layer(Service.layerAt(Date.parse("2027-01-01T04:59:00Z")))(
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-const recorded = Layer.provideMerge(Service.layer, Statements.layer)
+const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
   it.effect("no filter and no order reads the whole table (§2.5)", () =>
@@ -358,7 +358,7 @@ layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
         ...["ticker", ...columns].flatMap((name) => [`sort=${name}`, `sort=-${name}`]),
       ]
       for (const query of queries) {
-        const plan = JSON.stringify(yield* Statements.explainRequest(found(query), "from screener"))
+        const plan = JSON.stringify(yield* StatementRecorder.explainRequest(found(query), "from screener"))
         assert.notInclude(plan, "Seq Scan", query)
         if (query.startsWith("sort")) assert.notInclude(plan, `"Sort"`, query)
       }

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
@@ -17,11 +17,11 @@ const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/split-status")
+const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/split-status")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loadCsv("split-status", csv, "replace")
+const loaded = (csv: string) => ListClients.loadCsv("split-status", csv, "replace")
 
 /** Queries one ticker, which is required, also for requests that are refused. */
 const of = (ticker: string, name = "id") => ({
@@ -67,7 +67,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     Effect.gen(function* () {
       yield* insertRows("split_status", split({ id: "null", ticker: "SNULL" }))
       const [row] = yield* found("ticker=SNULL")
-      assert.deepStrictEqual(Rooms.nullFields(row), [
+      assert.deepStrictEqual(ListClients.nullFields(row), [
         "split_from",
         "split_to",
         "split_ratio_min",
@@ -85,13 +85,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
-        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
+        ...ListClients.newYorkTimestampSamples.map(([last_updated], number) =>
           split({ id: `clock ${number}`, ticker: "SCLOCK", last_updated })
         ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", "ticker=SCLOCK"),
-        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
+        ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
@@ -103,7 +103,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         assert.deepStrictEqual(fields, [{ field: "ticker", reason: "is required" }])
         assert.strictEqual(message, "ticker is required")
       }
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,s.%20dot,S%5Ehat"), ["dot", "hat"])
       assert.strictEqual((yield* list("ticker=@@,s.%20dot,S%5Ehat")).headers["x-dropped-tickers"], "%40%40")
       assert.deepStrictEqual(yield* idsOf("ticker=SNONE"), [])
@@ -146,7 +146,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       const words = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"]
       yield* insertRows("split_status", ...words.map((word) => split({ id: word, ticker: "SWORD", action_type: word })))
       const rows = words.toSorted().map((word) => [word, word] as const)
-      yield* Filters.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
+      yield* FilterAssertions.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
     }))
 
   it.effect("executed takes true or false (§4.4)", () =>
@@ -156,7 +156,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         split({ id: "yes", ticker: "SEXEC", executed: true }),
         split({ id: "no", ticker: "SEXEC", executed: false }),
       )
-      yield* Filters.assertBooleanFilter(of("SEXEC"), "executed", { yes: ["yes"], no: ["no"] })
+      yield* FilterAssertions.assertBooleanFilter(of("SEXEC"), "executed", { yes: ["yes"], no: ["no"] })
     }))
 
   it.effect.each(["filed_at", "vote_date", "effective_date"])(
@@ -166,10 +166,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         const ticker = `S${name.replaceAll("_", "").toUpperCase()}`
         yield* insertRows(
           "split_status",
-          ...Filters.sampleDays.map((day) => split({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })),
+          ...FilterAssertions.sampleDays.map((day) =>
+            split({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })
+          ),
           ...(name === "filed_at" ? [] : [split({ id: `${name} null`, ticker })]),
         )
-        yield* Filters.assertDayRangeFilter(of(ticker, name), name)
+        yield* FilterAssertions.assertDayRangeFilter(of(ticker, name), name)
       }),
   )
 
@@ -180,9 +182,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         split({ id: "future", ticker: "SFUT", vote_date: "2999-01-01", effective_date: "2999-01-01" }),
       )
       for (const name of ["vote_date", "effective_date"]) {
-        yield* Filters.assertFutureDaysFound(of("SFUT"), name, "future")
+        yield* FilterAssertions.assertFutureDaysFound(of("SFUT"), name, "future")
       }
-      yield* Filters.assertFutureDaysRefused(of("SFUT"), ["filed_at_from", "filed_at_to"])
+      yield* FilterAssertions.assertFutureDaysRefused(of("SFUT"), ["filed_at_from", "filed_at_to"])
     }))
 
   it.effect("filters combine with and (§4.4)", () =>

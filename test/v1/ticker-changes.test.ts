@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Rooms from "../support/ListClients.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt: at, insertRows } = Service
@@ -203,7 +203,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("all tiers can read it, and it has no pages (§4.1)", () =>
     Effect.gen(function* () {
-      for (const { body, headers } of yield* Rooms.requestOnAllTiers("/v1/ticker-changes?ticker=TIERS")) {
+      for (const { body, headers } of yield* ListClients.requestOnAllTiers("/v1/ticker-changes?ticker=TIERS")) {
         assert.isUndefined(headers["link"])
         assert.isUndefined(at(body, "has_more"))
       }

@@ -6,14 +6,14 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
 const { requestJson, valueAt, insertRows } = Service
-const { createCustomer, retryUntil, readAllPages, waitForRecordedRequests } = Ledger
+const { createCustomer, retryUntil, readAllPages, waitForRecordedRequests } = CustomerUsage
 
 const prices = { general: 123_456_789, news: 1, screener: 0, reports: 1_000_000_000_000 }
 
@@ -26,35 +26,35 @@ const settings = {
 }
 
 /** A connection outside the service's pool, as another program would have. */
-class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
+class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/Other") {}
 
 const service = Service.serviceLayerOver(Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
     poolableClient({ url, applicationName: "tickerline-test" }),
-    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
+    Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   )
-}))).pipe(Layer.provide(Ledger.settingsLayer(settings)))
+}))).pipe(Layer.provide(CustomerUsage.settingsLayer(settings)))
 
 type Answer = Effect.Success<ReturnType<typeof requestJson>>
 
 const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
   const { body, status, text } = yield* requestJson(path, { key })
   assert.strictEqual(status, 200, `${path}: ${text}`)
-  return Rooms.resultRows(body)
+  return ListClients.resultRows(body)
 })
 
 const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
 
 /** The fields of a row that follow from the response. */
-const told = ({ headers, status, text }: Answer) => ({
+const expectedUsage = ({ headers, status, text }: Answer) => ({
   request_id: headers["x-request-id"],
   status_code: status,
   bytes: Buffer.byteLength(text),
   cost_microdollars: Number(headers["x-cost-microdollars"]),
 })
 
-const shown = (row: unknown) => ({
+const pickUsageFields = (row: unknown) => ({
   request_id: valueAt(row, "request_id"),
   status_code: valueAt(row, "status_code"),
   bytes: valueAt(row, "bytes"),
@@ -64,13 +64,15 @@ const shown = (row: unknown) => ({
 const costOf = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
 /** A row of the table. */
-interface Kept extends Omit<UsageRecord, "requested_at"> {
+interface StoredUsage extends Omit<UsageRecord, "requested_at"> {
   readonly usage_id: string
   readonly requested_at: string
 }
 
 /** Fills the columns that the test does not check. */
-const used = (row: Pick<Kept, "account_id" | "key_id" | "requested_at"> & Partial<Kept>): Kept => ({
+const makeUsageRow = (
+  row: Pick<StoredUsage, "account_id" | "key_id" | "requested_at"> & Partial<StoredUsage>,
+): StoredUsage => ({
   usage_id: SecureRandom.uuidV7Unsafe(),
   request_id: "request",
   endpoint: "/v1/news",
@@ -85,7 +87,7 @@ const used = (row: Pick<Kept, "account_id" | "key_id" | "requested_at"> & Partia
 })
 
 /** Inserts rows of other days directly. */
-const insertUsage = Effect.fnUntraced(function* (rows: ReadonlyArray<Kept>) {
+const insertUsage = Effect.fnUntraced(function* (rows: ReadonlyArray<StoredUsage>) {
   const sql = yield* SqlClient.SqlClient
   const months = Map.groupBy(rows, ({ requested_at }) => requested_at.slice(0, 7))
   for (const [month] of months) yield* sql`select create_usage_partition(${`${month}-15T00:00:00Z`}::text::timestamptz)`
@@ -143,7 +145,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       for (const [path, status, records_returned, price] of cases) {
         const answer = yield* requestJson(path, { key })
         assert.strictEqual(answer.status, status, `${path}: ${answer.text}`)
-        const row = told(answer)
+        const row = expectedUsage(answer)
         assert.strictEqual(row.cost_microdollars, costOf(row.bytes, price), path)
         expected.unshift({
           ...row,
@@ -178,7 +180,13 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("printed")
       const requested_at = "2025-07-15T12:30:45.250Z"
-      const row = used({ account_id, key_id, requested_at, request_id: "my.own-id_1", bytes: 9_007_199_254_740_991 })
+      const row = makeUsageRow({
+        account_id,
+        key_id,
+        requested_at,
+        request_id: "my.own-id_1",
+        bytes: 9_007_199_254_740_991,
+      })
       yield* insertUsage([{ ...row, records_returned: 7, duration_ms: 12, cached: true, deprecated: true }])
       const { text } = yield* requestJson("/v1/usage", { key })
       assert.strictEqual(
@@ -215,7 +223,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
       yield* waitForRecordedRequests(account_id, paths.length)
       const rows = yield* rowsFor("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(shown), answers.map(told))
+      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(expectedUsage))
       assert.deepStrictEqual(column(rows, "bytes"), [0, 0, 0, 0])
       assert.strictEqual(valueAt((yield* rowsFor("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
     }))
@@ -223,7 +231,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("with a used-up balance data are 402 at no charge, and free endpoints still answer (D13, D27)", () =>
     Effect.gen(function* () {
       for (const balance of [0, -1]) {
-        const { account_id, key } = yield* createCustomer(`used up ${balance}`, { balance })
+        const { account_id, key } = yield* createCustomer(`makeUsageRow up ${balance}`, { balance })
         const answers: Array<Answer> = []
         for (const path of ["/v1/news", "/v1/news?limit=0", "/v1/screener", "/v1/account", "/v1/overview"]) {
           answers.unshift(yield* requestJson(path, { key }))
@@ -235,7 +243,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         assert.deepStrictEqual(valueAt(refused?.body, "error", "details"), { balance_microdollars: balance })
         assert.strictEqual(refused?.headers["x-cost-microdollars"], "0")
         yield* waitForRecordedRequests(account_id, answers.length)
-        assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(shown), answers.map(told))
+        assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(pickUsageFields), answers.map(expectedUsage))
       }
     }))
 
@@ -251,10 +259,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(answers.map(({ status }) => status), [403, 403, 200])
       yield* waitForRecordedRequests(account_id, 3)
       const rows = yield* rowsFor("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(shown), answers.map(told))
+      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(expectedUsage))
       assert.deepStrictEqual(
         column(rows, "key_hint"),
-        [key, limited.key, limited.key].map((used) => used.slice(0, 12)),
+        [key, limited.key, limited.key].map((makeUsageRow) => makeUsageRow.slice(0, 12)),
       )
     }))
 
@@ -298,7 +306,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         Effect.map(
           requestJson("/v1/usage?status_code=429&endpoint=/v1/news", { key }),
           ({ body, status }) =>
-            status === 200 ? Rooms.resultRows(body).map((row) => Number(valueAt(row, "request_count"))) : [],
+            status === 200 ? ListClients.resultRows(body).map((row) => Number(valueAt(row, "request_count"))) : [],
         ),
         (counts) => counts.length > 0,
       )
@@ -315,12 +323,12 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.strictEqual(answer.status, 500)
       assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
       yield* waitForRecordedRequests(account_id, 1)
-      assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(shown), [told(answer)])
+      assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(pickUsageFields), [expectedUsage(answer)])
     }))
 
   it.effect("a client that disconnects before the response leaves a row with status 499 (resources: usage)", () =>
     Effect.gen(function* () {
-      const other = yield* Other
+      const other = yield* OtherConnection
       const { account_id, key } = yield* createCustomer("impatient")
       yield* other.query("begin")
       yield* other.query("lock table float_outstanding in access exclusive mode")
@@ -409,7 +417,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       const rows = yield* rowsFor("/v1/usage?limit=100", key)
       const byId = (a: { readonly request_id: unknown }, b: { readonly request_id: unknown }) =>
         String(a.request_id) < String(b.request_id) ? -1 : 1
-      assert.deepStrictEqual(rows.map(shown).toSorted(byId), answers.map(told).toSorted(byId))
+      assert.deepStrictEqual(rows.map(pickUsageFields).toSorted(byId), answers.map(expectedUsage).toSorted(byId))
       yield* assertSums(account_id, key)
     }))
 
@@ -428,7 +436,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         ["e", "/v1/usage/daily", 200],
       ] as const
       yield* insertUsage(rows.map(([request_id, endpoint, status_code], number) =>
-        used({
+        makeUsageRow({
           account_id,
           key_id,
           request_id,
@@ -465,8 +473,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  const list = Rooms.listClient("/v1/usage")
-  const daily = Rooms.listClient("/v1/usage/daily")
+  const list = ListClients.listClient("/v1/usage")
+  const daily = ListClients.listClient("/v1/usage/daily")
 
   it.effect("an invalid status_code and an empty endpoint are 422 (resources: usage)", () =>
     Effect.gen(function* () {
@@ -486,13 +494,13 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("unknown parameters are refused; days must be real, in order and not in the future (D4, D7, D8)", () =>
     Effect.gen(function* () {
       const both = ["account_id", "key_id", "key_hint", "date", "date_from", "min_bytes", "deprecated", "ticker"]
-      yield* Filters.assertUnknownParametersRefused(list.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(list.refused, [
         ...both,
         "request_id",
         "requested_at",
         "usage_date_from",
       ])
-      yield* Filters.assertUnknownParametersRefused(daily.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(daily.refused, [
         ...both,
         "usage_date",
         "status_code",
@@ -500,7 +508,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         "errors",
       ])
       for (const [{ found, refused }, name] of [[list, "requested_at"], [daily, "usage_date"]] as const) {
-        yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
         for (const parameter of [`${name}_from`, `${name}_to`]) {
           for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z", "yesterday"]) {
             assert.strictEqual((yield* refused(`${parameter}=${wrong}`)).field, parameter)
@@ -528,7 +536,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
       yield* insertUsage(
         Object.entries(instants).map(([request_id, requested_at]) =>
-          used({ account_id, key_id, request_id, requested_at })
+          makeUsageRow({ account_id, key_id, request_id, requested_at })
         ),
       )
       const latestFirst = Object.keys(instants).toReversed()
@@ -561,7 +569,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         "2025-04-15T12:00:00.000Z",
       ]
       const rows = Array.from({ length: 27 }, (_, number) =>
-        used({
+        makeUsageRow({
           account_id,
           key_id,
           usage_id: `00000000-0000-7000-8000-0000000000${String((number * 10) % 27).padStart(2, "0")}`,
@@ -635,7 +643,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("sums")
       const write = yield* makeUsageWriter
-      const at03 = used({
+      const at03 = makeUsageRow({
         account_id,
         key_id,
         requested_at: "2025-07-02T03:00:00.000Z",
@@ -790,7 +798,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a deleted key", 
 /** In New York it is the evening of the previous day. */
 const night = Date.parse("2026-07-02T03:00:00Z")
 
-layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settingsLayer(settings))))(
+layer(Service.layerAt(night).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(
   "GET /v1/usage/daily at 03:00 UTC",
   (it) => {
     it.effect("a request at 03:00 UTC is formatted as 22:00 of the previous day, and counted there (D29, §2.1)", () =>
@@ -798,13 +806,13 @@ layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settingsLayer(settings)))
         const { account_id, key } = yield* createCustomer("at night")
         const answer = yield* requestJson("/v1/ticker-changes?ticker=META", { key })
         yield* TestClock.adjust("1 second")
-        const seen = Effect.repeat(Ledger.countRecordedRequests(account_id), {
+        const seen = Effect.repeat(CustomerUsage.countRecordedRequests(account_id), {
           until: (rows) => rows >= 1,
           times: 2000,
         })
         assert.strictEqual(yield* seen, 1)
         const [row] = yield* rowsFor("/v1/usage", key)
-        assert.deepStrictEqual(shown(row), told(answer))
+        assert.deepStrictEqual(pickUsageFields(row), expectedUsage(answer))
         assert.strictEqual(valueAt(row, "requested_at"), "2026-07-01T22:00:00-05:00")
         assert.strictEqual(valueAt(row, "duration_ms"), 0)
         const [sum] = yield* rowsFor("/v1/usage/daily", key)
