@@ -22,16 +22,18 @@ export interface EmailAddresses {
 
 const maxLineLength = 76
 
-/** Breaks lines between words. A word longer than a line stays whole. */
-const wrapLines = (text: string) =>
-  text.split("\n").map((line) =>
-    line.split(" ").reduce<ReadonlyArray<string>>((lines, word) => {
-      const last = lines.at(-1)
-      return last === undefined || last.length + 1 + word.length > maxLineLength
-        ? [...lines, word]
-        : [...lines.slice(0, -1), `${last} ${word}`]
-    }, []).join("\n")
-  ).join("\n")
+/** Breaks a line between words. A word that is longer than a line stays whole. */
+const wrapLine = (line: string) => {
+  const [first = "", ...words] = line.split(" ")
+  let wrapped = first
+  let length = first.length
+  for (const word of words) {
+    const fits = length + 1 + word.length <= maxLineLength
+    wrapped += `${fits ? " " : "\n"}${word}`
+    length = fits ? length + 1 + word.length : word.length
+  }
+  return wrapped
+}
 
 const renderSubject = ({ breaking, title, type }: ChangelogEntry) =>
   `Tickerline ${breaking ? "breaking change" : type === "deprecated" ? "deprecation" : "update"}: ${title}`
@@ -79,7 +81,7 @@ export const renderEmail = (
     facts.map(([label, value]) => `${label}: ${value}`).join("\n"),
     ...(links.length === 0 ? [] : [links.map(([label, url]) => `${label}: ${url}`).join("\n")]),
     `-- \n${footer}`,
-  ].map(wrapLines).join("\n\n")
+  ].map((paragraph) => paragraph.split("\n").map(wrapLine).join("\n")).join("\n\n")
   const html = [
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeXml(entry.title)}</title></head><body>`,
     `<h1 style="font-size:1.2em">${escapeXml(entry.title)}</h1>`,

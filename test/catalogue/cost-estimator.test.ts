@@ -17,7 +17,7 @@ const { valueAt: at, insertRows, TestKeys } = Service
 type Asking = ReturnType<typeof Service.requestJson>
 type Answer = Effect.Success<Asking>
 
-/** Sends a request with a key for every endpoint, unless `request` has another. */
+/** Sends a request with a key for every endpoint, unless the options have another. */
 const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...asked })

@@ -35,7 +35,7 @@ interface Answer {
   readonly text: string
 }
 
-/** This endpoint has no 200 for a ticker without a former symbol. */
+/** /v1/historical-tickers returns 200 only for a ticker with a former symbol. */
 const targets = new Map([["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"]])
 
 /** The observed headers, by path and status. */

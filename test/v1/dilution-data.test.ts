@@ -23,7 +23,7 @@ const [base, more] = [ListClients.listClient(paths[0]), ListClients.listClient(p
 
 const rooms = [base, more]
 
-/** Gives each test its own tickers for each endpoint. */
+/** Both endpoints, for tests that run on each with its own tickers. */
 const each = [{ path: paths[0], room: base, number: 0 }, { path: paths[1], room: more, number: 1 }]
 
 const advanced = (query: string) => more.column("id", query)

@@ -89,21 +89,21 @@ const chain = (least: number, most: number): Arbitrary.Arbitrary<Events> =>
         gaps: many(int(1, 800), length),
         end: int(0, 2 * length),
         issuer: int(1, 9_999_999),
-        told: many(int(0, 1), length),
+        hasCik: many(int(0, 1), length),
       }),
-      ({ end, gaps, issuer, numbers, told }) => {
+      ({ end, gaps, issuer, numbers, hasCik }) => {
         const symbols = numbers.map((number, at) => (number * 24 + at).toString(36).toUpperCase())
         if (end < length - 1) symbols[length] = symbols[end] ?? ""
         let at = 0
         return gaps.map((gap, link) => {
           at += gap
-          const cik = told[link] === 1 ? String(issuer).padStart(10, "0") : null
+          const cik = hasCik[link] === 1 ? String(issuer).padStart(10, "0") : null
           return event(symbols[link] ?? "", symbols[link + 1] ?? "", day(at), cik, cik && "Issuer")
         })
       },
     ))
 
-/** The shuffled events of several chains without common symbols. */
+/** Several chains without common symbols. */
 const chains = Arbitrary.map(
   Arbitrary.array(chain(1, 12), { minLength: 1, maxLength: 5 }),
   (all) =>
@@ -131,7 +131,7 @@ const withoutRepeats = (events: Events): Events =>
 const fewPairs = symbolPairs(["A", "B", "C", "D", "E"])
 
 /** Arbitrary events over few symbols, dates and issuers, so that conflicts are frequent. */
-const shuffledChains: Arbitrary.Arbitrary<Events> = Arbitrary.map(
+const arbitraryEvents: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.all({
       pair: int(0, fewPairs.length - 1),
@@ -305,7 +305,7 @@ describe("a valid chain (D20)", () => {
     assert.deepStrictEqual(resolved(shuffled(events, order)), resolved(events))
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("a conflict does not depend on the order of the events (D21)", [shuffledChains, keys], ([events, order]) => {
+  it.prop("a conflict does not depend on the order of the events (D21)", [arbitraryEvents, keys], ([events, order]) => {
     assert.deepStrictEqual(ask(shuffled(events, order)), ask(events))
   }, { arbitrary: { runs: 1000 } })
 
@@ -405,7 +405,7 @@ const isPart = (events: Events, one: TickerChangeEvent, reason: Reason): boolean
 describe("the events of a conflict (D21)", () => {
   it.prop(
     "are listed once each, by date, and each reason has an event that contributes to it (D21)",
-    [shuffledChains, keys],
+    [arbitraryEvents, keys],
     ([events, order]) => {
       const answer = ask(shuffled(events, order))
       if (Result.isSuccess(answer)) return
@@ -604,7 +604,7 @@ describe("an independent implementation agrees (D21)", () => {
     }
   })
 
-  it.prop("on random sets of events over few symbols, dates and CIKs (D21)", [shuffledChains], ([events]) => {
+  it.prop("on random sets of events over few symbols, dates and CIKs (D21)", [arbitraryEvents], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
   }, { arbitrary: { runs: 4000 } })
 

@@ -293,7 +293,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       for (const blank of ["", " ", "%20%09", "%C2%A0", "%00", "a%00b", "x".repeat(201)]) {
         const { field, message } = yield* refused(`query=${blank}`)
         assert.strictEqual(field, "query")
-        assert.match(message, /query must be words to search for, 1 to 200 characters/)
+        assert.match(message, /query must contain words to search for, 1 to 200 characters/)
       }
       assert.strictEqual((yield* requestJson(`/v1/news?query=${"x".repeat(200)}`)).status, 200)
     }))

@@ -757,7 +757,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 /** The stored totals, the totals of the rows, and the returned totals are equal. */
 const assertSums = Effect.fnUntraced(function* (account_id: number, key: string) {
   const sql = yield* SqlClient.SqlClient
-  // The test's own requests may be recorded meanwhile, so only finished days are compared.
+  // The test's own requests may be recorded meanwhile, so they are excluded.
   const kept = (ofRows: boolean) =>
     ofRows
       ? sql`
