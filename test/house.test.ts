@@ -75,7 +75,15 @@ const mayImport: { readonly [room: string]: ReadonlyArray<string> } = {
   observability: ["rules", "http/RequestContext.ts", "cli/terminal/Text.ts"],
   db: ["observability", "rules/Errors.ts", "http/RequestContext.ts"],
   jobs: ["db", "observability"],
-  lists: ["rules", "rows", "db", "observability", "http/RequestContext.ts", "http/ConditionalRequests.ts"],
+  lists: [
+    "rules",
+    "rows",
+    "db",
+    "observability",
+    "accounts/keys/Authentication.ts",
+    "http/RequestContext.ts",
+    "http/ConditionalRequests.ts",
+  ],
   accounts: [
     "rules",
     "db",

@@ -43,7 +43,7 @@ export const authorizationLayer = Layer.effect(
     const recorded = (exchange: RequestContext, { account_id, key_id }: Who, endpoint: string) => {
       const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
         metering.record({
-          requested_at: exchange.began,
+          requested_at: exchange.startedAt,
           account_id,
           key_id,
           request_id: exchange.id,
@@ -52,7 +52,7 @@ export const authorizationLayer = Layer.effect(
           records_returned,
           bytes,
           cost_microdollars,
-          duration_ms: clock.currentTimeMillisUnsafe() - exchange.began,
+          duration_ms: clock.currentTimeMillisUnsafe() - exchange.startedAt,
           cached: exchange.cached,
           deprecated: "Deprecation" in exchange.headers,
         })
@@ -103,8 +103,8 @@ export const authorizationLayer = Layer.effect(
  * that of `/estimate`. A shorter one is cut off if it proves too long, so no single list takes a balance below zero.
  */
 const affordable = Effect.fnUntraced(function* (whole: StreamedExport, balance_microdollars: number, price: number) {
-  if (computeCost(whole.expected, price) > balance_microdollars / 2) {
-    const cost = computeCost(yield* whole.measured, price)
+  if (computeCost(whole.expectedBytes, price) > balance_microdollars / 2) {
+    const cost = computeCost(yield* whole.measureBytes, price)
     if (cost > balance_microdollars) {
       const message = `The whole list costs ${cost} microdollars, more than is left of the prepaid balance. ` +
         "Add credit, or ask for less of it."

@@ -78,9 +78,9 @@ export const makeCostEstimator = Effect.gen(function* () {
   return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
     const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
     if (endpoint.row.path === estimatePath) return yield* Effect.as(setRecordCount(1), estimateOfEstimate)
-    const { began, id } = yield* RequestContext
+    const { id, startedAt } = yield* RequestContext
     const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
-    const context = makeRequestContext({ id, target, began, purpose: "estimate" })
+    const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })
     const response = yield* runRequest(request, context)
     const isFreeError = isDataError(response.status)
     if (response.status !== 200 && !isFreeError) {

@@ -1,19 +1,17 @@
 /** `serve`: the database made ready, the socket opened, and a first request to try. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Console, Context, Duration, Effect, Layer, Option } from "effect"
-import { IncomingMessage, ServerResponse } from "node:http"
+import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
-import { BaseUrlConfig } from "../http/BaseUrl.ts"
+import { BaseUrl, BaseUrlConfig } from "../http/BaseUrl.ts"
+import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
 import { ShutdownState } from "../catalogue/Readiness.ts"
 import { EmbeddedHome, withDirectConnection } from "../db/Connection.ts"
 import * as Migrations from "../db/migrations/Migrations.ts"
-import { BaseUrl } from "../http/Middleware.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Lifecycle.ts"
-import * as Routes from "../Server.ts"
-import { FastPath } from "../http/FastPath.ts"
-import * as Sockets from "../http/ConnectionLimits.ts"
+import { RequestListener } from "../Server.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
@@ -35,56 +33,20 @@ export const apiBaseUrl = Effect.gen(function* () {
   return Option.getOrElse(configured, () => local)
 })
 
-type Serve = (typeof FastPath.Service)["serve"]
-
 /**
- * Who sees each request first, when it is its turn: nobody while the layers are made, although the socket is open
- * already; then the shortcut. What comes too early waits, since Node would take it and never answer.
+ * Starts the service, and the server for metrics. The server listens only after all routes exist, because Node would
+ * accept a request without a listener and never answer it.
  */
-const makeDoor = ({ endConnections, inTurn, server }: ReturnType<typeof Sockets.makeHttpServer>) => {
-  const emit = server.emit.bind(server)
-  const early: Array<() => void> = []
-  let isOpen = false
-  let serve: Serve = (_request, _response, others) => others()
-  const first = (event: string, ...rest: ReadonlyArray<unknown>) => {
-    const [request, response] = rest
-    const isRequest = event === "request" || event === "checkContinue"
-    if (!isRequest || !(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) {
-      return emit(event, ...rest)
-    }
-    const enter = () => serve(request, response, () => emit("request", request, response))
-    inTurn(request, response, () => {
-      if (isOpen) enter()
-      else early.push(enter)
-    })
-    return true
-  }
-  Object.assign(server, { emit: first })
-
-  const open = (shortcut: Serve) =>
-    Effect.sync(() => {
-      serve = shortcut
-      isOpen = true
-      for (const enter of early.splice(0)) enter()
-    })
-  const leaveToOthers = Effect.sync(() => {
-    serve = (_request, _response, others) => others()
-    endConnections()
-  })
-  return (shortcut: Serve) => Effect.acquireRelease(open(shortcut), () => leaveToOthers)
-}
-
-/** The service on a socket of its own, and what is measured of it on another. */
 export const startServer = Effect.fnUntraced(
-  function* (options: ListenOptions, patience = Sockets.defaultConnectionTimeouts) {
+  function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
     yield* Layer.build(Layer.fresh(Prometheus.layer))
-    const sockets = Sockets.makeHttpServer(patience)
-    const open = makeDoor(sockets)
     const services = yield* Layer.build(
-      Layer.fresh(Routes.layer.pipe(Layer.provideMerge(NodeHttpServer.layer(() => sockets.server, options)))),
+      Layer.fresh(RequestListener.layer.pipe(Layer.provideMerge(NodeHttpServer.layerHttpServices))),
     )
-    yield* open(Context.get(services, FastPath).serve)
-    return services
+    const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, RequestListener))
+    const httpServer = yield* NodeHttpServer.make(() => server, options)
+    yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
+    return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )
 

@@ -1,6 +1,6 @@
 /** The guides: each file of `docs/`, read and rendered once, when the service starts. */
 import { Effect, FileSystem, Path } from "effect"
-import { BaseUrl } from "../http/Middleware.ts"
+import { BaseUrl } from "../http/BaseUrl.ts"
 import { makeGuideBlocks } from "./Blocks.ts"
 import { renderGuide } from "./Markdown.ts"
 import { type Page, pagePath } from "./Page.ts"

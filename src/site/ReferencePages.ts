@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { type CatalogueEndpoint, endpoints } from "../catalogue/Endpoints.ts"
 import { getIn, openApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { BaseUrl } from "../http/Middleware.ts"
+import { BaseUrl } from "../http/BaseUrl.ts"
 import { inlineCode, renderEndpointTable, renderProse } from "./blocks/Tables.ts"
 import { escapeHtml } from "./Html.ts"
 import { exampleServiceUrl } from "./Guides.ts"

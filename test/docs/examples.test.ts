@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger } from "effect"
 import { globSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { BaseUrl } from "../../src/http/Middleware.ts"
+import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { LineageReason } from "../../src/rules/Errors.ts"
 import {

@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { BaseUrl } from "../../src/http/Middleware.ts"
+import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { errorReference } from "../../src/site/blocks/Tables.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"

@@ -335,8 +335,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       const bad = [
         [line("PBAD", "HK", "severe"), /line 2: scam_risk /],
         [line("PBAD", "HK", "high "), /line 2: scam_risk /],
-        [line("PBAD", "hk"), /line 2: country must be a country's two letters/],
-        [line("PBAD", "HKG"), /line 2: country must be a country's two letters/],
+        [line("PBAD", "hk"), /line 2: country must be a two-letter country code/],
+        [line("PBAD", "HKG"), /line 2: country must be a two-letter country code/],
         [line("PBAD", "HK", "high", " Pump"), /line 2: company must not be empty and must not start or end with white/],
         [line("pbad"), /line 2: ticker must be a symbol/],
       ] as const

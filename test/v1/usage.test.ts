@@ -482,7 +482,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       for (const sent of wrong) {
         const { field, message } = yield* list.refused(`status_code=${sent}`)
         assert.strictEqual(field, "status_code", sent)
-        assert.include(message, "must be a status of HTTP", sent)
+        assert.include(message, "must be an HTTP status code", sent)
       }
       for (const { refused } of [list, daily]) {
         for (const sent of ["", ",", "/v1/news,", "%00"]) {

@@ -6,7 +6,7 @@ import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKey.ts"
 import { makeKeyLookup } from "./KeyLookup.ts"
-import { getMonotonicMillis, keyTtlMillis, RecentKeys } from "../../http/RecentKeys.ts"
+import { getMonotonicMillis, keyTtlMillis, ResponseCache } from "../../http/ResponseCache.ts"
 
 /** For so long a key that was right is asked for again although its address sends wrong ones. */
 const trusted = Duration.minutes(10)
@@ -37,7 +37,7 @@ const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher
   const { again, first, mistyped } = yield* makeKeyLookup
-  const recent = yield* RecentKeys
+  const responseCache = yield* ResponseCache
   const accounts = yield* Cache.makeWith(again, {
     capacity: 10_000,
     timeToLive: (exit) => isAnswer(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
@@ -65,12 +65,12 @@ const make = Effect.gen(function* () {
     if (!(yield* Cache.has(had, digest))) {
       const known = yield* first(digest, isKnown)
       yield* Cache.set(accounts, digest, known)
-      recent.note(digest, known)
+      responseCache.addKey(digest, known)
       return known.account
     }
     const known = yield* looked(digest)
     yield* isKnown
-    recent.note(digest, known)
+    responseCache.addKey(digest, known)
     return known.account
   })
 

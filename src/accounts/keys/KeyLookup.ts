@@ -5,7 +5,7 @@ import { Database, type ReadFailure } from "../../db/Database.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { Account } from "./Authentication.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
-import { getMonotonicMillis } from "../../http/RecentKeys.ts"
+import { getMonotonicMillis } from "../../http/ResponseCache.ts"
 import * as WrongKeys from "./BruteForceGuard.ts"
 
 const Found = Schema.Struct({

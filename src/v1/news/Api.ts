@@ -14,7 +14,6 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { arrayElementFilter, caseInsensitiveTextFilters, dateFilters } from "../../rules/Filters.ts"
-import { customFilter } from "../../rules/FilterOperators.ts"
 import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerList } from "../../rules/Tickers.ts"
 import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
@@ -62,11 +61,25 @@ export const NewsQuery = Schema.Struct({
       examples: [`"public offering" -warrants`],
     }).pipe(Schema.decodeTo(Search)).annotate({ filter: { operator: "matchesWords", column: "search" } }),
   ),
-  hide_news: customFilter(
-    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out news: filings remain." })),
+  hide_news: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "`true` leaves out news: filings remain.",
+      // SQL literals, because the index of filings is partial. For both flags, `false` saves reading all news.
+      filter: {
+        operator: "literal",
+        condition: ({ hide_filings, hide_news }) =>
+          hide_news !== true ? undefined : hide_filings === true ? "false" : "form_type <> 'news'",
+      },
+    }),
   ),
-  hide_filings: customFilter(
-    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out filings: news remain." })),
+  hide_filings: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "`true` leaves out filings: news remain.",
+      filter: {
+        operator: "literal",
+        condition: ({ hide_filings }) => hide_filings === true ? "form_type = 'news'" : undefined,
+      },
+    }),
   ),
   ...PagingParameters,
 }).check(checkParameterCombinations)

@@ -1,17 +1,15 @@
-/** Two tables have one shape: sessions before the open, and `/v1/afterhours-stats`. */
+/** The statement of `/v1/premarket-stats` and `/v1/afterhours-stats`, whose tables have the same columns. */
 import type { SqlClient } from "effect/sql"
-import type { PageClauses } from "../../lists/ListQuery.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
-import { ExtendedHoursQuery } from "./Api.ts"
+import type { ListClauses } from "../../lists/ListQuery.ts"
+import type { PageQuery } from "../../rules/Paging.ts"
 
-/** A page of sessions from either of the two tables of this shape. */
-export const makeExtendedHoursSelect = (sql: SqlClient.SqlClient, table: "premarket_stats" | "afterhours_stats") => {
-  const wanted = compileConditions(sql, ExtendedHoursQuery, {})
-  return (query: typeof ExtendedHoursQuery.Type, slice: PageClauses) =>
+/** Returns the `select` of a list of trading sessions. */
+export const makeExtendedHoursSelect =
+  (sql: SqlClient.SqlClient, table: "premarket_stats" | "afterhours_stats") =>
+  (_: PageQuery, { columns, orderAndLimit, where }: ListClauses) =>
     sql`
-      select ${slice.columns}
+      select ${columns}
       from ${sql(table)}
-      where ${sql.and(wanted(query))}
-      ${slice.orderAndLimit(sql`date desc, ticker`)}
+      where ${where}
+      ${orderAndLimit(sql`date desc, ticker`)}
     `
-}

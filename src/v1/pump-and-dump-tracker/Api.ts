@@ -34,7 +34,7 @@ import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 const levels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
-  select: Schema.String.annotate({ print: Printing.encodeText }),
+  select: Schema.String.annotate({ encodeValue: Printing.encodeText }),
   insert: Schema.String.check(
     Schema.isPattern(/^[A-Z]{2}$/, { message: "must be a two-letter country code (ISO 3166 alpha-2)" }),
   ),

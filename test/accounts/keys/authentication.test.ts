@@ -15,7 +15,6 @@ import * as KeyCheck from "../../../src/accounts/keys/AuthenticationMiddleware.t
 import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Metering } from "../../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
-import { RecentKeys } from "../../../src/http/RecentKeys.ts"
 import { Database } from "../../../src/db/Database.ts"
 import { ResponseCache } from "../../../src/http/ResponseCache.ts"
 import * as Edge from "../../../src/http/Middleware.ts"
@@ -510,8 +509,8 @@ const tiered = HttpRouter.serve(
       ),
     ),
     Layer.merge(Edge.layer),
-    Layer.provide(Layer.merge(RequestMetrics.layer, ResponseCache.layer)),
-    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
+    Layer.provide(ResponseCache.layer),
+    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
     Layer.provide(Database.layer),
   ),
   { disableLogger: true, disableListenLog: true },

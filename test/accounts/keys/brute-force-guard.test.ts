@@ -289,7 +289,7 @@ it.effect("D18 a WRONG_KEYS_LIMIT that is no number, and TRUSTED_PROXIES that ar
         ),
       )
       assert.instanceOf(error, Config.ConfigError)
-      assert.include(error.message, "is no network; expected addresses or networks")
+      assert.include(error.message, "is not a network; expected addresses or networks")
     }
   }))
 
