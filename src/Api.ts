@@ -62,7 +62,7 @@ export class Api extends HttpApi.make("tickerline")
   .annotateMerge(OpenApi.annotations({
     title: "Tickerline",
     version: "v1",
-    description: "Market data about listed securities. Every datetime carries the fixed offset -05:00, all year. " +
+    description: "Market data about listed securities. Every datetime has the fixed offset -05:00 all year. " +
       "Clients must ignore unknown response fields.",
     license: { name: "MIT", identifier: "MIT" },
   })) {}

@@ -1,5 +1,5 @@
 /** The parameters of an endpoint, as a table in which the visitor fills in their values. */
-import { getIn } from "../catalogue/Schemas.ts"
+import { getIn } from "../catalogue/OpenApiDocument.ts"
 import { inlineCode } from "./blocks/Tables.ts"
 import { escapeHtml } from "./Html.ts"
 import {

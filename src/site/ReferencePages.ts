@@ -1,8 +1,7 @@
 /** The API reference: an overview, and for each endpoint a page made from the OpenAPI document. */
 import { Effect } from "effect"
 import { type CatalogueEndpoint, endpoints } from "../catalogue/Endpoints.ts"
-import { openApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { getIn } from "../catalogue/Schemas.ts"
+import { getIn, openApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { inlineCode, renderEndpointTable, renderProse } from "./blocks/Tables.ts"
 import { escapeHtml } from "./Html.ts"

@@ -1,7 +1,6 @@
 /** What the OpenAPI document says of an operation's schemas, as text and HTML. */
 import { Predicate } from "effect"
-import { openApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { getIn } from "../catalogue/Schemas.ts"
+import { getIn, openApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { inlineCode, renderProse } from "./blocks/Tables.ts"
 import { escapeHtml } from "./Html.ts"
 

@@ -6,16 +6,16 @@ import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
-/** The columns that need no look-up of a close. */
+/** The columns that need no close. */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
 const fragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
   /**
-   * §2.6, D32: exact; null without a factor, and on a trading day on which the symbol has no close. One descent of the
-   * index on (ticker, date) and, if the close is of an earlier day, one of the index on (date). With `exists`,
-   * PostgreSQL would read the table until it finds the day.
+   * §2.6, D32 (market_cap): exact; null without a factor, and on a trading day without a close of the symbol.
+   * Costs one index lookup, or two if the close is from an earlier day. With `exists`, PostgreSQL would read the
+   * table until it finds the day.
    */
   const marketCap = sql`(
           select case
@@ -37,7 +37,7 @@ const fragments = (sql: SqlClient.SqlClient) => {
           from historical_float_pro as filing
         `
 
-  /** Each ticker once, by leaps through an index: a few thousand tickers do not justify reading a million rows. */
+  /** Each ticker once, with a loose index scan: one lookup per ticker instead of reading a million rows. */
   const everyTicker = sql`(
             with recursive leap as (
               (select ticker from historical_float_pro order by ticker limit 1)

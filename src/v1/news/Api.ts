@@ -1,4 +1,4 @@
-/** Resources: news and news-basic, which are the same rows (D30); §2.1. */
+/** GET /v1/news and /v1/news-basic, which return the same rows: D30 (tables). */
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -19,19 +19,19 @@ import { TickerList } from "../../rules/Tickers.ts"
 import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const fields = {
-  id: textColumn("The item's key."),
-  ticker: tickerColumn("The symbol that the item is about."),
-  tickers: textArrayColumn("All symbols that the item mentions."),
+  id: textColumn("Unique id of the item."),
+  ticker: tickerColumn("Symbol of the item."),
+  tickers: textArrayColumn("All symbols mentioned in the item."),
   form_type: textColumn("`news`, or the SEC form of a filing."),
-  title: nullableColumn(textColumn("The headline.")),
-  summary: nullableColumn(textColumn("A summary.")),
-  body: nullableColumn(textColumn("The whole text.")),
-  author: nullableColumn(textColumn("Who wrote it.")),
-  publisher: nullableColumn(textColumn("Who published it.")),
+  title: nullableColumn(textColumn("Headline.")),
+  summary: nullableColumn(textColumn("Summary.")),
+  body: nullableColumn(textColumn("Full text.")),
+  author: nullableColumn(textColumn("Author.")),
+  publisher: nullableColumn(textColumn("Publisher.")),
   tags: textArrayColumn("Tags of the item."),
-  accession_number: nullableColumn(textColumn("The SEC's number of the filing.")),
-  document_url: nullableColumn(textColumn("The item at its source.")),
-  filed_at: dateColumn("The day it was filed or published."),
+  accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
+  document_url: nullableColumn(textColumn("URL of the item at its source.")),
+  filed_at: dateColumn("Date on which the item was filed or published."),
   filed_at_time: nullableColumn(NewYorkWallClock),
   created_at: EasternWallClock,
   last_updated: EasternWallClock,
@@ -45,7 +45,7 @@ export class NewsBasicItem extends Model.Class<NewsBasicItem>("NewsBasicItem")(
 
 const Search = Schema.String.check(
   Schema.makeFilter((text: string) => text.trim() !== "" && text.length <= 200 && !text.includes("\0"), {
-    message: "must be words to search for, 1 to 200 characters",
+    message: "must contain words to search for, 1 to 200 characters",
   }),
 )
 
@@ -53,11 +53,11 @@ export const NewsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerList),
   ...dateFilters("filed_at"),
   ...caseInsensitiveTextFilters("form_type"),
-  tag: arrayElementFilter("tags", "The item has this tag, in any case."),
+  tag: arrayElementFilter("tags", "Items with this tag, ignoring case."),
   query: Schema.optionalKey(
     Schema.String.annotate({
-      description: "Words of title and summary, in any form of the word: all of them; `or` between alternatives, " +
-        "quotes around a phrase, `-` before what must not occur. Stop words alone (`the`) find nothing.",
+      description: "Words in title and summary, in any inflection. All words must occur; put `or` between " +
+        "alternatives, quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) find nothing.",
       examples: [`"public offering" -warrants`],
     }).pipe(Schema.decodeTo(Search)).annotate({ filter: { operator: "matchesWords", column: "search" } }),
   ),
@@ -92,7 +92,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News",
     "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
-      "`tickers`; `date`, `date_from` and `date_to` are about `filed_at`.",
+      "`tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
@@ -100,6 +100,6 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News basic",
-    "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, by the same filters.",
+    "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
   )),
 ).annotateMerge(describeGroup("News", "News and SEC filings.")) {}

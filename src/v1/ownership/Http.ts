@@ -17,7 +17,7 @@ const print = (owners: Array.NonEmptyReadonlyArray<RowValues>) => {
   return `${printFiling(owners[0]).slice(0, -1)},"owner_count":${owners.length},"owners":[${printed}]}`
 }
 
-/** Owners come ordered by ticker, and a page has one filing of each; in CSV each has a record of its own. */
+/** Groups consecutive rows with the same ticker into one filing. CSV has one record per owner. */
 const filings = makeGroupResultEncoder(OwnershipRow, (owner, before) => owner[ticker] === before[ticker], print)
 
 export const ownershipHandlers = HttpApiBuilder.group(
@@ -27,7 +27,7 @@ export const ownershipHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    /** §2.7: no placeholder. The index of holders is on these very words. */
+    /** §2.7: excludes placeholders. Must have the same text as the expression of the index. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
 
     const list = makeHandler(OwnershipApiGroup.endpoints.list, {

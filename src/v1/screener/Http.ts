@@ -12,7 +12,7 @@ export const screenerHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    /** Only words of the contract arrive here; the field is quoted all the same. */
+    /** `sort` is validated; the field name is quoted anyway. */
     const order = (sort: ScreenerSort) =>
       sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 

@@ -45,8 +45,8 @@ export const usageHandlers = HttpApiBuilder.group(
     }
 
     /**
-     * Rows have no index for this: when there were any is looked up, and how many, and only the moments of the page
-     * are read. As many moments of each kind as the page ends after have rows enough.
+     * The rows have no index for these filters. `usage_moments` counts them per 100 ms, so that only the moments of the
+     * page are read (docs/decisions/0053-usage-filters.md).
      */
     const selectFiltered = (
       { account_id, endpoint, status_code, ...query }: WithAccount<typeof UsageQuery.Type>,
@@ -85,7 +85,7 @@ export const usageHandlers = HttpApiBuilder.group(
           where ${
         sql.and([...own, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
       }
-          -- Keeps PostgreSQL from reading all rows to look for the moment of each.
+          -- Keeps PostgreSQL from scanning all rows instead of the moments.
           offset 0
         ) as usage ${key}
         order by ${latestFirst}

@@ -6,7 +6,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Roles from "../../../src/db/migrations/ServiceRole.ts"
-import { makeOutbox } from "../../../src/mail/Outbox.ts"
+import { makeOutbox } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/DocumentedEndpoints.ts"
 import * as Service from "../../support/Service.ts"
@@ -239,18 +239,18 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         SqlClient.SqlClient,
         serving,
       )
-      assert.deepStrictEqual(yield* box.look, { waiting: 3, due: true })
-      assert.isTrue(yield* box.lease)
-      assert.strictEqual(yield* box.recover, 0)
-      const ids = [yield* box.claim, yield* box.claim, yield* box.claim].map((mail) =>
+      assert.deepStrictEqual(yield* box.readState, { waiting: 3, due: true })
+      assert.isTrue(yield* box.acquireLease)
+      assert.strictEqual(yield* box.recoverAbandoned, 0)
+      const ids = [yield* box.claimNext, yield* box.claimNext, yield* box.claimNext].map((mail) =>
         Option.match(mail, { onNone: () => "", onSome: ({ mail_id }) => mail_id })
       )
       const [first = "", second = "", third = ""] = ids
-      assert.isTrue(yield* box.hand(first))
-      yield* box.sent(first)
-      yield* box.settle(second, "failed", "no")
+      assert.isTrue(yield* box.markHanded(first))
+      yield* box.markSent(first)
+      yield* box.giveUp(second, "failed", "no")
       yield* box.postpone(third, 60, "later", true)
-      yield* box.release
+      yield* box.releaseLease
       assert.deepStrictEqual(yield* owner`select status from announcement_mails order by status`, [
         { status: "failed" },
         { status: "queued" },
