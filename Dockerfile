@@ -11,7 +11,7 @@ COPY --from=packages /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY sql sql
 COPY samples samples
-COPY docs docs
+COPY docs/guides docs/guides
 COPY src src
 # It writes to no file, so it may be run with a read-only file system.
 USER node

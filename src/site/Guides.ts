@@ -1,11 +1,11 @@
-/** The guides: each file of `docs/`, read and rendered once, when the service starts. */
+/** The guides: the Markdown files in `docs/guides/`, rendered once when the service starts. */
 import { Effect, FileSystem, Path } from "effect"
 import { BaseUrl } from "../http/Middleware.ts"
 import { blocks } from "./Blocks.ts"
 import { render } from "./Markdown.ts"
 import { at, type Page } from "./Page.ts"
 
-const folder = new URL("../../docs/", import.meta.url)
+const folder = new URL("../../docs/guides/", import.meta.url)
 
 /** In the order of the navigation; what is not named here comes behind, by name. */
 const order = [
@@ -57,7 +57,7 @@ export const guides = Effect.gen(function* () {
     names,
     (name) =>
       Effect.map(fs.readFileString(path.join(place, `${name}.md`)), (source): Page => ({
-        ...render(`${name}.md`, base === "" ? source : source.replaceAll(example, base), made),
+        ...render(`guides/${name}.md`, base === "" ? source : source.replaceAll(example, base), made),
         path: at(name),
         section: sectionOf[name] ?? "Guides",
         scripts: scripts[name] ?? [],

@@ -124,7 +124,7 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
       assert.strictEqual((yield* wire(metrics, "/v1/news", basic)).status, 404)
     }))
 
-  const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "README.md"]
+  const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "docs/operations/monitoring.md"]
   it.effect.each(files)("README, Watching it: %s names measures that there are", (file) =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
