@@ -94,7 +94,9 @@ describe("The files of a deployment", () => {
 
   it("a deployment sets only documented settings (docs/operations, settings)", () => {
     const settings = new Set(
-      found(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) => found(cell, /`([A-Z_]+)`/g)),
+      found(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) =>
+        found(cell, /`([A-Z_]+)`/g)
+      ),
     )
     assert.isAbove(settings.size, 20)
     const ofImages = new Set(["POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD", "SERVICE_PASSWORD", "NODE_ENV"])
