@@ -30,7 +30,7 @@ const installed = Object.entries(lock.packages).flatMap(([path, entry]) =>
 const healthCheck = JSON.parse(found(dockerfile, /HEALTHCHECK.*CMD (\[.*\])/g)[0] ?? "[]")
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The image", (it) => {
-  it.effect("the image's files and packages are enough to serve, and its health check works (docs/operations, deployment)", () =>
+  it.effect("contains every file and package that the image needs, and its health check works (docs/operations, deployment)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-image-" })
@@ -85,7 +85,7 @@ describe("The files of a deployment", () => {
 
   it("the image and the systemd unit run the command of `npm start` (docs/operations, deployment)", () => {
     // Their Node runs TypeScript, so they do not need the version check that `npm start` preloads.
-    const start = packageJson.scripts.start.replace("--import ./src/preflight.js ", "")
+    const start = packageJson.scripts.start.replace("--import ./src/cli/preflight.js ", "")
     const [entry = ""] = found(dockerfile, /^ENTRYPOINT (.+)$/gm)
     const [command = ""] = found(dockerfile, /^CMD (.+)$/gm)
     assert.strictEqual([...JSON.parse(entry), ...JSON.parse(command)].join(" "), start)
