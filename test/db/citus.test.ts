@@ -5,16 +5,16 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { fileURLToPath } from "node:url"
-import { statements } from "../../src/db/migrations/MigrationScripts.ts"
+import { splitStatements } from "../../src/db/migrations/MigrationScripts.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { takenBack } from "../support/Examining.ts"
-import { ownDatabase } from "../support/Service.ts"
+import { runAndRollBack } from "../support/MigrationInspector.ts"
+import { copyMigratedDatabase } from "../support/Service.ts"
 
 const run = (file: string) =>
   Effect.gen(function* () {
     const [fs, sql] = [yield* FileSystem.FileSystem, yield* SqlClient.SqlClient]
     const text = yield* fs.readFileString(fileURLToPath(new URL(`../../${file}`, import.meta.url)))
-    yield* Effect.forEach(statements(text), (statement) => sql.unsafe(statement), { discard: true })
+    yield* Effect.forEach(splitStatements(text), (statement) => sql.unsafe(statement), { discard: true })
   })
 
 /** Its own tables are none of the schema. */
@@ -27,7 +27,9 @@ const standIn = Effect.gen(function* () {
 })
 
 const database = Layer.effectDiscard(standIn).pipe(
-  Layer.provideMerge(Layer.unwrap(Effect.map(ownDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
+  Layer.provideMerge(
+    Layer.unwrap(Effect.map(copyMigratedDatabase, (url) => PgClient.layer({ url, maxConnections: 2 }))),
+  ),
   Layer.provideMerge(NodeServices.layer),
 )
 
@@ -40,7 +42,7 @@ layer(database)("a further engine", (it) => {
   it.effect("sql/citus: every dataset has its place, and nothing else is taken off the coordinator", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const placed = yield* takenBack(Effect.andThen(
+      const placed = yield* runAndRollBack(Effect.andThen(
         distribute,
         sql<{ readonly name: string; readonly kind: string }>`select name::text, kind from citus_placed`,
       ))
@@ -54,7 +56,7 @@ layer(database)("a further engine", (it) => {
   it.effect("sql/citus: a table that the script does not know stops it before anything is done", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const error = yield* Effect.flip(takenBack(Effect.andThen(sql`create table newcomer (id int)`, distribute)))
+      const error = yield* Effect.flip(runAndRollBack(Effect.andThen(sql`create table newcomer (id int)`, distribute)))
       assert.include(why(error), "It is not said where these tables go: newcomer")
     }))
 
@@ -62,11 +64,14 @@ layer(database)("a further engine", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const place = sql`select create_distributed_table('news', 'ticker')`
-      assert.include(why(yield* Effect.flip(takenBack(place))), "it has triggers: note_change")
+      assert.include(why(yield* Effect.flip(runAndRollBack(place))), "it has triggers: note_change")
       const without = Effect.andThen(sql`drop trigger note_change on news`, place)
-      assert.include(why(yield* Effect.flip(takenBack(without))), "news_pkey does not include the distribution column")
+      assert.include(
+        why(yield* Effect.flip(runAndRollBack(without))),
+        "news_pkey does not include the distribution column",
+      )
       const accounts = sql`select create_distributed_table('accounts', 'account_id')`
-      assert.include(why(yield* Effect.flip(takenBack(accounts))), "foreign key")
+      assert.include(why(yield* Effect.flip(runAndRollBack(accounts))), "foreign key")
     }))
 
   it.effect("sql/citus: afterwards each dataset takes its rows still, and a ticker has a row of a key once", () =>
@@ -76,7 +81,7 @@ layer(database)("a further engine", (it) => {
         insert into split_status (id, ticker, action_type, executed, filed_at, form_type, last_updated)
         values ('a', 'GAP7', 'pending_vote', false, '2026-01-02', '8-K', '2026-01-02 09:30:00')
       `
-      const error = yield* Effect.flip(takenBack(Effect.andThen(Effect.andThen(distribute, insert), insert)))
+      const error = yield* Effect.flip(runAndRollBack(Effect.andThen(Effect.andThen(distribute, insert), insert)))
       assert.include(why(error), "duplicate key")
     }))
 })

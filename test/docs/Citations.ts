@@ -1,7 +1,7 @@
 /** Tests that documents cite in their tables. */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { root } from "../support/Fences.ts"
+import { repositoryRoot } from "../support/CodeBlocks.ts"
 
 interface Citation {
   readonly file: string
@@ -25,6 +25,6 @@ export const citationsOf = (row: string): ReadonlyArray<Citation> =>
 /** Citations whose file, or title in that file, does not exist. */
 export const missingOf = (citations: ReadonlyArray<Citation>) =>
   citations.filter(({ file, title }) => {
-    const path = join(root, file)
+    const path = join(repositoryRoot, file)
     return !existsSync(path) || (title !== undefined && !readFileSync(path, "utf8").includes(`"${title}"`))
   }).map(({ file, title = "" }) => `${file} ${title}`)

@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { scenarios } from "../cluster/Scenarios.ts"
-import { root } from "../support/Fences.ts"
+import { repositoryRoot } from "../support/CodeBlocks.ts"
 import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
 
-const rows = tableRowsOf(readFileSync(join(root, "RELIABILITY.md"), "utf8"))
+const rows = tableRowsOf(readFileSync(join(repositoryRoot, "RELIABILITY.md"), "utf8"))
 
 /** Cluster scenarios, cited as `cluster/name`. */
 const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)`/g), ([, name = ""]) => name)
@@ -31,7 +31,7 @@ describe("RELIABILITY.md", () => {
   })
 
   it("has a promise for every fault and soak test (RELIABILITY.md)", () => {
-    const files = globSync("test/{faults,soak}/*.test.ts", { cwd: root })
+    const files = globSync("test/{faults,soak}/*.test.ts", { cwd: repositoryRoot })
     assert.isAbove(files.length, 8)
     const cited = new Set(rows.flatMap(citationsOf).map(({ file }) => file))
     assert.deepStrictEqual(files.filter((file) => !cited.has(file)), [])

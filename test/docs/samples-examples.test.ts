@@ -24,13 +24,13 @@ const sameId = (response: unknown) =>
 /** `UPDATE_EXAMPLES=1 npm test -- examples` writes the current responses into the file. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
-layer(Service.sampled, { excludeTestServices: true })("samples/examples.json", (it) => {
+layer(Service.sampleDataLayer, { excludeTestServices: true })("samples/examples.json", (it) => {
   it.effect("contains the responses of the service over the sample data (§4.5, OpenAPI examples)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const answers = yield* Effect.forEach(examples, ({ name, request }) =>
         Effect.map(
-          Service.ask(request, { key: ultimate }),
+          Service.requestJson(request, { key: ultimate }),
           ({ body, status }) => ({ name, request, status, response: sameId(body) }),
         ))
       if (update) {

@@ -8,9 +8,9 @@ import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
 import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
 
-const { root, startProgram, saidBy } = Processes
+const { projectRoot, startProgram, combinedOutput } = Processes
 
-const textOf = (file: string) => readFileSync(join(root, file), "utf8")
+const textOf = (file: string) => readFileSync(join(projectRoot, file), "utf8")
 
 /** Cells of each table row: risk, protection, tests. */
 const rows = tableRowsOf(textOf("SECURITY.md")).map((row) => ({ row, cells: row.split("|").slice(1, -1) }))
@@ -45,7 +45,7 @@ describe("SECURITY.md", () => {
     ]
     const isRequesting = (file: string) => requesting.some((pattern) => pattern.test(textOf(file)))
     // The client and the commands `query` and `doctor` send requests, too, but are not part of the service.
-    const files = globSync("src/**/*.ts", { cwd: root })
+    const files = globSync("src/**/*.ts", { cwd: projectRoot })
     const isService = (file: string) => !/^src\/(client|cli\/query|cli\/doctor)\//.test(file)
     assert.isAbove(files.filter((file) => !isService(file) && isRequesting(file)).length, 2)
     const found = files.filter((file) => isService(file) && isRequesting(file))
@@ -98,8 +98,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("audit", (it) => {
           npm_config_registry: url,
           npm_config_cache: yield* fs.makeTempDirectoryScoped(),
         })
-        assert.strictEqual((yield* Effect.promise(() => running.ended)).code, code, saidBy(running))
-        assert.include(saidBy(running), said)
+        assert.strictEqual((yield* Effect.promise(() => running.ended)).code, code, combinedOutput(running))
+        assert.include(combinedOutput(running), said)
       }
     }))
 })
