@@ -27,7 +27,7 @@ import { TestKeys } from "../support/Service.ts"
 
 const files = ["README.md", ...globSync("docs/{guides,operations}/*.md", { cwd: repositoryRoot }).toSorted()]
 
-/** `UPDATE_EXAMPLES=1 npm test -- docs/examples` writes the current output into the documents. */
+/** `UPDATE_EXAMPLES=1 npm run test:all -- docs/examples` writes the current output into the documents. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
 /** Whether to skip Python examples because Python or `requests` is missing; REQUIRE_PYTHON forbids that. */

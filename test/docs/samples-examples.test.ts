@@ -21,7 +21,7 @@ const sameId = (response: unknown) =>
     JSON.stringify(response).replace(/"request_id":"[^"]*"/, `"request_id":"01a1f000-0000-7000-8000-000000000000"`),
   )
 
-/** `UPDATE_EXAMPLES=1 npm test -- examples` writes the current responses into the file. */
+/** `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples` writes the current responses into the file. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
 layer(Service.sampleDataLayer, { excludeTestServices: true })("samples/examples.json", (it) => {
