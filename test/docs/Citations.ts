@@ -12,7 +12,7 @@ interface Citation {
 /** Rows of all Markdown tables, without heads and separators. */
 export const tableRowsOf = (document: string) =>
   document.split("\n").filter((line, at, lines) =>
-    line.startsWith("| ") && !/^\| -/.test(line) && !/^\| -/.test(lines[at + 1] ?? "")
+    line.startsWith("| ") && !line.startsWith("| -") && lines[at + 1]?.startsWith("| -") !== true
   )
 
 /** Citations of the form: a test file as code, then optionally a test title in quotes, up to `<br>` or the cell's end. */
