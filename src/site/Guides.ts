@@ -1,11 +1,11 @@
-/** The guides: each file of `docs/`, read and rendered once, when the service starts. */
+/** The guides: the Markdown files in `docs/guides/`, rendered once when the service starts. */
 import { Effect, FileSystem, Path } from "effect"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { makeGuideBlocks } from "./Blocks.ts"
 import { renderGuide } from "./Markdown.ts"
 import { type Page, pagePath } from "./Page.ts"
 
-const folder = new URL("../../docs/", import.meta.url)
+const folder = new URL("../../docs/guides/", import.meta.url)
 
 /** In the order of the navigation; what is not named here comes behind, by name. */
 const order = [
@@ -57,7 +57,7 @@ export const renderGuides = Effect.gen(function* () {
     names,
     (name) =>
       Effect.map(fs.readFileString(path.join(place, `${name}.md`)), (source): Page => ({
-        ...renderGuide(`${name}.md`, base === "" ? source : source.replaceAll(exampleServiceUrl, base), made),
+        ...renderGuide(`guides/${name}.md`, base === "" ? source : source.replaceAll(exampleServiceUrl, base), made),
         path: pagePath(name),
         section: sectionOf[name] ?? "Guides",
         scripts: scripts[name] ?? [],

@@ -39,7 +39,7 @@ describe("changelog entries", () => {
   })
 
   it("the guide lists the breaking changes of v1, and later releases have none (§9.2, §9.3, §9.5)", () => {
-    const guide = readFileSync(new URL("../../docs/deprecations.md", import.meta.url), "utf8")
+    const guide = readFileSync(new URL("../../docs/guides/deprecations.md", import.meta.url), "utf8")
     const listed = Array.from(guide.matchAll(/\]\(\/v1\/docs\/changelog#([a-z0-9-]+)\)/g), ([, id]) => id)
     const breaking = changelog.filter((entry) => entry.breaking && entry.type !== "fixed")
     assert.sameMembers(listed, breaking.map(({ id }) => id))

@@ -218,9 +218,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
   it.effect("README, settings: each variable of the table is one that doctor reads, and no other is", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      const readme = yield* fs.readFileString(`${projectRoot}/README.md`)
-      const [, section = ""] = /\n### Settings\n(.*?)\n## /s.exec(readme) ?? []
-      const named = Array.from(section.matchAll(/^\| (`[^|]*?) +\|/gm), ([, cell = ""]) => {
+      const page = yield* fs.readFileString(`${projectRoot}/docs/operations/settings.md`)
+      const named = Array.from(page.matchAll(/^\| (`[^|]*?) +\|/gm), ([, cell = ""]) => {
         const names = Array.from(cell.matchAll(/`([A-Z_]+)`/g), ([, name = ""]) => name)
         const [first = ""] = names
         return names.map((name) => name.startsWith("_") ? `${first.slice(0, first.lastIndexOf("_"))}${name}` : name)

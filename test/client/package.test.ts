@@ -122,7 +122,7 @@ const examples = Effect.gen(function* () {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys
   const env = { TICKERLINE_URL: `http://127.0.0.1:${yield* Service.servicePort}`, TICKERLINE_KEY: ultimate }
-  const fences = readCodeBlocks("docs/client.md")
+  const fences = readCodeBlocks("docs/guides/client.md")
   const programs = fences.flatMap((fence, at) =>
     fence.language === "ts" ? [{ code: fence.text, wanted: fences[at + 1]?.text ?? "" }] : []
   )
@@ -131,7 +131,7 @@ const examples = Effect.gen(function* () {
   for (const [at, { code, wanted }] of programs.entries()) {
     writeFileSync(join(folder, `example-${at}.ts`), code)
     const printed = yield* works(folder, process.execPath, [`example-${at}.ts`], env)
-    assert.strictEqual(printed.trim(), wanted.trim(), `docs/client.md, example ${at + 1}`)
+    assert.strictEqual(printed.trim(), wanted.trim(), `docs/guides/client.md, example ${at + 1}`)
   }
   // Node runs them without a look at their types.
   yield* works(folder, tool("deno"), ["check", "--quiet", ...files])

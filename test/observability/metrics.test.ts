@@ -124,7 +124,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.strictEqual((yield* requestOverWire(metrics, "/v1/news", basic)).status, 404)
     }))
 
-  const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "README.md"]
+  const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "docs/operations/monitoring.md"]
   it.effect.each(files)("names only existing metrics in %s (monitoring)", (file) =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
