@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     exclude: ["test/soak/**", "test/upgrade/**"],
-    globalSetup: "test/support/postgres.ts",
+    globalSetup: "test/support/globalSetup.ts",
     // Much of the time tests wait for locks, restarts and processes.
     maxWorkers: 4,
     // A server is started, a table locked for seconds: the wait is for conditions, not for this.

@@ -1,11 +1,11 @@
 /**
- * Writes `src/client/Endpoints.ts` as declarations that name nothing of Effect. They are read from the contract's
+ * Writes `src/client/PromiseContract.ts` as declarations that name nothing of Effect. They are read from the contract's
  * schemas, so the published Promise client is typed without the package `effect`.
  */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../src/Api.ts"
-import { nameOf } from "../src/client/Contract.ts"
+import { endpointNameOf } from "../src/client/Contract.ts"
 
 /** A description on a line of its own, which cannot end the comment early. */
 const comment = (text: unknown) => Predicate.isString(text) ? `/** ${text.replaceAll("*/", "* /")} */\n` : ""
@@ -118,7 +118,7 @@ export const endpointTypes = (): string => {
     onEndpoint: ({ endpoint, errors, successes }) => {
       const [success] = successes.get(200) ?? []
       if (success === undefined || SchemaAST.isString(success.ast)) return
-      const name = nameOf(endpoint.path)
+      const name = endpointNameOf(endpoint.path)
       const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
       const answer = SchemaAST.toType(success.ast)
       types.push(`export type ${title}Query = ${queryOf(endpoint.query?.ast)}`)

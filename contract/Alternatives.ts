@@ -1,5 +1,5 @@
 /** What a schema of JSON Schema 2020-12 allows, as a list of plain ones. */
-import { canonical, type Json, json, list } from "./Json.ts"
+import { canonicalJson, type JsonObject, toArray, toObject } from "./Json.ts"
 
 /** Said of a value, and not of what it may be. */
 const annotations = new Set([
@@ -14,25 +14,25 @@ const annotations = new Set([
   "title",
 ])
 
-export type Follow = (value: unknown) => Json
+export type ReferenceResolver = (value: unknown) => JsonObject
 
 /** A list of exactly one is the same by `prefixItems` and by `items`. */
-const withItems = (schema: Json): Json => {
+const withItems = (schema: JsonObject): JsonObject => {
   const { prefixItems, ...rest } = schema
-  const [only, ...others] = list(prefixItems)
+  const [only, ...others] = toArray(prefixItems)
   return only !== undefined && others.length === 0 && rest["maxItems"] === 1 ? { ...rest, items: only } : schema
 }
 
 /** One object of keywords: what `allOf` demands besides stands beside the rest. */
-const flat = (schema: unknown, follow: Follow): Json => {
+const flat = (schema: unknown, follow: ReferenceResolver): JsonObject => {
   const { allOf, ...rest } = withItems(follow(schema))
   const own: Record<string, unknown> = Object.fromEntries(
     Object.entries(rest).filter(([keyword]) => !annotations.has(keyword)),
   )
   const also: Array<unknown> = []
-  for (const part of list(allOf)) {
+  for (const part of toArray(allOf)) {
     for (const [keyword, value] of Object.entries(flat(part, follow))) {
-      if (keyword in own && canonical(own[keyword]) !== canonical(value)) also.push({ [keyword]: value })
+      if (keyword in own && canonicalJson(own[keyword]) !== canonicalJson(value)) also.push({ [keyword]: value })
       else own[keyword] = value
     }
   }
@@ -40,21 +40,22 @@ const flat = (schema: unknown, follow: Follow): Json => {
 }
 
 /** The alternatives of a schema; most have one. */
-export const alternatives = (schema: unknown, follow: Follow): ReadonlyArray<Json> => {
+export const listAlternatives = (schema: unknown, follow: ReferenceResolver): ReadonlyArray<JsonObject> => {
   const { anyOf, oneOf, ...rest } = flat(schema, follow)
-  const inner = [...list(anyOf), ...list(oneOf)]
-  if (inner.length > 0) return inner.flatMap((one) => alternatives(one, follow)).map((one) => ({ ...one, ...rest }))
+  const inner = [...toArray(anyOf), ...toArray(oneOf)]
+  if (inner.length > 0) return inner.flatMap((one) => listAlternatives(one, follow)).map((one) => ({ ...one, ...rest }))
   const { type } = rest
   return Array.isArray(type) ? type.map((each) => ({ ...rest, type: each })) : [rest]
 }
 
 /** Errors are told apart by their code. */
-export const codeOf = (schema: Json, follow: Follow): string | undefined => {
-  const error = follow(json(schema["properties"])["error"])
-  const code = flat(json(error["properties"])["code"], follow)
-  const only = code["const"] ?? (list(code["enum"]).length === 1 ? list(code["enum"])[0] : undefined)
+export const readErrorCode = (schema: JsonObject, follow: ReferenceResolver): string | undefined => {
+  const error = follow(toObject(schema["properties"])["error"])
+  const code = flat(toObject(error["properties"])["code"], follow)
+  const only = code["const"] ?? (toArray(code["enum"]).length === 1 ? toArray(code["enum"])[0] : undefined)
   return typeof only === "string" ? only : undefined
 }
 
 /** Alternatives of one identity are compared with each other. */
-export const identity = (schema: Json, follow: Follow) => codeOf(schema, follow) ?? String(schema["type"] ?? "any")
+export const alternativeKey = (schema: JsonObject, follow: ReferenceResolver) =>
+  readErrorCode(schema, follow) ?? String(schema["type"] ?? "any")

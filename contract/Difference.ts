@@ -1,29 +1,32 @@
 /** §9.2, §9.3: one way in which a contract is not what it was. */
-export interface Difference {
+export interface ContractDifference {
   readonly path: string
   /** The parameter, field, header, media type, status or code; null: the endpoint as such. */
   readonly name: string | null
   readonly kind: "added" | "changed" | "removed"
   readonly breaking: boolean
   /** What changed and where, for people. */
-  readonly says: string
+  readonly description: string
   /** A word that is new in a list of them. */
-  readonly word?: string
+  readonly addedValue?: string
 }
 
 /** Where something stands: what a client sends, or what it is answered. */
-export interface Place {
+export interface ContractLocation {
   readonly path: string
   readonly name: string | null
-  readonly where: string
-  readonly sent: boolean
+  readonly label: string
+  readonly isRequest: boolean
 }
 
-type Verdict = Pick<Difference, "kind" | "breaking" | "says"> & { readonly word?: string }
+type Verdict = Pick<ContractDifference, "kind" | "breaking" | "description"> & { readonly word?: string }
 
-export const at = ({ name, path, where }: Place, { says, ...verdict }: Verdict): Difference => ({
+export const makeDifference = (
+  { name, path, label: where }: ContractLocation,
+  { description: says, ...verdict }: Verdict,
+): ContractDifference => ({
   path,
   name,
   ...verdict,
-  says: `${path}, ${where}: ${says}`,
+  description: `${path}, ${where}: ${says}`,
 })

@@ -1,63 +1,63 @@
 /** Every endpoint, in one picture. */
 import { HttpApi, OpenApi } from "effect/http-api"
-import { Admission, Charged } from "./accounts/Authorization.ts"
+import { Authorization, Billing } from "./accounts/Authorization.ts"
 import { Authentication } from "./accounts/keys/Authentication.ts"
-import { Catalogue } from "./catalogue/Api.ts"
-import { Changes } from "./changelog/Api.ts"
-import { Unexpected, Validation } from "./rules/Validation.ts"
-import { Lifecycle } from "./rules/Lifecycle.ts"
-import { Accounts } from "./v1/account/Api.ts"
-import { AfterhoursStats } from "./v1/afterhours-stats/Api.ts"
-import { Datasets } from "./v1/datasets/Api.ts"
-import { DilutionData } from "./v1/dilution-data/Api.ts"
-import { FloatOutstandings } from "./v1/float-outstanding/Api.ts"
-import { GapStats } from "./v1/gap-stats/Api.ts"
-import { HistoricalFloatPro } from "./v1/historical-float-pro/Api.ts"
-import { HistoricalTickers } from "./v1/historical-tickers/Api.ts"
-import { IntradayRunners } from "./v1/intraday-runners/Api.ts"
-import { NasdaqCompliance } from "./v1/nasdaq-compliance/Api.ts"
-import { News } from "./v1/news/Api.ts"
-import { Overviews } from "./v1/overview/Api.ts"
-import { Ownerships } from "./v1/ownership/Api.ts"
-import { PremarketStats } from "./v1/premarket-stats/Api.ts"
-import { PumpAndDumpTracker } from "./v1/pump-and-dump-tracker/Api.ts"
-import { Registrations } from "./v1/registrations/Api.ts"
-import { ResearchReports } from "./v1/research-reports/Api.ts"
-import { Screener } from "./v1/screener/Api.ts"
-import { SplitStatuses } from "./v1/split-status/Api.ts"
-import { TickerChanges } from "./v1/ticker-changes/Api.ts"
-import { Usages } from "./v1/usage/Api.ts"
+import { CatalogueApiGroup } from "./catalogue/Api.ts"
+import { ChangelogApiGroup } from "./changelog/Api.ts"
+import { UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
+import { LifecycleMiddleware } from "./rules/Lifecycle.ts"
+import { AccountApiGroup } from "./v1/account/Api.ts"
+import { AfterhoursStatsApiGroup } from "./v1/afterhours-stats/Api.ts"
+import { DatasetsApiGroup } from "./v1/datasets/Api.ts"
+import { DilutionDataApiGroup } from "./v1/dilution-data/Api.ts"
+import { FloatOutstandingApiGroup } from "./v1/float-outstanding/Api.ts"
+import { GapStatsApiGroup } from "./v1/gap-stats/Api.ts"
+import { HistoricalFloatProApiGroup } from "./v1/historical-float-pro/Api.ts"
+import { HistoricalTickersApiGroup } from "./v1/historical-tickers/Api.ts"
+import { IntradayRunnersApiGroup } from "./v1/intraday-runners/Api.ts"
+import { NasdaqComplianceApiGroup } from "./v1/nasdaq-compliance/Api.ts"
+import { NewsApiGroup } from "./v1/news/Api.ts"
+import { OverviewApiGroup } from "./v1/overview/Api.ts"
+import { OwnershipApiGroup } from "./v1/ownership/Api.ts"
+import { PremarketStatsApiGroup } from "./v1/premarket-stats/Api.ts"
+import { PumpAndDumpTrackerApiGroup } from "./v1/pump-and-dump-tracker/Api.ts"
+import { RegistrationsApiGroup } from "./v1/registrations/Api.ts"
+import { ResearchReportsApiGroup } from "./v1/research-reports/Api.ts"
+import { ScreenerApiGroup } from "./v1/screener/Api.ts"
+import { SplitStatusApiGroup } from "./v1/split-status/Api.ts"
+import { TickerChangesApiGroup } from "./v1/ticker-changes/Api.ts"
+import { UsageApiGroup } from "./v1/usage/Api.ts"
 
 /** The first middleware is the innermost; each touches only what stands above it. */
 export class Api extends HttpApi.make("tickerline")
   .add(
-    TickerChanges,
-    HistoricalTickers,
-    IntradayRunners,
-    DilutionData,
-    Registrations,
-    PumpAndDumpTracker,
-    SplitStatuses,
-    NasdaqCompliance,
-    News,
-    GapStats,
-    PremarketStats,
-    AfterhoursStats,
-    ResearchReports,
-    FloatOutstandings,
-    HistoricalFloatPro,
-    Ownerships,
-    Screener,
+    TickerChangesApiGroup,
+    HistoricalTickersApiGroup,
+    IntradayRunnersApiGroup,
+    DilutionDataApiGroup,
+    RegistrationsApiGroup,
+    PumpAndDumpTrackerApiGroup,
+    SplitStatusApiGroup,
+    NasdaqComplianceApiGroup,
+    NewsApiGroup,
+    GapStatsApiGroup,
+    PremarketStatsApiGroup,
+    AfterhoursStatsApiGroup,
+    ResearchReportsApiGroup,
+    FloatOutstandingApiGroup,
+    HistoricalFloatProApiGroup,
+    OwnershipApiGroup,
+    ScreenerApiGroup,
   )
-  .middleware(Charged)
-  .add(Overviews, Accounts, Usages, Datasets)
+  .middleware(Billing)
+  .add(OverviewApiGroup, AccountApiGroup, UsageApiGroup, DatasetsApiGroup)
   .prefix("/v1")
-  .middleware(Admission)
+  .middleware(Authorization)
   .middleware(Authentication)
-  .add(Catalogue, Changes)
-  .middleware(Validation)
-  .middleware(Unexpected)
-  .middleware(Lifecycle)
+  .add(CatalogueApiGroup, ChangelogApiGroup)
+  .middleware(ValidationMiddleware)
+  .middleware(UnexpectedErrorMiddleware)
+  .middleware(LifecycleMiddleware)
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" })
   .annotateMerge(OpenApi.annotations({
     title: "Tickerline",

@@ -9,28 +9,28 @@ import * as Partitions from "./accounts/billing/UsagePartitions.ts"
 import { RateLimit } from "./accounts/limits/RateLimit.ts"
 import { RecentKeys } from "./http/RecentKeys.ts"
 import { Api } from "./Api.ts"
-import { Answers } from "./lists/QueryCache.ts"
-import { Sent } from "./http/ResponseCache.ts"
-import { Versions } from "./lists/DatasetVersions.ts"
+import { QueryCache } from "./lists/QueryCache.ts"
+import { ResponseCache } from "./http/ResponseCache.ts"
+import { DatasetVersions } from "./lists/DatasetVersions.ts"
 import * as Catalogue from "./catalogue/Http.ts"
 import * as Prices from "./catalogue/PriceList.ts"
 import * as Changelog from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
-import { Heartbeat } from "./db/health/HealthProbe.ts"
-import { Replicas } from "./db/replicas/ReadRouter.ts"
+import { HealthProbe } from "./db/health/HealthProbe.ts"
+import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import * as Edge from "./http/Middleware.ts"
 import * as Jobs from "./jobs/Jobs.ts"
-import { Cursors } from "./lists/ExportCursors.ts"
-import { Lists } from "./lists/ListResponse.ts"
+import { ExportCursors } from "./lists/ExportCursors.ts"
+import { ListHandlers } from "./lists/ListHandlers.ts"
 import * as Sender from "./mail/Sender.ts"
-import { Requests } from "./observability/RequestMetrics.ts"
+import { RequestMetrics } from "./observability/RequestMetrics.ts"
 import * as Traces from "./observability/Tracing.ts"
-import { Unexpected, Validation } from "./rules/Validation.ts"
-import { Lifecycle } from "./rules/Lifecycle.ts"
+import { UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
+import { LifecycleMiddleware } from "./rules/Lifecycle.ts"
 import * as Proxies from "./http/TrustedProxies.ts"
-import { Shortcut } from "./http/FastPath.ts"
+import { FastPath } from "./http/FastPath.ts"
 import * as Site from "./site/Http.ts"
-import { nameOf } from "./http/RequestTarget.ts"
+import { getSpanName } from "./http/RequestTarget.ts"
 import * as Account from "./v1/account/Http.ts"
 import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
 import * as Datasets from "./v1/datasets/Http.ts"
@@ -54,54 +54,54 @@ import * as TickerChanges from "./v1/ticker-changes/Http.ts"
 import * as Usage from "./v1/usage/Http.ts"
 
 const Handlers = Layer.mergeAll(
-  TickerChanges.layer,
-  HistoricalTickers.layer,
-  IntradayRunners.layer,
-  DilutionData.layer,
-  Registrations.layer,
-  PumpAndDumpTracker.layer,
-  SplitStatus.layer,
-  NasdaqCompliance.layer,
-  News.layer,
-  GapStats.layer,
-  PremarketStats.layer,
-  AfterhoursStats.layer,
-  ResearchReports.layer,
-  FloatOutstanding.layer,
-  HistoricalFloatPro.layer,
-  Ownership.layer,
-  Screener.layer,
-  Overview.layer,
-  Account.layer,
-  Usage.layer,
-  Datasets.layer,
-  Catalogue.layer,
-  Changelog.layer,
+  TickerChanges.tickerChangesHandlers,
+  HistoricalTickers.historicalTickersHandlers,
+  IntradayRunners.intradayRunnersHandlers,
+  DilutionData.dilutionDataHandlers,
+  Registrations.registrationsHandlers,
+  PumpAndDumpTracker.pumpAndDumpTrackerHandlers,
+  SplitStatus.splitStatusHandlers,
+  NasdaqCompliance.nasdaqComplianceHandlers,
+  News.newsHandlers,
+  GapStats.gapStatsHandlers,
+  PremarketStats.premarketStatsHandlers,
+  AfterhoursStats.afterhoursStatsHandlers,
+  ResearchReports.researchReportsHandlers,
+  FloatOutstanding.floatOutstandingHandlers,
+  HistoricalFloatPro.historicalFloatProHandlers,
+  Ownership.ownershipHandlers,
+  Screener.screenerHandlers,
+  Overview.overviewHandlers,
+  Account.accountHandlers,
+  Usage.usageHandlers,
+  Datasets.datasetsHandlers,
+  Catalogue.catalogueHandlers,
+  Changelog.changelogHandlers,
 )
 
 const Policies = Layer.mergeAll(
-  KeyCheck.layer,
-  Gate.admission,
-  Gate.charged,
-  Validation.layer,
-  Unexpected.layer,
-  Lifecycle.layer,
+  KeyCheck.authenticationLayer,
+  Gate.authorizationLayer,
+  Gate.billingLayer,
+  ValidationMiddleware.layer,
+  UnexpectedErrorMiddleware.layer,
+  LifecycleMiddleware.layer,
 )
 
 /** What an account's requests are counted, priced and recorded by. */
-const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.layer, RecentKeys.layer)
+const Accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, Prices.priceListLayer, RecentKeys.layer)
 
 /** What was answered before, and whether it still holds. */
-const Memory = Layer.merge(Answers.layer, Sent.layer).pipe(Layer.provideMerge(Versions.layer))
+const Memory = Layer.merge(QueryCache.layer, ResponseCache.layer).pipe(Layer.provideMerge(DatasetVersions.layer))
 
 /** The pages of the documentation; the edge knows where they are, to tell a wrong method from a wrong path. */
-const Documentation = Layer.effect(Edge.Pages, Site.Addresses).pipe(Layer.provide(Site.layer))
+const Documentation = Layer.effect(Edge.DocumentationPaths, Site.SiteAddresses).pipe(Layer.provide(Site.layer))
 
 /** Pages from memory or the database, and whole lists. */
-const Listed = Lists.layer.pipe(Layer.provide(Cursors.layer), Layer.provideMerge(Memory))
+const Listed = ListHandlers.layer.pipe(Layer.provide(ExportCursors.layer), Layer.provideMerge(Memory))
 
 /** What one process does for all. */
-const Once = Jobs.layer([Sender.job, Partitions.job])
+const Once = Jobs.jobsLayer([Sender.sendEmailsJob, Partitions.usagePartitionsJob])
 
 /** Everything but the socket and the `SqlClient`. */
 const Routes = HttpApiBuilder.layer(Api).pipe(
@@ -110,13 +110,13 @@ const Routes = HttpApiBuilder.layer(Api).pipe(
   Layer.merge(Layer.provide(Edge.layer, Documentation)),
   Layer.merge(Proxies.layer),
   Layer.merge(Once),
-  Layer.provideMerge(Shortcut.layer),
-  Layer.provide(Requests.layer),
+  Layer.provideMerge(FastPath.layer),
+  Layer.provide(RequestMetrics.layer),
   Layer.provide(Accounting),
   Layer.provide(Listed),
-  Layer.provide(Layer.merge(Database.layer, Replicas.layer)),
+  Layer.provide(Layer.merge(Database.layer, ReadRouter.layer)),
   // Made first and ended last: what is written at the end finds the database by it.
-  Layer.provide(Heartbeat.layer),
+  Layer.provide(HealthProbe.layer),
 )
 
 /** The service on whatever socket `HttpServer` is; a path of any length finds the answer that it leads nowhere. */
@@ -128,6 +128,6 @@ export const layer = HttpRouter.serve(Routes, { disableLogger: true, disableList
       ignoreDuplicateSlashes: false,
     }),
   ),
-  Layer.provide(Layer.succeed(HttpMiddleware.SpanNameGenerator, nameOf)),
+  Layer.provide(Layer.succeed(HttpMiddleware.SpanNameGenerator, getSpanName)),
   Layer.provide(Traces.layer),
 )

@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
 import process from "node:process"
 import * as Commands from "./cli/CommandLine.ts"
-import { exitCode } from "./cli/ErrorReport.ts"
+import { toExitCode } from "./cli/ErrorReport.ts"
 
 /** A service that is told to stop has done its work; any other command has not. */
 let serving = false
@@ -26,11 +26,11 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 })
 
 const exitStatus = (cause: Cause.Cause<unknown>) => {
-  if (!Cause.hasInterruptsOnly(cause)) return exitCode(cause)
-  return serving ? 0 : interruptedWith ?? exitCode(cause)
+  if (!Cause.hasInterruptsOnly(cause)) return toExitCode(cause)
+  return serving ? 0 : interruptedWith ?? toExitCode(cause)
 }
 
-Commands.run(begun).pipe(
+Commands.runCommandLine(begun).pipe(
   Effect.provide(NodeServices.layer),
   (program) =>
     NodeRuntime.runMain(program, {

@@ -4,17 +4,17 @@ import { Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Authentication } from "../src/accounts/keys/Authentication.ts"
 import { Api } from "../src/Api.ts"
-import { document } from "../src/catalogue/OpenApi.ts"
+import { openApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../src/rows/Timestamps.ts"
-import { free, isSent, url, wordOf } from "./support/Contract.ts"
+import { buildUrl, freeEndpointPaths, isQueryParameter, pickSampleValue } from "./support/DocumentedEndpoints.ts"
 import * as Service from "./support/Service.ts"
 
-const { at } = Service
+const { valueAt } = Service
 
 /** With the key that sees every endpoint, unless told otherwise. */
-const ask = Effect.fnUntraced(function* (path: string, asked: Service.Asked = {}) {
+const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return yield* Service.ask(path, { key: ultimate, ...asked })
+  return yield* Service.requestJson(path, { key: ultimate, ...asked })
 })
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
@@ -22,11 +22,11 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const entriesOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
   Predicate.isObject(value) ? Object.entries(value) : []
 
-const spec: unknown = document
+const spec: unknown = openApiDocument
 
 const resolved = (schema: unknown): unknown => {
-  const reference = at(schema, "$ref")
-  return typeof reference === "string" ? resolved(at(spec, ...reference.replace("#/", "").split("/"))) : schema
+  const reference = valueAt(schema, "$ref")
+  return typeof reference === "string" ? resolved(valueAt(spec, ...reference.replace("#/", "").split("/"))) : schema
 }
 
 interface Parameter {
@@ -37,11 +37,11 @@ interface Parameter {
 }
 
 const parametersOf = (operation: unknown): ReadonlyArray<Parameter> =>
-  listOf(at(operation, "parameters")).filter(isSent).map((parameter) => ({
-    name: String(at(parameter, "name")),
-    required: at(parameter, "required") === true,
-    schema: resolved(at(parameter, "schema")),
-    description: at(parameter, "description"),
+  listOf(valueAt(operation, "parameters")).filter(isQueryParameter).map((parameter) => ({
+    name: String(valueAt(parameter, "name")),
+    required: valueAt(parameter, "required") === true,
+    schema: resolved(valueAt(parameter, "schema")),
+    description: valueAt(parameter, "description"),
   }))
 
 const reflected = () => {
@@ -58,7 +58,7 @@ const reflected = () => {
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, errors, middleware }) => {
-      const operation = at(spec, "paths", endpoint.path, endpoint.method.toLowerCase())
+      const operation = valueAt(spec, "paths", endpoint.path, endpoint.method.toLowerCase())
       found.push({
         path: endpoint.path,
         method: endpoint.method,
@@ -67,7 +67,7 @@ const reflected = () => {
         description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description),
         errors: Array.from(errors.keys()).toSorted((left, right) => left - right),
         parameters: parametersOf(operation),
-        success: resolved(at(operation, "responses", "200", "content", "application/json", "schema")),
+        success: resolved(valueAt(operation, "responses", "200", "content", "application/json", "schema")),
       })
     },
   })
@@ -77,7 +77,7 @@ const reflected = () => {
 const endpoints = reflected()
 const keyed = endpoints.filter((endpoint) => endpoint.keyed)
 const open = endpoints.filter((endpoint) => !endpoint.keyed)
-const priced = keyed.filter(({ path }) => !free.includes(path))
+const priced = keyed.filter(({ path }) => !freeEndpointPaths.includes(path))
 /** §4.1, D23, D28 and the resources of an account say of these what they answer instead of a list. */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
 const lists = keyed.filter(({ path }) => !single.includes(path))
@@ -88,8 +88,8 @@ const parameters = endpoints.flatMap((endpoint) =>
 /** What a field says of itself, a nullable one in one of its alternatives. */
 const saidOf = (schema: unknown, keyword: string): unknown => {
   const one = resolved(schema)
-  return at(schema, keyword) ?? at(one, keyword) ??
-    listOf(at(one, "anyOf")).map((inner) => saidOf(inner, keyword)).find((said) => said !== undefined)
+  return valueAt(schema, keyword) ?? valueAt(one, keyword) ??
+    listOf(valueAt(one, "anyOf")).map((inner) => saidOf(inner, keyword)).find((said) => said !== undefined)
 }
 
 /** A value that each parameter takes. */
@@ -100,7 +100,7 @@ const valueOf = ({ name, schema }: Parameter) =>
     ? "2025-01-02"
     : name === "limit"
     ? "1"
-    : wordOf(listOf(saidOf(schema, "enum")).map(String)) ?? "1"
+    : pickSampleValue(listOf(saidOf(schema, "enum")).map(String)) ?? "1"
 
 const required = (others: ReadonlyArray<Parameter>, except: string) =>
   others.filter((other) => other.required && other.name !== except).map((other) => `${other.name}=${valueOf(other)}`)
@@ -110,11 +110,11 @@ const fieldOf = ({ field }: { readonly field: string }) => field
 const refused = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<string>) {
   const answer = yield* ask(`${path}?${query.join("&")}`)
   assert.strictEqual(answer.status, 422, `${path}?${query.join("&")} ${answer.text}`)
-  assert.strictEqual(at(answer.body, "error", "code"), "validation_error")
-  assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
-  return listOf(at(answer.body, "error", "details", "fields")).map((field) => ({
-    field: String(at(field, "field")),
-    reason: String(at(field, "reason")),
+  assert.strictEqual(valueAt(answer.body, "error", "code"), "validation_error")
+  assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
+  return listOf(valueAt(answer.body, "error", "details", "fields")).map((field) => ({
+    field: String(valueAt(field, "field")),
+    reason: String(valueAt(field, "reason")),
   }))
 })
 
@@ -162,7 +162,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           const { body, headers, status } = yield* ask(target, { method: other })
           assert.strictEqual(status, 405)
           assert.strictEqual(headers["allow"], "GET, HEAD")
-          assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
+          assert.strictEqual(valueAt(body, "error", "code"), "method_not_allowed")
         }
         assert.strictEqual((yield* ask(target, { method: "OPTIONS", key: null })).status, 204)
       }),
@@ -241,7 +241,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
               const { body, headers, status } = yield* ask(`${path}${query}`, { key, method })
               assert.strictEqual(status, 401)
               assert.strictEqual(headers["www-authenticate"], "Bearer")
-              if (method === "GET") assert.strictEqual(at(body, "error", "code"), code)
+              if (method === "GET") assert.strictEqual(valueAt(body, "error", "code"), code)
             }
           }
         }
@@ -274,10 +274,10 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         const { parameters, path } = endpoint
         const { body, status } = yield* ask(plainly(endpoint))
         assert.strictEqual(status, 200)
-        assert.strictEqual(at(body, "page"), 1)
-        assert.strictEqual(at(body, "limit"), 10)
-        assert.isBoolean(at(body, "has_more"))
-        assert.strictEqual(at(body, "count"), listOf(at(body, "results")).length)
+        assert.strictEqual(valueAt(body, "page"), 1)
+        assert.strictEqual(valueAt(body, "limit"), 10)
+        assert.isBoolean(valueAt(body, "has_more"))
+        assert.strictEqual(valueAt(body, "count"), listOf(valueAt(body, "results")).length)
         const undigital = [
           "%2B5",
           "+5",
@@ -301,7 +301,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           assert.match(fields[0]?.reason ?? "", /^must be a whole number from 1 to (100, or all|2147483647)/, bounds)
         }
         const padded = yield* ask(`${plainly(endpoint)}${plainly(endpoint).includes("?") ? "&" : "?"}page=01&limit=007`)
-        assert.deepStrictEqual([at(padded.body, "page"), at(padded.body, "limit")], [1, 7])
+        assert.deepStrictEqual([valueAt(padded.body, "page"), valueAt(padded.body, "limit")], [1, 7])
       }),
   )
 
@@ -312,8 +312,8 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         const { body, status } = yield* ask(path === "/estimate" ? `${path}?endpoint=/v1/screener` : path)
         assert.strictEqual(status, 200)
         assert.deepStrictEqual(Object.keys(Object(body)), ["count", "results"])
-        assert.strictEqual(at(body, "count"), 1)
-        assert.strictEqual(listOf(at(body, "results")).length, 1)
+        assert.strictEqual(valueAt(body, "count"), 1)
+        assert.strictEqual(listOf(valueAt(body, "results")).length, 1)
         if (path !== "/estimate") assert.deepStrictEqual((yield* refused(path, ["page=1"])).map(fieldOf), ["page"])
       }),
   )
@@ -353,11 +353,11 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         assert.strictEqual(wrong.status, 422)
         assert.strictEqual(countedIn(wrong), 0)
 
-        const narrow = yield* Service.keyFor("narrow", "ultimate", { endpoints: ["/v1/nowhere"] })
+        const narrow = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints: ["/v1/nowhere"] })
         const refusal = yield* ask(target, { key: narrow })
         assert.strictEqual(refusal.status, 403)
-        assert.strictEqual(at(refusal.body, "error", "code"), "endpoint_not_allowed")
-        assert.deepStrictEqual(at(refusal.body, "error", "details"), { endpoint: path, allowed: ["/v1/nowhere"] })
+        assert.strictEqual(valueAt(refusal.body, "error", "code"), "endpoint_not_allowed")
+        assert.deepStrictEqual(valueAt(refusal.body, "error", "details"), { endpoint: path, allowed: ["/v1/nowhere"] })
         assert.strictEqual(countedIn(refusal), 0)
       }),
   )
@@ -398,10 +398,10 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   it.effect("D28 what is free is estimated at 0, and what is not there is refused", () =>
     Effect.gen(function* () {
-      for (const path of [...free, ...open.map((one) => one.path), "/v1/docs"]) {
+      for (const path of [...freeEndpointPaths, ...open.map((one) => one.path), "/v1/docs"]) {
         const { body, status } = yield* ask(`/estimate?endpoint=${path}`)
         assert.strictEqual(status, 200, path)
-        assert.strictEqual(at(body, "results", 0, "estimated_cost_microdollars"), 0, path)
+        assert.strictEqual(valueAt(body, "results", 0, "estimated_cost_microdollars"), 0, path)
       }
       for (const path of ["/v1/nowhere", "", "/v1/News"]) {
         const [field, ...more] = yield* refused("/estimate", [`endpoint=${path}`])
@@ -432,11 +432,11 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           const estimate = yield* ask(`/estimate?${[`endpoint=${path}`, ...mistake].join("&")}`)
           assert.strictEqual(own.status, 422, `${path} ${mistake.join("&")}`)
           assert.strictEqual(estimate.status, 422)
-          assert.deepStrictEqual(at(estimate.body, "error"), at(own.body, "error"))
-          assert.strictEqual(at(estimate.body, "request_id"), estimate.headers["x-request-id"])
+          assert.deepStrictEqual(valueAt(estimate.body, "error"), valueAt(own.body, "error"))
+          assert.strictEqual(valueAt(estimate.body, "request_id"), estimate.headers["x-request-id"])
           // Wherever among the others it stands.
           const last = yield* ask(`/estimate?${[...mistake, `endpoint=${path}`].join("&")}`)
-          assert.deepStrictEqual(at(last.body, "error"), at(own.body, "error"))
+          assert.deepStrictEqual(valueAt(last.body, "error"), valueAt(own.body, "error"))
         }
       }),
   )
@@ -444,14 +444,14 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   it.effect("D3 D28 who may not see research reports gets no estimate of them, and is told the same", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* Service.TestKeys
-      const target = url("/estimate", [["endpoint", "/v1/research-reports"]])
+      const target = buildUrl("/estimate", [["endpoint", "/v1/research-reports"]])
       for (const key of [basic, pro]) {
         for (const query of ["", "&nonsense=1"]) {
           const estimate = yield* ask(`${target}${query}`, { key })
           const own = yield* ask("/v1/research-reports", { key })
           assert.strictEqual(estimate.status, 403)
-          assert.strictEqual(at(estimate.body, "error", "code"), "insufficient_tier")
-          assert.deepStrictEqual(at(estimate.body, "error"), at(own.body, "error"))
+          assert.strictEqual(valueAt(estimate.body, "error", "code"), "insufficient_tier")
+          assert.deepStrictEqual(valueAt(estimate.body, "error"), valueAt(own.body, "error"))
         }
       }
       assert.strictEqual((yield* ask(target)).status, 200)
@@ -459,9 +459,9 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   it.effect("D2 D28 a key estimates only what it opens", () =>
     Effect.gen(function* () {
-      const key = yield* Service.keyFor("estimator", "ultimate", { endpoints: ["/estimate", "/v1/news"] })
+      const key = yield* Service.ensureAccountWithKey("estimator", "ultimate", { endpoints: ["/estimate", "/v1/news"] })
       const status = (path: string) =>
-        Effect.map(ask(url("/estimate", [["endpoint", path]]), { key }), (answer) => answer.status)
+        Effect.map(ask(buildUrl("/estimate", [["endpoint", path]]), { key }), (answer) => answer.status)
       assert.strictEqual(yield* status("/v1/news"), 200)
       assert.strictEqual(yield* status("/v1/screener"), 403)
     }))
@@ -481,13 +481,13 @@ interface Property {
 const propertiesOf = (schema: unknown, where: string): ReadonlyArray<Property> => {
   const one = resolved(schema)
   return [
-    ...entriesOf(at(one, "properties")).flatMap(([name, inner]) => [
+    ...entriesOf(valueAt(one, "properties")).flatMap(([name, inner]) => [
       { where: `${where}.${name}`, name, schema: inner },
       ...propertiesOf(inner, `${where}.${name}`),
     ]),
-    ...listOf(at(one, "anyOf")).flatMap((inner) => propertiesOf(inner, where)),
-    ...listOf(at(one, "prefixItems")).flatMap((inner) => propertiesOf(inner, `${where}[]`)),
-    ...(at(one, "items") === undefined ? [] : propertiesOf(at(one, "items"), `${where}[]`)),
+    ...listOf(valueAt(one, "anyOf")).flatMap((inner) => propertiesOf(inner, where)),
+    ...listOf(valueAt(one, "prefixItems")).flatMap((inner) => propertiesOf(inner, `${where}[]`)),
+    ...(valueAt(one, "items") === undefined ? [] : propertiesOf(valueAt(one, "items"), `${where}[]`)),
   ]
 }
 
@@ -526,7 +526,7 @@ describe("Every declaration", () => {
 
   it("§1 D28 the endpoints without a price, and those that answer one object, are all there", () => {
     const paths = keyed.map(({ path }) => path)
-    assert.includeMembers(paths, free)
+    assert.includeMembers(paths, freeEndpointPaths)
     assert.includeMembers(paths, single)
     assert.isAtLeast(priced.length, 20)
     assert.isAtLeast(lists.length, 20)
@@ -605,8 +605,8 @@ describe("Every declaration", () => {
   })
 
   const isList = (success: unknown) => {
-    const results = at(success, "properties", "results")
-    return at(results, "type") === "array" && at(results, "maxItems") === undefined
+    const results = valueAt(success, "properties", "results")
+    return valueAt(results, "type") === "array" && valueAt(results, "maxItems") === undefined
   }
 
   it.each(lists)("D8 a list has page, limit and has_more, and takes page and limit: $path", (endpoint) => {
@@ -615,7 +615,7 @@ describe("Every declaration", () => {
     assert.includeMembers(names, ["page", "limit"])
     // §7.3: data are asked for by symbol; what belongs to an account is not.
     assert.strictEqual(names.includes("ticker"), priced.includes(endpoint))
-    const inEnvelope = entriesOf(at(endpoint.success, "properties")).map(([name]) => name)
+    const inEnvelope = entriesOf(valueAt(endpoint.success, "properties")).map(([name]) => name)
     assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])
   })
 
@@ -625,7 +625,7 @@ describe("Every declaration", () => {
       assert.isFalse(isList(success))
       const names = [
         ...parameters.map(({ name }) => name),
-        ...entriesOf(at(success, "properties")).map(([name]) => name),
+        ...entriesOf(valueAt(success, "properties")).map(([name]) => name),
       ]
       assert.deepStrictEqual(names.filter((name) => ["page", "limit", "has_more"].includes(name)), [])
     },

@@ -1,4 +1,4 @@
-/** The rules of the house (README, the tour): which file may import which, and how long a line may be. */
+/** The layout rules (ARCHITECTURE.md): which room may import which, and how long a line may be. */
 import { assert, describe, it } from "@effect/vitest"
 import { HttpApi } from "effect/http-api"
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs"
@@ -34,31 +34,86 @@ const imports = (file: string) => importsOf.get(file) ?? []
 
 const houseImports = (file: string) => imports(file).filter((name) => name.startsWith("src/"))
 
-/** `file → import` for each import of the house that is not allowed. */
-const strangers = (among: (file: string) => boolean, allowed: (name: string, file: string) => boolean) =>
+/** Imports that are not allowed, as `file → import`. */
+const forbidden = (among: (file: string) => boolean, allowed: (name: string, file: string) => boolean) =>
   files.filter(among).flatMap((file) =>
     houseImports(file).filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`)
   )
 
-const isPolicy = (name: string) => name.startsWith("src/policy/")
-const isV1 = (name: string) => name.startsWith("src/v1/")
 const isContractOfEndpoint = (name: string) => /^src\/(v1\/[^/]+|catalogue|changelog)\/Api\.ts$/.test(name)
-/** What an entry of the changelog tells is the same for the contract and for whoever reads it. */
-const isChangelogEntry = (name: string) => name === "src/changelog/Entry.ts"
-const isAccountContract = (name: string) => /^src\/account\/(Authentication|Admission|Errors)\.ts$/.test(name)
-const isDatabase = (name: string) => name.startsWith("src/db/")
-const isCache = (name: string) => name.startsWith("src/cache/")
-const isObservability = (name: string) => name.startsWith("src/observability/")
-const isTerminal = (name: string) => name.startsWith("src/terminal/")
-/** Where work notes how far it is; nothing is shown by it. */
-const isProgress = (name: string) => name === "src/observability/Progress.ts"
-const isAccount = (name: string) => name.startsWith("src/account/")
+const isAccountContract = (name: string) =>
+  /^src\/accounts\/(keys\/Authentication|Authorization|AccountErrors)\.ts$/.test(name)
 const isClient = (name: string) => name.startsWith("src/client/")
-const isLists = (name: string) => name.startsWith("src/lists/")
-/** How a job is declared, wherever it is done. */
-const isJob = (name: string) => name === "src/jobs/Job.ts"
-const isSite = (name: string) => name.startsWith("src/site/")
-const isChangelog = (name: string) => name.startsWith("src/changelog/")
+const isDatabase = (name: string) => name.startsWith("src/db/")
+/** The parts of `rules` and `rows` that contracts use are pure; the request context is data only. */
+const isPure = (name: string) => /^src\/(rules|rows)\//.test(name) || name === "src/http/RequestContext.ts"
+
+/** The room of a file: the folder below `src`, or the file itself at the top. */
+const roomOf = (file: string) => file.split("/")[1] ?? ""
+
+/** The rooms and single files that each room may import, in addition to its own files. */
+const mayImport: { readonly [room: string]: ReadonlyArray<string> } = {
+  "main.ts": ["cli"],
+  "Api.ts": ["rules", "accounts", "v1", "catalogue", "changelog"],
+  "Server.ts": [
+    "accounts",
+    "Api.ts",
+    "catalogue",
+    "changelog",
+    "db",
+    "http",
+    "jobs",
+    "lists",
+    "mail",
+    "observability",
+    "rules",
+    "site",
+    "v1",
+  ],
+  rules: ["rows", "http/RequestContext.ts"],
+  rows: ["rules"],
+  observability: ["rules", "http/RequestContext.ts", "cli/terminal/Text.ts"],
+  db: ["observability", "rules/Errors.ts", "http/RequestContext.ts"],
+  jobs: ["db", "observability"],
+  lists: ["rules", "rows", "db", "observability", "http/RequestContext.ts", "http/ConditionalRequests.ts"],
+  accounts: [
+    "rules",
+    "db",
+    "observability",
+    "jobs/Job.ts",
+    "http/RequestContext.ts",
+    "http/RecentKeys.ts",
+  ],
+  http: ["rules", "rows", "accounts", "observability", "catalogue/Endpoints.ts", "lists/QueryCache.ts"],
+  v1: ["Api.ts", "rules", "rows", "accounts", "lists", "db", "http/RequestContext.ts"],
+  catalogue: [
+    "Api.ts",
+    "rules",
+    "rows",
+    "accounts",
+    "http",
+    "lists/DatasetVersions.ts",
+    "db/health/HealthProbe.ts",
+  ],
+  changelog: ["Api.ts", "rules", "catalogue/Endpoints.ts", "http"],
+  mail: ["accounts/EmailAddress.ts", "changelog", "db", "jobs/Job.ts", "observability", "rules"],
+  site: ["accounts", "catalogue", "changelog", "http", "rules", "v1/datasets/Readers.ts"],
+  load: ["db", "rules", "v1", "observability/Progress.ts", "cli/terminal/Text.ts"],
+  client: ["Api.ts", "rules", "rows", "accounts"],
+  cli: [
+    "Server.ts",
+    "accounts",
+    "catalogue",
+    "db",
+    "http",
+    "lists",
+    "load",
+    "mail",
+    "observability",
+    "rows",
+    "rules",
+  ],
+}
 
 describe("The import scanner", () => {
   it("§house finds every form of import, and every import of the house leads to a file", () => {
@@ -85,155 +140,67 @@ describe("The import scanner", () => {
 })
 
 describe("The house", () => {
-  it("§house policy imports nothing of the house but policy", () => {
-    assert.deepStrictEqual(strangers(isPolicy, isPolicy), [])
+  it("§house each room imports only the rooms and files that it is allowed", () => {
+    assert.sameMembers(Object.keys(mayImport), Array.from(new Set(files.map(roomOf))))
+    const isAllowed = (name: string, file: string) =>
+      roomOf(name) === roomOf(file) ||
+      (mayImport[roomOf(file)] ?? []).some((allowed) => name === `src/${allowed}` || name.startsWith(`src/${allowed}/`))
+    assert.deepStrictEqual(forbidden(() => true, isAllowed), [])
   })
 
-  it("§house an Api.ts imports policy, the account's contracts, and the Api.ts of a sibling of its shape", () => {
-    const allowed = (name: string) => isPolicy(name) || isAccountContract(name) || isContractOfEndpoint(name)
-    assert.deepStrictEqual(strangers(isContractOfEndpoint, (name) => allowed(name) || isChangelogEntry(name)), [])
-    assert.deepStrictEqual(strangers(isChangelogEntry, isPolicy), [])
+  it("§house src has three files at its top", () => {
+    assert.sameMembers(files.filter((file) => !file.slice(4).includes("/")), [
+      "src/main.ts",
+      "src/Api.ts",
+      "src/Server.ts",
+    ])
   })
 
-  it("§house the account's contracts import policy and each other only", () => {
+  it("§house a contract imports pure rules, the account contracts and other contracts", () => {
+    const allowed = (name: string) =>
+      isPure(name) || isAccountContract(name) || isContractOfEndpoint(name) ||
+      name === "src/changelog/ChangelogEntry.ts"
+    const isContract = (file: string) =>
+      isContractOfEndpoint(file) || isAccountContract(file) || file === "src/Api.ts" ||
+      file === "src/changelog/ChangelogEntry.ts"
     assert.strictEqual(files.filter(isAccountContract).length, 3)
-    assert.deepStrictEqual(strangers(isAccountContract, (name) => isPolicy(name) || isAccountContract(name)), [])
+    assert.deepStrictEqual(forbidden(isContract, allowed), [])
   })
 
-  it("§house Api.ts imports contracts only", () => {
-    assert.deepStrictEqual(
-      strangers(
-        (file) => file === "src/Api.ts",
-        (name) => isContractOfEndpoint(name) || isPolicy(name) || isAccountContract(name),
-      ),
-      [],
-    )
-  })
-
-  it("§house the client imports the contract and itself, and nothing imports the client", () => {
+  it("§house the client imports contracts, Effect and itself", () => {
     assert.isAbove(files.filter(isClient).length, 5)
-    const isContract = (name: string) => isPolicy(name) || isAccountContract(name) || name === "src/Api.ts"
-    assert.deepStrictEqual(strangers(isClient, (name) => isContract(name) || isClient(name)), [])
-    assert.deepStrictEqual(strangers((file) => !isClient(file), (name) => !isClient(name)), [])
+    const isContract = (name: string) => isPure(name) || isAccountContract(name) || name === "src/Api.ts"
+    assert.deepStrictEqual(forbidden(isClient, (name) => isContract(name) || isClient(name)), [])
     const foreign = files.filter(isClient).flatMap(imports).filter((name) => !/^(src\/|effect($|\/))/.test(name))
     assert.deepStrictEqual(foreign, [])
   })
 
-  it("§house what serves an endpoint imports Api.ts, policy, db, cache, lists, account and v1, never another Http.ts", () => {
+  it("§house an Http.ts and the site are imported by Server.ts only, and Server.ts by the serve command only", () => {
+    const isHttp = (name: string) => name.endsWith("/Http.ts")
+    assert.deepStrictEqual(forbidden((file) => file !== "src/Server.ts", (name) => !isHttp(name)), [])
     assert.deepStrictEqual(
-      strangers(
-        (file) => isV1(file) && !isContractOfEndpoint(file),
-        (name) =>
-          name === "src/Api.ts" || isPolicy(name) || isDatabase(name) || isCache(name) || isLists(name) ||
-          isAccount(name) || (isV1(name) && !name.endsWith("/Http.ts")),
-      ),
+      forbidden((file) => file !== "src/cli/ServeCommand.ts", (name) => name !== "src/Server.ts"),
       [],
     )
+    assert.deepStrictEqual(forbidden((file) => file !== "src/main.ts", (name) => name !== "src/cli/CommandLine.ts"), [])
   })
 
-  it("§house observability imports policy; db that and observability; account and cache also db; lists also cache", () => {
-    const isBelow = (name: string) => isPolicy(name) || isObservability(name)
-    assert.deepStrictEqual(strangers(isObservability, isBelow), [])
-    // What is a command shows how far it is.
-    const allowed = (name: string, file: string) =>
-      isBelow(name) || isDatabase(name) || isProgress(name) || (file === "src/cli/MigrateCommand.ts" && isTerminal(name))
-    assert.deepStrictEqual(strangers(isDatabase, allowed), [])
-    assert.deepStrictEqual(
-      strangers(
-        isAccount,
-        (name, file) =>
-          isBelow(name) || isDatabase(name) || isAccount(name) || isJob(name) ||
-          (file.endsWith("Command.ts") && isTerminal(name)),
-      ),
-      [],
-    )
-    assert.deepStrictEqual(strangers(isCache, (name) => isBelow(name) || isDatabase(name) || isCache(name)), [])
-    assert.deepStrictEqual(
-      strangers(isLists, (name) => isBelow(name) || isDatabase(name) || isCache(name) || isLists(name)),
-      [],
-    )
-  })
-
-  it("§house terminal imports nothing of the house; doctor and query are commands, imported by Commands.ts only", () => {
-    assert.deepStrictEqual(strangers(isTerminal, isTerminal), [])
-    const isCommand = (name: string) => /^src\/(doctor|query)\//.test(name)
-    // The doctor knows all settings, those of query too.
-    const others = strangers((file) => !isCommand(file) && file !== "src/cli/CommandLine.ts", (name) => !isCommand(name))
-    assert.deepStrictEqual(others, [])
-  })
-
-  it("§house changelog imports policy, cache, catalogue and what stands around responses; mail that, db and account", () => {
-    const isMail = (name: string) => name.startsWith("src/mail/")
-    const told = (name: string) => isPolicy(name) || isChangelog(name) || name === "src/catalogue/Endpoints.ts"
-    assert.deepStrictEqual(
-      strangers(
-        isChangelog,
-        (name, file) =>
-          told(name) || (file.endsWith("/Http.ts") && (isCache(name) || ["src/Api.ts", "src/http/Middleware.ts"].includes(name))),
-      ),
-      [],
-    )
-    const below = (name: string) =>
-      isMail(name) || isPolicy(name) || isObservability(name) || isDatabase(name) || isJob(name)
-    const used = /^src\/(changelog\/(Atom|Changelog|Entry)|account\/Email|Base|terminal\/Text)\.ts$/
-    assert.deepStrictEqual(strangers(isMail, (name) => below(name) || used.test(name)), [])
-    // The doctor reads all settings.
-    const allowed = /^src\/(mail\/.*|Commands|Server|doctor\/Settings)\.ts$/
-    const outside = (file: string) => !allowed.test(file)
-    assert.deepStrictEqual(strangers(outside, (name) => !isMail(name)), [])
-  })
-
-  it("§house jobs import db and what is below it, and know none of the work; Server.ts alone lists them", () => {
-    const isJobs = (name: string) => name.startsWith("src/jobs/")
-    assert.isAbove(files.filter(isJobs).length, 3)
-    const allowed = (name: string) => isJobs(name) || isDatabase(name) || isObservability(name) || isPolicy(name)
-    assert.deepStrictEqual(strangers(isJobs, allowed), [])
-    const others = strangers(
-      (file) => !isJobs(file) && file !== "src/Server.ts",
-      (name) => !isJobs(name) || isJob(name),
-    )
-    assert.deepStrictEqual(others, [])
-  })
-
-  it("§house the site reads what the code declares, and asks no database; nothing but Server.ts imports it", () => {
-    const declared =
-      /^src\/(v1\/datasets\/Readers|catalogue\/(Endpoints|OpenApi|Schemas)|cache\/Revalidation|account\/(Errors|Prices|RateLimit)|Base|Edge|Compression)\.ts$/
-    assert.deepStrictEqual(
-      strangers(isSite, (name) => isSite(name) || isPolicy(name) || isChangelog(name) || declared.test(name)),
-      [],
-    )
-    assert.deepStrictEqual(strangers((file) => file !== "src/Server.ts" && !isSite(file), (name) => !isSite(name)), [])
-  })
-
-  it("§house Server.ts is imported by what starts it, an Http.ts by Server.ts only", () => {
-    assert.deepStrictEqual(
-      strangers((file) => file !== "src/cli/ServeCommand.ts", (name) => name !== "src/Server.ts"),
-      [],
-    )
-    assert.deepStrictEqual(strangers((file) => file !== "src/Server.ts", (name) => !name.endsWith("/Http.ts")), [])
-  })
-
-  it("§house nothing imports main.ts, and that alone the commands", () => {
-    assert.deepStrictEqual(strangers(() => true, (name) => name !== "src/main.ts"), [])
-    assert.deepStrictEqual(strangers((file) => file !== "src/main.ts", (name) => name !== "src/cli/CommandLine.ts"), [])
-  })
-
-  it("§house no file imports itself by a detour", () => {
+  it("§house no file imports itself through others", () => {
     const done = new Set<string>()
-    const circles: Array<string> = []
+    const cycles: Array<string> = []
     const visit = (file: string, path: ReadonlyArray<string>): void => {
-      if (path.includes(file)) return void circles.push([...path.slice(path.indexOf(file)), file].join(" → "))
+      if (path.includes(file)) return void cycles.push([...path.slice(path.indexOf(file)), file].join(" → "))
       if (done.has(file)) return
       houseImports(file).forEach((name) => visit(name, [...path, file]))
       done.add(file)
     }
     files.forEach((file) => visit(file, []))
-    assert.deepStrictEqual(circles, [])
+    assert.deepStrictEqual(cycles, [])
   })
 
   it("§house the contract drags no server code along, by whatever detour: no db, Http.ts, Node or driver", () => {
     const contract = files.filter((file) =>
-      file.endsWith("/Api.ts") || isPolicy(file) || isAccountContract(file) || isClient(file)
+      file.endsWith("/Api.ts") || isPure(file) || isAccountContract(file) || isClient(file)
     )
     assert.isAbove(contract.length, 15)
     const isServerCode = (name: string) =>

@@ -3,7 +3,7 @@ import { createConfig, lintFromString } from "@redocly/openapi-core"
 import spectral from "@stoplight/spectral-core"
 import rulesets from "@stoplight/spectral-rulesets"
 import process from "node:process"
-import { document, documentAt } from "../../src/catalogue/OpenApi.ts"
+import { document, documentAt } from "../../src/catalogue/OpenApiDocument.ts"
 
 /** @param {string} text */
 const redocly = async (text) => {

@@ -1,8 +1,8 @@
 /** What a row of usage costs, written by the service's own recorder beside the rows that are there. */
 import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { batchOf, recorder, type Used } from "../../src/accounts/billing/UsageRecorder.ts"
-import { client } from "../../src/db/Database.ts"
+import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import { cpuOf, cpuOfFamily } from "../measure.ts"
 import type { Postgres } from "../postgres.ts"
 import { random, zipf } from "../symbols.ts"
@@ -25,7 +25,7 @@ export interface Written {
 const accounts = zipf(1000, 100_000, random(21))
 
 /** One of so many accounts, by Zipf's law. */
-const row = (place: number, account: (number: number) => number): Used => ({
+const row = (place: number, account: (number: number) => number): UsageRecord => ({
   requested_at: Date.now() - (place % 250),
   account_id: 1 + account(accounts[place % accounts.length] ?? 0),
   key_id: 1,
@@ -59,7 +59,7 @@ interface Way {
 
 const measure = Effect.fnUntraced(function* (postgres: Postgres, way: Way) {
   const { batches, rowsABatch, writers } = way
-  const write = yield* recorder
+  const write = yield* makeUsageWriter
   /** Two writers have the odd ones and the even ones, where each has its own. */
   const accountOf = (writer: number) => (number: number) =>
     way.accounts === "the same" ? number : Math.floor(number / writers) * writers + writer
@@ -67,7 +67,7 @@ const measure = Effect.fnUntraced(function* (postgres: Postgres, way: Way) {
     Effect.forEach(
       Array.from({ length: count }, (_, at) => at),
       (at) =>
-        write(batchOf(
+        write(makeUsageBatch(
           Array.from(
             { length: rowsABatch },
             (_, place) => row(at * rowsABatch + place, accountOf(writer)),
@@ -120,7 +120,7 @@ const ways: ReadonlyArray<Way> = [
 export const writing = (postgres: Postgres, url: string) =>
   Effect.forEach(ways, (way) => measure(postgres, way)).pipe(
     Effect.provide(
-      client({ url: Redacted.make(url), applicationName: "writing" }),
+      databaseClientLayer({ url: Redacted.make(url), applicationName: "writing" }),
     ),
     Effect.runPromise,
   )

@@ -1,10 +1,10 @@
 /** D2, D3, D13, D18: what is answered on account of the account. Errors of all requests stand in `rules/Errors.ts`. */
 import { ErrorReporter, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
-import { fields, fieldsWith } from "../rules/Errors.ts"
+import { makeErrorFields, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
 
 /** 401: no key was sent (D2). */
-export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(fields("missing_api_key"), {
+export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(makeErrorFields("missing_api_key"), {
   httpApiStatus: 401,
   description: "No API key was sent.",
 }) {
@@ -13,7 +13,7 @@ export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
 }
 
 /** 401: the key is not one of ours (D2). */
-export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(fields("invalid_api_key"), {
+export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(makeErrorFields("invalid_api_key"), {
   httpApiStatus: 401,
   description: "The API key is unknown, or two different credentials were sent.",
 }) {
@@ -22,17 +22,18 @@ export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
 }
 
 /** 401: the key was revoked, disabled, or has expired (D2). */
-export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(fields("api_key_disabled"), {
-  httpApiStatus: 401,
-  description: "The API key was revoked or disabled, or has expired.",
-}) {
+export class ApiKeyDisabled
+  extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(makeErrorFields("api_key_disabled"), {
+    httpApiStatus: 401,
+    description: "The API key was revoked or disabled, or has expired.",
+  }) {
   readonly _tag = "ApiKeyDisabled"
   override readonly [ErrorReporter.ignore] = true
 }
 
 /** 403: the account's tier may not see this endpoint (D3). */
 export class InsufficientTier extends Schema.Error<InsufficientTier>("InsufficientTier")(
-  fieldsWith("insufficient_tier", Schema.Struct({ required_tier: Tier, tier: Tier })),
+  makeErrorFieldsWithDetails("insufficient_tier", Schema.Struct({ required_tier: Tier, tier: Tier })),
   { httpApiStatus: 403, description: "The account's tier does not include this endpoint." },
 ) {
   readonly _tag = "InsufficientTier"
@@ -41,7 +42,10 @@ export class InsufficientTier extends Schema.Error<InsufficientTier>("Insufficie
 
 /** 403: the key was made for some endpoints, and this is none of them. */
 export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("EndpointNotAllowed")(
-  fieldsWith("endpoint_not_allowed", Schema.Struct({ endpoint: Schema.String, allowed: Schema.Array(Schema.String) })),
+  makeErrorFieldsWithDetails(
+    "endpoint_not_allowed",
+    Schema.Struct({ endpoint: Schema.String, allowed: Schema.Array(Schema.String) }),
+  ),
   { httpApiStatus: 403, description: "The API key is limited to other endpoints." },
 ) {
   readonly _tag = "EndpointNotAllowed"
@@ -50,7 +54,7 @@ export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("Endpoi
 
 /** 402: a prepaid balance is used up; nothing was read (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
-  fieldsWith("insufficient_credits", Schema.Struct({ balance_microdollars: Schema.Int })),
+  makeErrorFieldsWithDetails("insufficient_credits", Schema.Struct({ balance_microdollars: Schema.Int })),
   { httpApiStatus: 402, description: "The account's prepaid balance is used up." },
 ) {
   readonly _tag = "InsufficientCredits"
@@ -59,7 +63,7 @@ export class InsufficientCredits extends Schema.Error<InsufficientCredits>("Insu
 
 /** 429, `Retry-After`: too many requests of an account, or too many wrong keys from an address (D18). */
 export class RateLimitExceeded extends Schema.Error<RateLimitExceeded>("RateLimitExceeded")(
-  fields("rate_limit_exceeded"),
+  makeErrorFields("rate_limit_exceeded"),
   { httpApiStatus: 429, description: "Too many requests; try again after `Retry-After` seconds." },
 ) {
   readonly _tag = "RateLimitExceeded"

@@ -10,17 +10,17 @@ export class AccountExists extends Data.TaggedError("AccountExists")<{ readonly 
 export class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
 
 /** The account exists, and has another tier or email address than was given. */
-export class AccountDiffers extends Data.TaggedError("AccountDiffers")<{ readonly message: string }> {}
+export class AccountMismatch extends Data.TaggedError("AccountDiffers")<{ readonly message: string }> {}
 
 /** A credit would make the account pay in advance, and nobody asked for that. */
-export class BilledLater extends Data.TaggedError("BilledLater")<{ readonly message: string }> {}
+export class AccountIsPostpaid extends Data.TaggedError("BilledLater")<{ readonly message: string }> {}
 
 const noSuchAccount = (name: string) =>
   new NoSuchAccount({
     message: `There is no account ${name}. \`accounts list\` shows all accounts; \`accounts create\` makes one.`,
   })
 
-export interface Wanted {
+export interface NewAccount {
   readonly name: string
   readonly tier: Tier
   readonly email: string | null
@@ -29,7 +29,7 @@ export interface Wanted {
 }
 
 /** Makes an account where there is none of that name, and tells whether it did. */
-const make = Effect.fnUntraced(function* ({ email, name, prepaid, tier }: Wanted) {
+const make = Effect.fnUntraced(function* ({ email, name, prepaid, tier }: NewAccount) {
   const sql = yield* SqlClient.SqlClient
   const made = yield* sql`
     insert into accounts (name, tier, contact_email, balance_microdollars)
@@ -39,14 +39,14 @@ const make = Effect.fnUntraced(function* ({ email, name, prepaid, tier }: Wanted
   return made.length === 1
 })
 
-export const create = Effect.fnUntraced(function* (wanted: Wanted) {
+export const createAccount = Effect.fnUntraced(function* (wanted: NewAccount) {
   if (!(yield* make(wanted))) {
     return yield* new AccountExists({ message: `There is an account ${wanted.name} already. Nothing was changed.` })
   }
 })
 
 /** Leaves an account as it is where there is one. */
-export const ensure = (wanted: Wanted) => Effect.asVoid(make(wanted))
+export const ensureAccount = (wanted: NewAccount) => Effect.asVoid(make(wanted))
 
 const Terms = Schema.Struct({
   tier: Tier,
@@ -67,18 +67,18 @@ const termsOf = Effect.fnUntraced(function* (name: string) {
 })
 
 /** The account for a new key: made if it does not exist and a tier is given, and never changed. */
-export const forKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
+export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   if (tier !== null && (yield* make({ name, tier, email, prepaid: false }))) return
   const terms = yield* termsOf(name)
   const quoted = JSON.stringify(name)
   if (tier !== null && tier !== terms.tier) {
-    return yield* new AccountDiffers({
+    return yield* new AccountMismatch({
       message: `The account ${name} has the tier ${terms.tier}, which a new key does not change. No key was made. ` +
         `Leave out --tier, or change the tier of all its keys: accounts set-tier ${quoted} ${tier}`,
     })
   }
   if (email !== null && email !== terms.contact_email) {
-    return yield* new AccountDiffers({
+    return yield* new AccountMismatch({
       message:
         `The account ${name} has ${terms.contact_email === null ? "no email address" : "another email address"}, ` +
         `and a new key does not change that. No key was made. Leave out --email, or change the address: ` +
@@ -88,27 +88,27 @@ export const forKey = Effect.fnUntraced(function* (name: string, tier: Tier | nu
 })
 
 /** Changes what the account may see and how much it may ask; instances notice within a second. */
-export const setTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
+export const setAccountTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set tier = ${tier} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
 /** Where the account is written to; null: nowhere. */
-export const setEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
+export const setContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
 /** Whether the account is told of new features; what concerns how its requests are answered it is told in any case. */
-export const setNews = Effect.fnUntraced(function* (name: string, news: boolean) {
+export const setNewsPreference = Effect.fnUntraced(function* (name: string, news: boolean) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-export interface Credit {
+export interface AccountCredit {
   readonly name: string
   readonly microdollars: bigint
   /** Of the payment, say: it is credited once. */
@@ -120,7 +120,7 @@ export interface Credit {
 const Credited = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
 
 /** Adds to the balance. Returns the new one, and whether the account was billed later until now. */
-export const credit = Effect.fnUntraced(function* (wanted: Credit) {
+export const creditAccount = Effect.fnUntraced(function* (wanted: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
   const { microdollars, name, prepaid, reference } = wanted
   const add = SqlSchema.findOneOption({
@@ -145,7 +145,7 @@ export const credit = Effect.fnUntraced(function* (wanted: Credit) {
   const credited = yield* add(undefined)
   if (Option.isSome(credited)) return credited.value
   if ((yield* termsOf(name)).billed_later && !prepaid) {
-    return yield* new BilledLater({
+    return yield* new AccountIsPostpaid({
       message: `The account ${name} is billed later and has no balance. Nothing was changed. ` +
         "With --prepaid it is credited and pays in advance from then on: once its balance is used up, its requests " +
         "are refused with 402.",
@@ -165,7 +165,7 @@ const Listed = Schema.Struct({
 })
 
 /** Every account, oldest first. */
-export const list = Effect.gen(function* () {
+export const listAccounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
     Request: Schema.Void,

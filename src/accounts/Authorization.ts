@@ -5,13 +5,13 @@ import type { Account } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, RateLimitExceeded } from "./AccountErrors.ts"
 
 /** On every endpoint that needs a key: the request is recorded, counted against the limit, and allowed or refused. */
-export class Admission extends HttpApiMiddleware.Service<Admission, { requires: Account }>()(
+export class Authorization extends HttpApiMiddleware.Service<Authorization, { requires: Account }>()(
   "tickerline/account/Admission",
   { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
 ) {}
 
 /** On every endpoint whose data have a price: without it an endpoint is free (D27). */
-export class Charged extends HttpApiMiddleware.Service<Charged, { requires: Account }>()(
+export class Billing extends HttpApiMiddleware.Service<Billing, { requires: Account }>()(
   "tickerline/account/Charged",
   { error: InsufficientCredits },
 ) {}

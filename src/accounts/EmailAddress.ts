@@ -4,8 +4,8 @@ import { Schema } from "effect"
 /** One, bare, without quotes: nothing in it can become a second one, or a header. */
 const shape = /^[^\s\p{Cc}<>()[\],;:\\"@]{1,64}@[\p{L}\p{N}](?:[\p{L}\p{N}.-]{0,251}[\p{L}\p{N}])?$/u
 
-export const isEmail = (text: string) => shape.test(text) && text.length <= 254
+export const isEmailAddress = (text: string) => shape.test(text) && text.length <= 254
 
-export const Email = Schema.String.check(
-  Schema.makeFilter(isEmail, { message: "must be an address of mail, such as ops@acme.example" }),
+export const EmailAddress = Schema.String.check(
+  Schema.makeFilter(isEmailAddress, { message: "must be an address of mail, such as ops@acme.example" }),
 )

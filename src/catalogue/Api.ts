@@ -1,12 +1,12 @@
 /** What the service says of itself: open to everybody (D2), but for what a request would cost (D28). */
 import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { Admission } from "../accounts/Authorization.ts"
+import { Authorization } from "../accounts/Authorization.ts"
 import { Authentication } from "../accounts/keys/Authentication.ts"
-import { described, Revalidated, tagged, Tier } from "../rules/EndpointAnnotations.ts"
-import { DatabasePoolTimeout, DataRefreshing, fieldsWith } from "../rules/Errors.ts"
+import { describeEndpoint, describeGroup, HasEtag, Tier } from "../rules/EndpointAnnotations.ts"
+import { DatabasePoolTimeout, DataRefreshing, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
 import { NoParameters } from "../rules/Filters.ts"
-import { Count } from "../rules/Paging.ts"
+import { ResultCount } from "../rules/Paging.ts"
 
 export const EndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "The stable key of an endpoint." }),
@@ -21,7 +21,7 @@ export const EndpointRow = Schema.Struct({
 }).annotate({ identifier: "Endpoint" })
 
 /** D28 */
-export const Estimate = Schema.Struct({
+export const CostEstimate = Schema.Struct({
   endpoint: Schema.String.annotate({ description: "The path whose request this is about." }),
   unit: Schema.Literals(["row", "filing_group"]).annotate({ description: "What records are." }),
   ticker_count: Schema.Int.annotate({ description: "How many symbols the request names; 0: it is about all." }),
@@ -34,7 +34,7 @@ export const Estimate = Schema.Struct({
 }).annotate({ identifier: "Estimate" })
 
 /** What the endpoint takes is for the endpoint to judge. */
-export const EstimateQuery = Schema.StructWithRest(
+export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String.annotate({ description: "A path from the catalogue; a free endpoint costs 0." }),
   }),
@@ -64,45 +64,49 @@ const Parts = Schema.Struct({
 const Readiness = Schema.Struct({ ...Health.fields, parts: Parts })
 
 /** 503, `Retry-After: 5`: requests for data would be refused as well, and with the same code. */
-export class NotReady extends Schema.Error<NotReady>("NotReady")(
-  fieldsWith("database_pool_timeout", Schema.Struct({ parts: Parts })),
+export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
+  makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: Parts })),
   { httpApiStatus: 503, description: "A part without which no data can be served is not ready; `details` name it." },
 ) {
   readonly _tag = "NotReady"
   override readonly [ErrorReporter.ignore] = true
 }
 
-export class Catalogue extends HttpApiGroup.make("catalogue").add(
+export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
     query: NoParameters,
     success: Schema.Struct({
-      count: Count,
+      count: ResultCount,
       results: Schema.Array(EndpointRow).annotate({ description: "A row for each endpoint." }),
     }),
-  }).annotateMerge(described("Endpoints", "Every endpoint, and whether it is deprecated."))
-    .annotate(Revalidated, true),
+  }).annotateMerge(describeEndpoint("Endpoints", "Every endpoint, and whether it is deprecated."))
+    .annotate(HasEtag, true),
   HttpApiEndpoint.get("estimate", "/estimate", {
-    query: EstimateQuery,
+    query: CostEstimateQuery,
     success: Schema.Struct({
-      count: Count,
-      results: Schema.Tuple([Estimate]).annotate({ description: "Exactly one object." }),
+      count: ResultCount,
+      results: Schema.Tuple([CostEstimate]).annotate({ description: "Exactly one object." }),
       message: Schema.optionalKey(Schema.String.annotate({ description: "Why the request would cost nothing." })),
     }),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).middleware(Admission).middleware(Authentication).annotateMerge(described(
+  }).middleware(Authorization).middleware(Authentication).annotateMerge(describeEndpoint(
     "Estimate",
     "What a request would cost, itself free of charge: send the path as `endpoint`, and the request's own " +
       "parameters. It goes the way of that request, so what that would refuse is refused here too.",
   )),
   HttpApiEndpoint.get("openapi", "/v1/openapi.json", { query: NoParameters, success: Schema.Json }).annotateMerge(
-    described("OpenAPI", "This API as an OpenAPI 3.1 document."),
-  ).annotate(Revalidated, true),
+    describeEndpoint("OpenAPI", "This API as an OpenAPI 3.1 document."),
+  ).annotate(HasEtag, true),
   HttpApiEndpoint.get("live", "/health/live", { query: NoParameters, success: Health }).annotateMerge(
-    described("Liveness", "The process answers."),
+    describeEndpoint("Liveness", "The process answers."),
   ),
   HttpApiEndpoint.get("ready", "/health/ready", {
     query: NoParameters,
     success: Readiness,
-    error: NotReady,
-  }).annotateMerge(described("Readiness", "Data can be served: the database answers, and usage can be recorded.")),
-).annotateMerge(tagged("Catalogue", "What the service says of itself: its endpoints, prices, contract and health.")) {}
+    error: NotReadyError,
+  }).annotateMerge(
+    describeEndpoint("Readiness", "Data can be served: the database answers, and usage can be recorded."),
+  ),
+).annotateMerge(
+  describeGroup("Catalogue", "What the service says of itself: its endpoints, prices, contract and health."),
+) {}

@@ -1,28 +1,28 @@
 /** §2.5, D25: every endpoint there is, read from the one declaration that also serves it. */
 import { Context, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
-import { Charged } from "../accounts/Authorization.ts"
+import { Billing } from "../accounts/Authorization.ts"
 import { Authentication } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
 import { RequiredTier } from "../rules/EndpointAnnotations.ts"
 import * as Lifecycle from "../rules/Lifecycle.ts"
-import { didYouMean, nearest } from "../rules/Suggestions.ts"
-import { Unit } from "../rules/Paging.ts"
+import { findNearestName, formatSuggestion } from "../rules/Suggestions.ts"
+import { ResultUnit } from "../rules/Paging.ts"
 import type { EndpointRow } from "./Api.ts"
 
-export interface Endpoint {
+export interface CatalogueEndpoint {
   readonly row: typeof EndpointRow.Type
-  readonly life: Option.Option<Lifecycle.Deprecation>
+  readonly deprecation: Option.Option<Lifecycle.Deprecation>
   /** Its data have a price (D27). */
-  readonly charged: boolean
+  readonly isPriced: boolean
   /** What its results are counted in (D28). */
-  readonly unit: typeof Unit.Service
+  readonly unit: typeof ResultUnit.Service
 }
 
 /** A page for people; it is not part of the contract that clients are generated from. */
-const documentationPage: Endpoint = {
+const documentationPage: CatalogueEndpoint = {
   row: {
-    path: Lifecycle.documentation,
+    path: Lifecycle.documentationPath,
     label: "Documentation",
     description: "The API reference, a page for people that can try requests.",
     tier: null,
@@ -30,17 +30,17 @@ const documentationPage: Endpoint = {
     sunset: null,
     successor: null,
   },
-  life: Option.none(),
-  charged: false,
+  deprecation: Option.none(),
+  isPriced: false,
   unit: "row",
 }
 
-const declared = (): ReadonlyArray<Endpoint> => {
-  const found: Array<Endpoint> = []
+const declared = (): ReadonlyArray<CatalogueEndpoint> => {
+  const found: Array<CatalogueEndpoint> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
-      const life = Lifecycle.of(endpoint.annotations)
+      const life = Lifecycle.getDeprecation(endpoint.annotations)
       const demands = new Set(Array.from(middleware, ({ key }) => key))
       const summary = Context.getOrUndefined(mergedAnnotations, OpenApi.Summary) ?? endpoint.identifier
       found.push({
@@ -53,22 +53,22 @@ const declared = (): ReadonlyArray<Endpoint> => {
           sunset: Option.getOrNull(Option.flatMapNullishOr(life, ({ sunset }) => sunset)),
           successor: Option.getOrNull(Option.map(life, ({ successor }) => successor)),
         },
-        life,
-        charged: demands.has(Charged.key),
-        unit: Context.get(mergedAnnotations, Unit),
+        deprecation: life,
+        isPriced: demands.has(Billing.key),
+        unit: Context.get(mergedAnnotations, ResultUnit),
       })
     },
   })
   return found
 }
 
-export const endpoints: ReadonlyArray<Endpoint> = [...declared(), documentationPage]
+export const endpoints: ReadonlyArray<CatalogueEndpoint> = [...declared(), documentationPage]
 
 /** The paths whose data have a price. */
-export const priced = endpoints.filter(({ charged }) => charged).map(({ row }) => row.path)
+export const pricedPaths = endpoints.filter(({ isPriced: charged }) => charged).map(({ row }) => row.path)
 
 /** The endpoint at a path, whatever the method. */
-export const at = (path: string): Option.Option<Endpoint> => {
+export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => {
   const sought = path.length > 1 ? path.replace(/\/$/, "") : path
   return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === sought))
 }
@@ -83,10 +83,10 @@ const names = Array.from(paths.keys())
 /** The endpoint that is probably meant by an unknown path: a misspelt one, one of another version, or one below it. */
 const suggest = (path: string): Option.Option<string> => {
   const name = nameOf(path)
-  return nearest(name, names).pipe(
+  return findNearestName(name, names).pipe(
     Option.orElse(() => Option.fromUndefinedOr(names.find((known) => name.startsWith(`${known}/`)))),
     Option.flatMapNullishOr((known) => paths.get(known)),
   )
 }
 
-export const hint = (path: string) => didYouMean(suggest(path))
+export const suggestEndpoint = (path: string) => formatSuggestion(suggest(path))

@@ -1,32 +1,36 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { conditional, ofRelease } from "../http/ConditionalRequests.ts"
-import { constant } from "../http/Compression.ts"
+import { makeConditionalResponder, staticCacheHeaders } from "../http/ConditionalRequests.ts"
+import { cacheCompressedForms } from "../http/Compression.ts"
 import { BaseUrl } from "../http/Middleware.ts"
-import { countRecords } from "../http/RequestContext.ts"
+import { setRecordCount } from "../http/RequestContext.ts"
 import { endpoints } from "./Endpoints.ts"
-import { estimator } from "./Estimate.ts"
-import { documentAt } from "./OpenApi.ts"
-import { readiness } from "./Readiness.ts"
+import { makeCostEstimator } from "./CostEstimator.ts"
+import { openApiDocumentFor } from "./OpenApiDocument.ts"
+import { makeReadinessCheck } from "./Readiness.ts"
 
 /** A document of the release, made and compressed once. */
 const released = (document: unknown) =>
-  conditional(constant(new TextEncoder().encode(JSON.stringify(document))), "application/json", ofRelease)
+  makeConditionalResponder(
+    cacheCompressedForms(new TextEncoder().encode(JSON.stringify(document))),
+    "application/json",
+    staticCacheHeaders,
+  )
 
-export const layer = HttpApiBuilder.group(
+export const catalogueHandlers = HttpApiBuilder.group(
   Api,
   "catalogue",
   Effect.fnUntraced(function* (handlers) {
-    const ready = yield* readiness
+    const ready = yield* makeReadinessCheck
     const results = endpoints.map(({ row }) => row)
-    const estimate = yield* estimator
+    const estimate = yield* makeCostEstimator
     const catalogue = released({ count: results.length, results })
     // Without an address, as in tests, the server is the origin from which the document was read.
-    const openapi = released(documentAt((yield* BaseUrl) || "/"))
+    const openapi = released(openApiDocumentFor((yield* BaseUrl) || "/"))
 
     return handlers.handleAll({
-      endpoints: ({ request }) => Effect.as(countRecords(results.length), catalogue(request)),
+      endpoints: ({ request }) => Effect.as(setRecordCount(results.length), catalogue(request)),
       openapi: ({ request }) => Effect.succeed(openapi(request)),
       estimate: ({ query, request }) => estimate(query.endpoint, request),
       live: () => Effect.succeed({ status: "ok" } as const),

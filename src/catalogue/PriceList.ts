@@ -1,7 +1,7 @@
 /** D27: one price for all data, and those of endpoints that have another. */
 import { Config, Effect, Layer, Schema } from "effect"
-import { Prices } from "../accounts/billing/Pricing.ts"
-import { priced } from "./Endpoints.ts"
+import { PriceLookup } from "../accounts/billing/Pricing.ts"
+import { pricedPaths } from "./Endpoints.ts"
 
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000_000 }))
 
@@ -16,8 +16,8 @@ const Listed = Schema.String.check(
   Schema.makeFilter((text: string) => new Set(entriesOf(text).map(([path]) => path)).size === entriesOf(text).length, {
     message: "must name each path once",
   }),
-  Schema.makeFilter((text: string) => entriesOf(text).every(([path]) => priced.includes(path)), {
-    message: `must name endpoints whose data have a price: ${priced.join(", ")}`,
+  Schema.makeFilter((text: string) => entriesOf(text).every(([path]) => pricedPaths.includes(path)), {
+    message: `must name endpoints whose data have a price: ${pricedPaths.join(", ")}`,
   }),
 )
 
@@ -27,15 +27,20 @@ const entriesOf = (text: string) =>
     return [path.trim(), Number(price)] as const
   })
 
-export const General = Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(Config.withDefault(10_000_000))
-export const Own = Config.schema(Listed, "ENDPOINT_PRICES").pipe(Config.map(entriesOf), Config.withDefault([]))
+export const PricePerGbMicrodollars = Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(
+  Config.withDefault(10_000_000),
+)
+export const EndpointPrices = Config.schema(Listed, "ENDPOINT_PRICES").pipe(
+  Config.map(entriesOf),
+  Config.withDefault([]),
+)
 
-export const prices = Config.all({ general: General, own: Own })
+export const priceSettings = Config.all({ general: PricePerGbMicrodollars, own: EndpointPrices })
 
-export const layer = Layer.effect(
-  Prices,
-  Effect.map(prices, ({ general, own }) => {
+export const priceListLayer = Layer.effect(
+  PriceLookup,
+  Effect.map(priceSettings, ({ general, own }) => {
     const known = new Map(own)
-    return Prices.of({ of: (path) => known.get(path) ?? general })
+    return PriceLookup.of({ getPricePerGigabyte: (path) => known.get(path) ?? general })
   }),
 )

@@ -2,30 +2,30 @@
 import { Context, Effect } from "effect"
 import { Metering } from "../accounts/billing/Metering.ts"
 import { RateLimit } from "../accounts/limits/RateLimit.ts"
-import { Versions } from "../lists/DatasetVersions.ts"
-import { Heartbeat } from "../db/health/HealthProbe.ts"
-import { NotReady } from "./Api.ts"
+import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { HealthProbe } from "../db/health/HealthProbe.ts"
+import { NotReadyError } from "./Api.ts"
 
 /** Whether the service was told to end: balancers learn it here, before connections are refused. */
-export const Ending = Context.Reference<{ begun: boolean }>("tickerline/catalogue/Ending", {
+export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/catalogue/Ending", {
   defaultValue: () => ({ begun: false }),
 })
 
 /** Asks nobody: each part says what it found last, so that a busy service stays ready and callers cost nothing. */
-export const readiness = Effect.gen(function* () {
-  const heartbeat = yield* Heartbeat
+export const makeReadinessCheck = Effect.gen(function* () {
+  const heartbeat = yield* HealthProbe
   const metering = yield* Metering
   const limits = yield* RateLimit
-  const versions = yield* Versions
-  const ending = yield* Ending
+  const versions = yield* DatasetVersions
+  const ending = yield* ShutdownState
 
   return Effect.gen(function* () {
     const parts = {
       service: ending.begun ? "ending" : "ok",
       database: heartbeat.isUp() ? "ok" : "away",
-      usage: metering.hasRoom() ? "ok" : "full",
-      limits: limits.isAlone() ? "alone" : "ok",
-      cache: versions.isWatched() ? "ok" : "idle",
+      usage: metering.hasCapacity() ? "ok" : "full",
+      limits: limits.isCountingLocally() ? "alone" : "ok",
+      cache: versions.isPolling() ? "ok" : "idle",
     } as const
     if (parts.service === "ok" && parts.database === "ok" && parts.usage === "ok") {
       return { status: "ok", parts } as const
@@ -35,6 +35,6 @@ export const readiness = Effect.gen(function* () {
       ...(parts.database === "ok" ? [] : ["the database does not answer"]),
       ...(parts.usage === "ok" ? [] : ["too many requests wait to be recorded"]),
     ]
-    return yield* new NotReady({ error: { message: `Not ready: ${failing.join(", and ")}.`, details: { parts } } })
+    return yield* new NotReadyError({ error: { message: `Not ready: ${failing.join(", and ")}.`, details: { parts } } })
   })
 })

@@ -3,7 +3,7 @@ import { Array, Schema } from "effect"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
 import { responseHeaders } from "../rules/ResponseHeaders.ts"
 import { type Facts, headersOf } from "./ResponseHeaders.ts"
-import { at, type Json } from "./Schemas.ts"
+import { getIn, type Json } from "./Schemas.ts"
 
 const schemaNamed = (name: string) => ({ "application/json": { schema: { $ref: `#/components/schemas/${name}` } } })
 
@@ -87,7 +87,7 @@ const namesOf = (answers: ReadonlyArray<Answer>): ReadonlyMap<Answer, string> =>
 /** Adds the statuses that no endpoint declares, and the headers of all. */
 export const completeResponses = (spec: Json, declared: ReadonlyMap<string, { readonly facts: Facts }>) => {
   const answers = Array.fromIterable(declared).flatMap(([path, { facts }]) =>
-    answersOf(path, facts, at(spec, "paths", path, "get", "responses"))
+    answersOf(path, facts, getIn(spec, "paths", path, "get", "responses"))
   )
   const names = namesOf(answers)
   for (const [path, own] of Object.entries(Array.groupBy(answers, ({ path }) => path))) {
@@ -95,13 +95,13 @@ export const completeResponses = (spec: Json, declared: ReadonlyMap<string, { re
       const name = names.get(answer)
       return [answer.status, name === undefined ? answer.response : { $ref: `#/components/responses/${name}` }] as const
     })
-    Object.assign(Object(at(spec, "paths", path, "get")), { responses: Object.fromEntries(responses) })
+    Object.assign(Object(getIn(spec, "paths", path, "get")), { responses: Object.fromEntries(responses) })
   }
   const errors = [BadRequest, MethodNotAllowed].map((error) =>
     Schema.toJsonSchemaDocument(Schema.toCodecJson(error)).definitions
   )
   Object.assign(Object(spec["components"]), {
-    schemas: Object.assign({}, at(spec, "components", "schemas"), ...errors),
+    schemas: Object.assign({}, getIn(spec, "components", "schemas"), ...errors),
     headers: responseHeaders,
     responses: Object.fromEntries(Array.fromIterable(names).map(([{ response }, name]) => [name, response])),
   })

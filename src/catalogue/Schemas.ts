@@ -4,7 +4,7 @@ import { Predicate } from "effect"
 export type Json = Record<string, unknown>
 
 /** A value inside JSON, by its keys. */
-export const at = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
+export const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((found, key) => Predicate.isObject(found) ? Reflect.get(found, key) : undefined, value)
 
 /** Every object within, from the inside out, as `change` makes it. */

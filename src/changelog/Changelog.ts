@@ -6,14 +6,17 @@ import { Option, Schema } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"
 import type { Deprecation } from "../rules/Lifecycle.ts"
 import source from "./entries.json" with { type: "json" }
-import { type Entry, Release, type Written } from "./Entry.ts"
+import { type ChangelogEntry, ChangelogRelease, type ChangelogSourceEntry } from "./ChangelogEntry.ts"
 
-const decodeReleases = Schema.decodeUnknownSync(Schema.Array(Release), { onExcessProperty: "error", errors: "all" })
+const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), {
+  onExcessProperty: "error",
+  errors: "all",
+})
 
 /** Thrown while modules load, so that neither tests nor service start over a wrong entry. */
 export const releases = decodeReleases(source)
 
-const written = ({ date, release }: Release) => (entry: Written): Entry => ({
+const written = ({ date, release }: ChangelogRelease) => (entry: ChangelogSourceEntry): ChangelogEntry => ({
   id: entry.id,
   type: entry.type,
   breaking: entry.breaking ?? false,
@@ -32,7 +35,7 @@ const written = ({ date, release }: Release) => (entry: Written): Entry => ({
 /** The release in which something was announced: the first of that day or later. */
 const releaseOf = (day: string) => releases.findLast(({ date }) => date >= day)?.release ?? releases[0]?.release ?? ""
 
-const deprecation = (path: string, { announced, note, successor, sunset }: Deprecation): Entry => ({
+const deprecation = (path: string, { announced, note, successor, sunset }: Deprecation): ChangelogEntry => ({
   id: `${path.slice(1).replaceAll(/[^a-z0-9]+/g, "-")}-deprecated`,
   type: "deprecated",
   breaking: false,
@@ -51,11 +54,11 @@ const deprecation = (path: string, { announced, note, successor, sunset }: Depre
   names: [],
 })
 
-const deprecations = endpoints.flatMap(({ life, row }) =>
+const deprecations = endpoints.flatMap(({ deprecation: life, row }) =>
   Option.match(life, { onNone: () => [], onSome: (one) => [deprecation(row.path, one)] })
 )
 
-const unique = (entries: ReadonlyArray<Entry>) => {
+const unique = (entries: ReadonlyArray<ChangelogEntry>) => {
   const ids = entries.map(({ id }) => id)
   const again = ids.find((id, at) => ids.indexOf(id) !== at)
   if (again !== undefined) throw new Error(`Changelog: two entries have the id ${again}`)
@@ -65,7 +68,7 @@ const unique = (entries: ReadonlyArray<Entry>) => {
 const order = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
 
 /** Every entry, newest first; those of one day by how much they ask of a client. Wrong ones stop the start. */
-export const changelog: ReadonlyArray<Entry> = unique([
+export const changelog: ReadonlyArray<ChangelogEntry> = unique([
   ...releases.flatMap((release) => release.entries.map(written(release))),
   ...deprecations,
 ]).toSorted((left, right) =>
@@ -78,7 +81,8 @@ const significant = new Set(
 )
 
 /** A change that concerns what a client does now, or will have to do: customers are told, whether they wish or not. */
-export const isOperational = ({ breaking, type }: Entry) => breaking || type === "deprecated" || type === "removed"
+export const isMandatoryNotice = ({ breaking, type }: ChangelogEntry) =>
+  breaking || type === "deprecated" || type === "removed"
 
 /** §9.6: deprecations, breaking changes with their dates, and significant new features are written to customers. */
-export const isAnnounced = (entry: Entry) => isOperational(entry) || significant.has(entry.id)
+export const isAnnouncedByEmail = (entry: ChangelogEntry) => isMandatoryNotice(entry) || significant.has(entry.id)

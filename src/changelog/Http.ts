@@ -4,23 +4,27 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import * as Revalidation from "../http/ConditionalRequests.ts"
 import { BaseUrl } from "../http/Middleware.ts"
-import { countRecords } from "../http/RequestContext.ts"
-import { type ChangelogQuery, feedType } from "./Api.ts"
-import { atom } from "./Atom.ts"
+import { setRecordCount } from "../http/RequestContext.ts"
+import { atomContentType, type ChangelogQuery } from "./Api.ts"
+import { renderAtomFeed } from "./AtomFeed.ts"
 import { changelog } from "./Changelog.ts"
-import { concerns, type Entry } from "./Entry.ts"
+import { type ChangelogEntry, concernsPath } from "./ChangelogEntry.ts"
 
-const chosen = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<Entry> =>
+const chosen = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<ChangelogEntry> =>
   changelog.filter((entry) =>
     (type === undefined || type.includes(entry.type)) &&
     (breaking === undefined || entry.breaking === breaking) &&
     (since === undefined || entry.date >= since) &&
-    (path === undefined || concerns(entry, path))
+    (path === undefined || concernsPath(entry, path))
   )
 
 const respond = Effect.fnUntraced(function* (text: string, contentType: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
-  return Revalidation.conditional(new TextEncoder().encode(text), contentType, Revalidation.ofRelease)(request)
+  return Revalidation.makeConditionalResponder(
+    new TextEncoder().encode(text),
+    contentType,
+    Revalidation.staticCacheHeaders,
+  )(request)
 })
 
 const searchOf = (query: ChangelogQuery) => {
@@ -29,7 +33,7 @@ const searchOf = (query: ChangelogQuery) => {
   return search.toString()
 }
 
-export const layer = HttpApiBuilder.group(
+export const changelogHandlers = HttpApiBuilder.group(
   Api,
   "changelog",
   Effect.fnUntraced(function* (handlers) {
@@ -37,12 +41,16 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
         const results = chosen(query)
-        yield* countRecords(results.length)
+        yield* setRecordCount(results.length)
         return yield* respond(JSON.stringify({ count: results.length, results }), "application/json")
       }),
       feed: ({ query }) => {
-        const feed = atom(chosen(query), { base, search: searchOf(query), newest: changelog[0]?.date ?? "2026-11-01" })
-        return respond(feed, feedType)
+        const feed = renderAtomFeed(chosen(query), {
+          baseUrl: base,
+          search: searchOf(query),
+          newestDate: changelog[0]?.date ?? "2026-11-01",
+        })
+        return respond(feed, atomContentType)
       },
     })
   }),

@@ -3,14 +3,14 @@ import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { print } from "./terminal/Table.ts"
+import { printTable } from "./terminal/Table.ts"
 import * as Accounts from "../accounts/Accounts.ts"
-import { Email } from "../accounts/EmailAddress.ts"
-import { Name } from "./KeysCommand.ts"
-import { inUsd, Usd } from "../accounts/billing/Usd.ts"
+import { EmailAddress } from "../accounts/EmailAddress.ts"
+import { PlainName } from "./KeysCommand.ts"
+import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 
 const name = Argument.String("name").pipe(
-  Argument.withSchema(Name),
+  Argument.withSchema(PlainName),
   Argument.withDescription("The account's name"),
 )
 
@@ -20,7 +20,7 @@ const create = Command.make(
     name,
     tier: Flag.Literals("tier", tiers).pipe(Flag.withDescription("What it may see, and how much it may ask")),
     email: Flag.String("email").pipe(
-      Flag.withSchema(Email),
+      Flag.withSchema(EmailAddress),
       Flag.withDescription("Contact address of the account"),
       Flag.optional,
     ),
@@ -32,7 +32,7 @@ const create = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ email, name, prepaid, tier }) {
-    yield* Accounts.create({ name, tier, email: Option.getOrNull(email), prepaid })
+    yield* Accounts.createAccount({ name, tier, email: Option.getOrNull(email), prepaid })
     yield* Console.log(`Account ${name} is there. It needs a key: keys create --account ${JSON.stringify(name)}`)
   }),
 ).pipe(
@@ -47,8 +47,8 @@ const list = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
-    const accounts = yield* Accounts.list
-    yield* print({
+    const accounts = yield* Accounts.listAccounts
+    yield* printTable({
       columns: [
         { name: "id", isNumber: true },
         { name: "name" },
@@ -62,7 +62,7 @@ const list = Command.make(
         String(account.account_id),
         account.name,
         account.tier,
-        account.balance_microdollars === null ? "billed later" : inUsd(account.balance_microdollars),
+        account.balance_microdollars === null ? "billed later" : formatUsd(account.balance_microdollars),
         account.last_charged ?? "-",
         String(account.keys),
         account.contact_email ?? "-",
@@ -79,11 +79,11 @@ const credit = Command.make(
   {
     name,
     usd: Flag.String("usd").pipe(
-      Flag.withSchema(Usd),
+      Flag.withSchema(UsdAmount),
       Flag.withDescription("What is added to the balance, in USD; --usd=-5 takes five off"),
     ),
     reference: Flag.String("reference").pipe(
-      Flag.withSchema(Name),
+      Flag.withSchema(PlainName),
       Flag.withDescription("Of the payment; it is credited once, however often this is run"),
       Flag.optional,
     ),
@@ -95,14 +95,14 @@ const credit = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ name, prepaid, reference, usd }) {
-    const { balance, switched } = yield* Accounts.credit({
+    const { balance, switched } = yield* Accounts.creditAccount({
       name,
       microdollars: usd,
       reference: Option.getOrNull(reference),
       prepaid,
     })
     yield* Console.log([
-      `The balance of ${name} is ${inUsd(balance)} USD.`,
+      `The balance of ${name} is ${formatUsd(balance)} USD.`,
       ...(switched ? [`${name} was billed later until now. From now on it pays in advance.`] : []),
       ...(balance <= 0n
         ? ["Its requests are refused with 402 until the balance is above 0."]
@@ -128,7 +128,7 @@ const setTier = Command.make(
   "set-tier",
   { name, tier: Argument.Literals("tier", tiers).pipe(Argument.withDescription("Its tier from now on")) },
   Effect.fnUntraced(function* ({ name, tier }) {
-    yield* Accounts.setTier(name, tier)
+    yield* Accounts.setAccountTier(name, tier)
     yield* Console.log(`The tier of ${name} is ${tier}.`)
   }),
 ).pipe(
@@ -144,13 +144,13 @@ const setEmail = Command.make(
   {
     name,
     email: Argument.String("email").pipe(
-      Argument.withSchema(Email),
+      Argument.withSchema(EmailAddress),
       Argument.withDescription("Where it is written to; left out: nowhere"),
       Argument.optional,
     ),
   },
   Effect.fnUntraced(function* ({ email, name }) {
-    yield* Accounts.setEmail(name, Option.getOrNull(email))
+    yield* Accounts.setContactEmail(name, Option.getOrNull(email))
     yield* Console.log(
       Option.match(email, {
         onNone: () => `${name} is not written to.`,
@@ -170,7 +170,7 @@ const news = Command.make(
   "news",
   { name, wish: Argument.Literals("wish", ["on", "off"]).pipe(Argument.withDescription("Whether it gets news")) },
   Effect.fnUntraced(function* ({ name, wish }) {
-    yield* Accounts.setNews(name, wish === "on")
+    yield* Accounts.setNewsPreference(name, wish === "on")
     yield* Console.log(
       `${name} gets ${wish === "on" ? "news" : "no news"}. Deprecations and breaking changes it is told in any case.`,
     )
@@ -180,9 +180,9 @@ const news = Command.make(
   Command.withExamples([{ command: "npm run tickerline -- accounts news acme off", description: "It unsubscribed" }]),
 )
 
-export const command = Command.make("accounts").pipe(
+export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Accounts: who asks, and who pays"),
   Command.withExamples([{ command: "npm run tickerline -- accounts list", description: "All accounts" }]),
   Command.withSubcommands([create, list, credit, setTier, setEmail, news]),
-  Command.provide(Connection.migrated),
+  Command.provide(Connection.migratedConnectionLayer),
 )

@@ -1,22 +1,26 @@
 /** `announce` and `announcements` on the command line. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Base } from "../http/BaseUrl.ts"
+import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Connection from "../db/Connection.ts"
-import { plural } from "./terminal/Text.ts"
+import { formatCount } from "./terminal/Text.ts"
 import * as Announce from "../mail/Announcements.ts"
-import { Unsubscribe } from "../mail/MailSettings.ts"
+import { MailUnsubscribe } from "../mail/MailSettings.ts"
 
-const summary = ({ already, entry, recipients, unusable, unwilling }: Announce.Chosen, dry: boolean) =>
+const summary = (
+  { alreadyQueued: already, entry, recipients, invalidAddresses: unusable, optedOut: unwilling }:
+    Announce.RecipientSelection,
+  dry: boolean,
+) =>
   [
-    `${entry.id}: ${plural(recipients.length, "address", "addresses")} ${dry ? "would be written to" : "queued"}`,
+    `${entry.id}: ${formatCount(recipients.length, "address", "addresses")} ${dry ? "would be written to" : "queued"}`,
     ...(already === 0 ? [] : [`${already} queued before`]),
     ...(unwilling === 0 ? [] : [`${unwilling} without news`]),
     ...(unusable.length === 0 ? [] : [`no addresses: ${unusable.map((text) => JSON.stringify(text)).join(", ")}`]),
   ].join("; ")
 
 /** All that would be sent. */
-const shown = ({ chosen, words }: Announce.Prepared) =>
+const shown = ({ selection: chosen, email: words }: Announce.PreparedAnnouncement) =>
   [
     summary(chosen, true),
     ...(chosen.recipients.length === 0
@@ -24,7 +28,7 @@ const shown = ({ chosen, words }: Announce.Prepared) =>
       : [...chosen.recipients.map((address) => `To: ${address}`), `Subject: ${words.subject}`, "", words.text]),
   ].join("\n")
 
-export const announce = Command.make(
+export const announceCommand = Command.make(
   "announce",
   {
     ids: Flag.String("entry").pipe(
@@ -43,14 +47,19 @@ export const announce = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ dry, ids, younger }) {
-    const surroundings = { base: yield* Base, unsubscribe: yield* Unsubscribe }
-    if (Option.isNone(surroundings.base)) {
+    const surroundings = { baseUrl: yield* BaseUrlConfig, unsubscribeAddress: yield* MailUnsubscribe }
+    if (Option.isNone(surroundings.baseUrl)) {
       yield* Effect.logWarning("BASE_URL is not set, so the mails hold no link to documentation and changelog.")
     }
-    const prepared = yield* Announce.announce({ ids, dry, younger, ...surroundings })
-    const lines = prepared.map((one) => dry ? shown(one) : summary(one.chosen, false))
+    const prepared = yield* Announce.queueAnnouncements({
+      entryIds: ids,
+      isDryRun: dry,
+      includeNewAccounts: younger,
+      ...surroundings,
+    })
+    const lines = prepared.map((one) => dry ? shown(one) : summary(one.selection, false))
     yield* Console.log(lines.length === 0 ? "Nothing is due." : lines.join("\n"))
-    if (!dry && prepared.some(({ chosen }) => chosen.recipients.length > 0)) {
+    if (!dry && prepared.some(({ selection: chosen }) => chosen.recipients.length > 0)) {
       yield* Effect.logInfo("A running service with SMTP_URL sends them; `announcements` tells how far it is.")
     }
   }),
@@ -60,7 +69,7 @@ export const announce = Command.make(
     { command: "npm run --silent tickerline -- announce --dry-run", description: "Who would read what" },
     { command: "npm run tickerline -- announce --entry ticker-changes", description: "One entry" },
   ]),
-  Command.provide(Connection.migrated),
+  Command.provide(Connection.migratedConnectionLayer),
 )
 
 const entry = Flag.String("entry").pipe(
@@ -69,7 +78,7 @@ const entry = Flag.String("entry").pipe(
 )
 
 const list = Effect.gen(function* () {
-  const rows = yield* Announce.progress
+  const rows = yield* Announce.readAnnouncementProgress
   const header = ["entry", "to send", "sent", "failed", "unknown"]
   const lines = rows.map(({ entry_id, failed, queued, sent, unknown }) => [entry_id, queued, sent, failed, unknown])
   yield* Console.log([header, ...lines].map((cells) => cells.join("\t")).join("\n"))
@@ -79,7 +88,7 @@ const problems = Command.make(
   "problems",
   {},
   Effect.fnUntraced(function* () {
-    const rows = yield* Announce.troubles
+    const rows = yield* Announce.readUndeliveredEmails
     const header = ["entry", "address", "status", "attempts", "reason"]
     const lines = rows.map((row) => [row.entry_id, row.recipient, row.status, row.attempts, row.last_error])
     yield* Console.log([header, ...lines].map((cells) => cells.join("\t")).join("\n"))
@@ -95,14 +104,14 @@ const problems = Command.make(
 const retry = Command.make(
   "retry",
   {
-    status: Argument.Literals("status", Announce.retryable).pipe(
+    status: Argument.Literals("status", Announce.retryableStatuses).pipe(
       Argument.withDescription("failed: given up; unknown: perhaps delivered, so some may read it twice"),
     ),
     entry,
   },
   Effect.fnUntraced(function* ({ entry, status }) {
-    const again = yield* Announce.retry(status, entry)
-    yield* Console.log(`${plural(again, "mail")} queued again.`)
+    const again = yield* Announce.requeueEmails(status, entry)
+    yield* Console.log(`${formatCount(again, "mail")} queued again.`)
   }),
 ).pipe(
   Command.withDescription("Queue mails again that failed, or whose delivery is unknown"),
@@ -112,12 +121,12 @@ const retry = Command.make(
   }]),
 )
 
-export const announcements = Command.make("announcements", {}, () => list).pipe(
+export const announcementsCommand = Command.make("announcements", {}, () => list).pipe(
   Command.withDescription("Tell how far the mails of each announcement are, tab-separated"),
   Command.withExamples([{
     command: "npm run --silent tickerline -- announcements",
     description: "All of them",
   }]),
   Command.withSubcommands([problems, retry]),
-  Command.provide(Connection.migrated),
+  Command.provide(Connection.migratedConnectionLayer),
 )

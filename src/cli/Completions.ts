@@ -3,13 +3,13 @@ import { Console, Effect, Option } from "effect"
 import { CliConfig, Completions, GlobalFlag } from "effect/cli"
 
 /** Words by the name of an argument. */
-export type Words = Readonly<Record<string, ReadonlyArray<string>>>
+export type CompletionWords = Readonly<Record<string, ReadonlyArray<string>>>
 
 const anywhere: ReadonlyArray<Completions.FlagDescriptor> = [
   { name: "help", aliases: ["h"], description: "Show help information", type: { _tag: "Boolean" }, negation: false },
 ]
 
-const told = (words: Words) => {
+const told = (words: CompletionWords) => {
   const enrich = (command: Completions.CommandDescriptor): Completions.CommandDescriptor => ({
     ...command,
     flags: [...command.flags, ...anywhere],
@@ -23,7 +23,7 @@ const told = (words: Words) => {
 }
 
 /** `--completions bash|zsh|fish|powershell`. */
-export const layer = (words: Words) => {
+export const completionsLayer = (words: CompletionWords) => {
   const describe = told(words)
   const completions = GlobalFlag.Action({
     flag: GlobalFlag.Completions.flag,

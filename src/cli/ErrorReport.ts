@@ -3,12 +3,12 @@ import { Cause, Config, Console, Effect, Layer, Option, Predicate, Stdio } from 
 import { CliError, CliOutput } from "effect/cli"
 import { HttpServerError } from "effect/http"
 import { SqlError } from "effect/sql"
-import { isLost } from "../db/Database.ts"
-import { whyNotListening } from "./ListenErrors.ts"
-import { nearest } from "../rules/Suggestions.ts"
-import { problemsOf, report } from "./SettingErrors.ts"
-import { errors } from "./terminal/Screen.ts"
-import { safeLines } from "./terminal/Text.ts"
+import { isConnectionLost } from "../db/Database.ts"
+import { describeListenError } from "./ListenErrors.ts"
+import { findNearestName } from "../rules/Suggestions.ts"
+import { formatSettingProblems, toSettingProblems } from "./SettingErrors.ts"
+import { stderrScreen } from "./terminal/Screen.ts"
+import { escapeLines } from "./terminal/Text.ts"
 
 /** Errors of sockets may have a code and nothing else. */
 const why = (error: unknown) => {
@@ -23,35 +23,35 @@ const ofDatabase = ({ reason }: SqlError.SqlError) =>
       why(reason.cause)
     : `PostgreSQL: ${why(reason.cause)}`
 
-export const inOneLine = (error: unknown) => {
+export const summarizeError = (error: unknown) => {
   if (SqlError.isSqlError(error)) return ofDatabase(error)
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
 /** As `inOneLine`, for errors whose message needs the settings. */
 const inWords = (error: unknown): Effect.Effect<string | undefined> => {
-  if (error instanceof Config.ConfigError) return Effect.map(problemsOf(error), report)
-  if (error instanceof HttpServerError.ServeError) return whyNotListening(error)
-  return Effect.succeed(inOneLine(error))
+  if (error instanceof Config.ConfigError) return Effect.map(toSettingProblems(error), formatSettingProblems)
+  if (error instanceof HttpServerError.ServeError) return describeListenError(error)
+  return Effect.succeed(summarizeError(error))
 }
 
 /** Standard error is a terminal or not, whatever standard output is. */
-const formatter = Effect.map(errors, ({ colors }) => CliOutput.defaultFormatter({ colors }))
+const formatter = Effect.map(stderrScreen, ({ colors }) => CliOutput.defaultFormatter({ colors }))
 
-export const explain = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+export const reportFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const error = Cause.squash(cause)
   // The command line says itself what is wrong with its arguments.
   if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return
   // A transaction whose server went away cannot be rolled back either, which Effect takes for a defect.
-  const line = Cause.hasDies(cause) && !isLost(error) ? undefined : yield* inWords(error)
-  const { paint } = yield* errors
+  const line = Cause.hasDies(cause) && !isConnectionLost(error) ? undefined : yield* inWords(error)
+  const { paint } = yield* stderrScreen
   yield* Console.error(
-    line === undefined ? Cause.pretty(cause) : `${paint("red", "tickerline:")} ${safeLines(line)}`,
+    line === undefined ? Cause.pretty(cause) : `${paint("red", "tickerline:")} ${escapeLines(line)}`,
   )
 })
 
 /** 1: refused or failed; 2: not understood, and so not begun. */
-export const exitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(Cause.squash(cause)) ? 2 : 1
+export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(Cause.squash(cause)) ? 2 : 1
 
 type Invalid = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
 
@@ -60,13 +60,13 @@ const suggested = ({ helpDoc }: Invalid) => (error: CliError.NonShowHelpErrors):
   if (error._tag === "UnknownSubcommand" && error.suggestions.length === 0) {
     const names = (helpDoc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
     const { parent, subcommand } = error
-    const suggestions = Option.toArray(nearest(subcommand, names))
+    const suggestions = Option.toArray(findNearestName(subcommand, names))
     return new CliError.UnknownSubcommand({ subcommand, suggestions, ...(parent !== undefined && { parent }) })
   }
   if (error._tag === "UnrecognizedOption" && error.suggestions.length === 0) {
     const names = [...helpDoc.flags, ...(helpDoc.globalFlags ?? [])].map(({ name }) => `--${name}`)
     const { command, option } = error
-    const suggestions = Option.toArray(nearest(option, names))
+    const suggestions = Option.toArray(findNearestName(option, names))
     return new CliError.UnrecognizedOption({ option, suggestions, ...(command !== undefined && { command }) })
   }
   return error
@@ -87,7 +87,7 @@ const inBrief = ({ commandPath, errors, helpDoc }: Invalid) => {
 }
 
 /** Help that nobody asked for is no result: it goes where errors go. */
-export const presenter = Layer.unwrap(Effect.map(
+export const helpPresenterLayer = Layer.unwrap(Effect.map(
   Stdio.Stdio,
   (stdio) =>
     CliOutput.layerPresenter({

@@ -3,12 +3,12 @@ import { Effect, FileSystem, Option, Path, Redacted, Ref, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import * as Accounts from "../accounts/Accounts.ts"
-import { hasher } from "../accounts/keys/ApiKey.ts"
+import { makeApiKeyHasher } from "../accounts/keys/ApiKey.ts"
 import * as Keys from "../accounts/keys/ApiKeys.ts"
-import { loadLock } from "../db/AdvisoryLocks.ts"
+import { loadLockName } from "../db/AdvisoryLocks.ts"
 import { datasets } from "../load/Datasets.ts"
-import { filesIn } from "../load/FolderScan.ts"
-import { load } from "../load/Load.ts"
+import { findDatasetFiles } from "../load/FolderScan.ts"
+import { loadFile } from "../load/Load.ts"
 import { generate } from "../../samples/generator/Generate.ts"
 import { Progress } from "../observability/Progress.ts"
 
@@ -50,20 +50,20 @@ const writeSamples = Effect.fnUntraced(function* (folder: string) {
 })
 
 /** Writes the sample market into a folder, and loads it. */
-export const loadSamples = Effect.fnUntraced(function* (folder: string) {
+export const loadSampleMarket = Effect.fnUntraced(function* (folder: string) {
   yield* writeSamples(folder)
-  const { tasks } = yield* filesIn(folder)
+  const { tasks } = yield* findDatasetFiles(folder)
   const progress = yield* Ref.make(0)
-  for (const task of tasks) yield* load({ ...task, append: false }, progress)
+  for (const task of tasks) yield* loadFile({ ...task, append: false }, progress)
   yield* Effect.logInfo(`Loaded sample data: real symbol changes and a made-up market. Its files are in ${folder}.`)
 })
 
-const demo: Accounts.Wanted = { name: "demo", tier: "ultimate", email: null, prepaid: false }
+const demo: Accounts.NewAccount = { name: "demo", tier: "ultimate", email: null, prepaid: false }
 
 /** A key that somebody revoked stays so; a new one takes its place. */
 const isGood = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
-  const hash = yield* hasher
+  const hash = yield* makeApiKeyHasher
   const digest = yield* hash(Redacted.make(key))
   const found = yield* sql`
     select 1 from api_keys
@@ -80,8 +80,8 @@ const demoKey = Effect.fnUntraced(function* (home: string) {
   const file = path.join(home, "demo-key")
   const kept = yield* Effect.option(fs.readFileString(file))
   if (Option.isSome(kept) && (yield* isGood(kept.value.trim()))) return kept.value.trim()
-  yield* Accounts.ensure(demo)
-  const key = yield* Keys.create({ account: demo.name, name: "demo", expires: null, endpoints: null })
+  yield* Accounts.ensureAccount(demo)
+  const key = yield* Keys.createApiKey({ account: demo.name, name: "demo", expires: null, endpoints: null })
   yield* fs.writeFileString(file, `${key}\n`, { mode: 0o600 })
   return key
 })
@@ -99,7 +99,7 @@ const lockLoads = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
-  for (const { table } of datasets) yield* sql`select pg_advisory_xact_lock(hashtext(${loadLock(table)}))`
+  for (const { table } of datasets) yield* sql`select pg_advisory_xact_lock(hashtext(${loadLockName(table)}))`
 })
 
 /**
@@ -112,12 +112,12 @@ const loadSamplesOnce = Effect.fnUntraced(function* (folder: string) {
   Object.assign(yield* Progress, { label: "sample data" })
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* lockLoads
-    if (yield* isUnused) yield* loadSamples(folder)
+    if (yield* isUnused) yield* loadSampleMarket(folder)
   }))
 })
 
 /** Loads the sample market into an unused database. Returns the demo key. */
-export const prepare = Effect.fnUntraced(function* (home: string) {
+export const prepareFirstStart = Effect.fnUntraced(function* (home: string) {
   const path = yield* Path.Path
   yield* loadSamplesOnce(path.join(home, "samples"))
   return yield* demoKey(home)

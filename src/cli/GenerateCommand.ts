@@ -1,13 +1,13 @@
 /** `generate` on the command line. */
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { watched } from "./terminal/ProgressDisplay.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { cast } from "../../samples/generator/Cast.ts"
 import { generate } from "../../samples/generator/Generate.ts"
 
 const Positive = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
 
-export const command = Command.make(
+export const generateCommand = Command.make(
   "generate",
   {
     folder: Argument.Directory("folder").pipe(
@@ -24,7 +24,7 @@ export const command = Command.make(
     ),
   },
   Effect.fnUntraced(function* (options) {
-    const [taken, counts] = yield* Effect.timed(watched(generate(options)))
+    const [taken, counts] = yield* Effect.timed(withProgressDisplay(generate(options)))
     const total = Object.values(counts).reduce((sum, rows) => sum + rows, 0)
     for (const [table, rows] of Object.entries(counts)) yield* Console.log(`${table}.csv: ${rows} rows`)
     yield* Console.error(`${total} rows in ${Duration.toSeconds(taken).toFixed(1)} s`)

@@ -3,14 +3,14 @@ import { Console, Duration, Effect, Option, Schema, SchemaGetter, SchemaIssue, S
 import { Argument, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { Day, todayInNewYork } from "../rules/Dates.ts"
-import { print } from "./terminal/Table.ts"
+import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
+import { printTable } from "./terminal/Table.ts"
 import * as Accounts from "../accounts/Accounts.ts"
-import { Email } from "../accounts/EmailAddress.ts"
+import { EmailAddress } from "../accounts/EmailAddress.ts"
 import * as Keys from "../accounts/keys/ApiKeys.ts"
 
 /** A name of an account or a key. */
-export const Name = Schema.String.check(
+export const PlainName = Schema.String.check(
   Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
     message: "must not be empty, start or end with white space or contain control characters",
   }),
@@ -34,7 +34,7 @@ const Grace = Schema.String.check(
 ))
 
 /** A day that is not over yet in New York. */
-const LastDay = Day.pipe(Schema.decode({
+const LastDay = CalendarDate.pipe(Schema.decode({
   decode: SchemaGetter.checkEffect((day: string) =>
     Effect.map(
       todayInNewYork,
@@ -55,7 +55,7 @@ const create = (paths: ReadonlyArray<string>) =>
     "create",
     {
       account: Flag.String("account").pipe(
-        Flag.withSchema(Name),
+        Flag.withSchema(PlainName),
         Flag.withDescription("The account's name; with --tier an account that does not exist is made"),
       ),
       tier: Flag.Literals("tier", tiers).pipe(
@@ -63,12 +63,12 @@ const create = (paths: ReadonlyArray<string>) =>
         Flag.optional,
       ),
       email: Flag.String("email").pipe(
-        Flag.withSchema(Email),
+        Flag.withSchema(EmailAddress),
         Flag.withDescription("Contact address of an account that is made"),
         Flag.optional,
       ),
       name: Flag.String("name").pipe(
-        Flag.withSchema(Name),
+        Flag.withSchema(PlainName),
         Flag.withDescription("What the key is for"),
         Flag.withDefault("default"),
       ),
@@ -83,8 +83,8 @@ const create = (paths: ReadonlyArray<string>) =>
       ),
     },
     Effect.fnUntraced(function* ({ account, email, endpoint, expires, name, tier }) {
-      yield* Accounts.forKey(account, Option.getOrNull(tier), Option.getOrNull(email))
-      const key = yield* Keys.create({
+      yield* Accounts.ensureAccountForKey(account, Option.getOrNull(tier), Option.getOrNull(email))
+      const key = yield* Keys.createApiKey({
         account,
         name,
         expires: Option.getOrNull(expires),
@@ -114,7 +114,7 @@ const rotate = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ grace, id }) {
-    yield* Console.log(yield* Keys.rotate(id, grace))
+    yield* Console.log(yield* Keys.rotateApiKey(id, grace))
   }),
 ).pipe(
   Command.withDescription("Make a key that takes another one's place, and print it"),
@@ -128,8 +128,8 @@ const list = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
-    const keys = yield* Keys.list
-    yield* print({
+    const keys = yield* Keys.listApiKeys
+    yield* printTable({
       columns: [
         { name: "id", isNumber: true },
         { name: "account" },
@@ -179,7 +179,7 @@ const change = <E, R>(
     Command.withExamples([{ command: `npm run tickerline -- keys ${verb} 7`, description: `Key 7 is ${done}` }]),
   )
 
-export const command = (paths: ReadonlyArray<string>) =>
+export const makeKeysCommand = (paths: ReadonlyArray<string>) =>
   Command.make("keys").pipe(
     Command.withDescription("API keys"),
     Command.withExamples([{ command: "npm run tickerline -- keys list", description: "All keys" }]),
@@ -187,9 +187,9 @@ export const command = (paths: ReadonlyArray<string>) =>
       create(paths),
       list,
       rotate,
-      change("disable", "disabled", "Put a key aside; every instance notices within a second", Keys.disable),
-      change("enable", "enabled", "Take a disabled key back into use", Keys.enable),
-      change("revoke", "revoked", "End a key for good; every instance notices within a second", Keys.revoke),
+      change("disable", "disabled", "Put a key aside; every instance notices within a second", Keys.disableApiKey),
+      change("enable", "enabled", "Take a disabled key back into use", Keys.enableApiKey),
+      change("revoke", "revoked", "End a key for good; every instance notices within a second", Keys.revokeApiKey),
     ]),
-    Command.provide(Connection.migrated),
+    Command.provide(Connection.migratedConnectionLayer),
   )

@@ -1,7 +1,7 @@
 /** Messages about addresses and ports that the service cannot listen on. */
 import { Config, Effect, Option, Predicate } from "effect"
 import type { HttpServerError } from "effect/http"
-import { valueOf } from "./SettingErrors.ts"
+import { readSettingText } from "./SettingErrors.ts"
 
 const text = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
 
@@ -10,7 +10,7 @@ const cannotShare = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
 /** The API and the metrics have a port and a host each; the error tells which of them it is about. */
 const namesFor = Effect.fnUntraced(function* (cause: unknown) {
-  const values = yield* Effect.forEach(["HOST", "METRICS_HOST", "METRICS_PORT"], valueOf)
+  const values = yield* Effect.forEach(["HOST", "METRICS_HOST", "METRICS_PORT"], readSettingText)
   const [host, metricsHost, metricsPort] = values.map(Option.getOrUndefined)
   const [failedHost, failedPort] = [text(cause, "address") ?? text(cause, "hostname"), text(cause, "port")]
   const isMetrics = failedPort === undefined
@@ -22,7 +22,7 @@ const namesFor = Effect.fnUntraced(function* (cause: unknown) {
 })
 
 /** Names the setting to change. */
-export const whyNotListening = Effect.fnUntraced(function* ({ cause }: HttpServerError.ServeError) {
+export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpServerError.ServeError) {
   const { failedHost = "127.0.0.1", failedPort = "", host, port } = yield* namesFor(cause)
   const code = text(cause, "code") ?? ""
   const reusesPort = yield* Effect.orElseSucceed(Config.Boolean("REUSE_PORT"), () => false)

@@ -2,32 +2,38 @@
 import { Console, Duration, Effect, Option, Ref, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import * as Connection from "../db/Connection.ts"
-import { plural } from "./terminal/Text.ts"
-import { watched } from "./terminal/ProgressDisplay.ts"
-import { datasetNamed, datasets, find } from "../load/Datasets.ts"
-import { describe } from "../load/DatasetDescription.ts"
-import { filesIn } from "../load/FolderScan.ts"
-import type { Merged } from "../load/RowInserter.ts"
+import { formatCount } from "./terminal/Text.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
+import { datasets, findDataset, getDataset } from "../load/Datasets.ts"
+import { describeDataset } from "../load/DatasetDescription.ts"
+import { findDatasetFiles } from "../load/FolderScan.ts"
+import type { MergeCounts } from "../load/RowInserter.ts"
 import * as Load from "../load/Load.ts"
 
-const merged = ({ added, unchanged, updated }: Merged, isCheck: boolean) =>
+const merged = ({ added, unchanged, updated }: MergeCounts, isCheck: boolean) =>
   isCheck
     ? `would be merged (${added} added, ${updated} updated, ${unchanged} unchanged); nothing was loaded`
     : `merged: ${added} added, ${updated} updated, ${unchanged} unchanged`
 
 /** The line on standard output: rows of the file, and what became of them. */
-const summary = ({ dropped, merged: known, rows, superseded, table }: Load.Loaded, check: boolean, seconds: number) => {
+const summary = (
+  { dropped, merged: known, rows, superseded, table }: Load.LoadResult,
+  check: boolean,
+  seconds: number,
+) => {
   const what = known !== undefined ? merged(known, check) : check ? "are right; nothing was loaded" : "loaded"
-  const repeats = dropped === 0 ? [] : [`${plural(dropped, "repeated row")} dropped`]
-  const corrected = superseded === 0 ? [] : [`${plural(superseded, "row")} replaced by a later row with the same key`]
+  const repeats = dropped === 0 ? [] : [`${formatCount(dropped, "repeated row")} dropped`]
+  const corrected = superseded === 0
+    ? []
+    : [`${formatCount(superseded, "row")} replaced by a later row with the same key`]
   return `${table}: ${
-    [`${plural(rows, "row")} ${what}`, ...repeats, ...corrected, `in ${seconds.toFixed(1)} s`].join(", ")
+    [`${formatCount(rows, "row")} ${what}`, ...repeats, ...corrected, `in ${seconds.toFixed(1)} s`].join(", ")
   }`
 }
 
-const run = Effect.fnUntraced(function* (task: Load.Task) {
+const run = Effect.fnUntraced(function* (task: Load.LoadTask) {
   const progress = yield* Ref.make(0)
-  const [taken, loaded] = yield* Effect.timed(watched(Load.load(task, progress)))
+  const [taken, loaded] = yield* Effect.timed(withProgressDisplay(Load.loadFile(task, progress)))
   if (loaded.warning !== undefined) yield* Console.error(loaded.warning)
   yield* Console.log(summary(loaded, task.check === true, Duration.toSeconds(taken)))
 })
@@ -35,7 +41,7 @@ const run = Effect.fnUntraced(function* (task: Load.Task) {
 class Unloaded extends Schema.TaggedError<Unloaded>()("Unloaded", { message: Schema.String }) {}
 
 /** A bad file does not keep the others from being loaded. */
-const runAll = Effect.fnUntraced(function* (tasks: ReadonlyArray<Load.Task>) {
+const runAll = Effect.fnUntraced(function* (tasks: ReadonlyArray<Load.LoadTask>) {
   const bad = yield* Effect.filter(tasks, (task) =>
     run(task).pipe(
       Effect.as(false),
@@ -49,34 +55,38 @@ const runAll = Effect.fnUntraced(function* (tasks: ReadonlyArray<Load.Task>) {
   }
 })
 
-type How = Required<Pick<Load.Task, "allowEmpty" | "append" | "check">>
+type How = Required<Pick<Load.LoadTask, "allowEmpty" | "append" | "check">>
 
-const tableOf = ({ dataset }: Load.Task) => find(dataset)?.table ?? dataset
+const tableOf = ({ dataset }: Load.LoadTask) => findDataset(dataset)?.table ?? dataset
 
 /** What an interruption leaves: a dataset has either all its new rows or none of them. */
-const interrupted = (tasks: ReadonlyArray<Load.Task>, committed: ReadonlySet<Load.Task>, { append, check }: How) => {
+const interrupted = (
+  tasks: ReadonlyArray<Load.LoadTask>,
+  committed: ReadonlySet<Load.LoadTask>,
+  { append, check }: How,
+) => {
   if (check) return "Interrupted. Nothing was loaded."
   const changed = tasks.filter((task) => committed.has(task))
   const unchanged = tasks.filter((task) => !committed.has(task))
-  const named = (label: string, some: ReadonlyArray<Load.Task>) =>
+  const named = (label: string, some: ReadonlyArray<Load.LoadTask>) =>
     some.length === 0 ? [] : [`${label}: ${some.map(tableOf).join(", ")}.`]
   return ["Interrupted.", ...named(append ? "Merged" : "Replaced", changed), ...named("Unchanged", unchanged)].join(" ")
 }
 
 /** Connects and works; an interruption is reported, whenever it comes. */
 const work = <A, E, R>(
-  tasks: ReadonlyArray<Pick<Load.Task, "dataset" | "file">>,
+  tasks: ReadonlyArray<Pick<Load.LoadTask, "dataset" | "file">>,
   how: How,
-  each: (tasks: ReadonlyArray<Load.Task>) => Effect.Effect<A, E, R>,
+  each: (tasks: ReadonlyArray<Load.LoadTask>) => Effect.Effect<A, E, R>,
 ) =>
   Effect.suspend(() => {
-    const committed = new Set<Load.Task>()
+    const committed = new Set<Load.LoadTask>()
     const noted = tasks.map((task) => {
-      const one: Load.Task = { ...task, ...how, onCommit: Effect.sync(() => committed.add(one)) }
+      const one: Load.LoadTask = { ...task, ...how, onCommit: Effect.sync(() => committed.add(one)) }
       return one
     })
     return each(noted).pipe(
-      Effect.provide(Connection.migrated),
+      Effect.provide(Connection.migratedConnectionLayer),
       Effect.onInterrupt(() => Console.error(interrupted(noted, committed, how))),
     )
   })
@@ -89,14 +99,14 @@ const misused = new CliError.ShowHelp({
 /** Known before a database is asked. */
 const named = Argument.String("dataset").pipe(
   Argument.mapEffect((name) =>
-    datasetNamed(name).pipe(
+    getDataset(name).pipe(
       Effect.as(name),
       Effect.mapError(({ message }) => new CliError.ValidationError({ message })),
     )
   ),
 )
 
-export const load = Command.make(
+export const loadCommand = Command.make(
   "load",
   {
     dataset: named.pipe(
@@ -128,7 +138,7 @@ export const load = Command.make(
   Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file }) {
     const how = { allowEmpty, append, check }
     if (Option.isSome(all) && Option.isNone(dataset)) {
-      const { others, tasks } = yield* filesIn(all.value)
+      const { others, tasks } = yield* findDatasetFiles(all.value)
       if (others.length > 0) yield* Console.error(`Not named after a table, and left alone: ${others.join(", ")}`)
       return yield* work(tasks, how, runAll)
     }
@@ -151,14 +161,14 @@ export const load = Command.make(
   ]),
 )
 
-export const list = Command.make(
+export const datasetsCommand = Command.make(
   "datasets",
   {
     dataset: named.pipe(Argument.withDescription("Only this one"), Argument.optional),
   },
   Effect.fnUntraced(function* ({ dataset }) {
-    const shown = Option.isSome(dataset) ? [yield* datasetNamed(dataset.value)] : datasets
-    yield* Console.log(shown.map(describe).join("\n"))
+    const shown = Option.isSome(dataset) ? [yield* getDataset(dataset.value)] : datasets
+    yield* Console.log(shown.map(describeDataset).join("\n"))
   }),
 ).pipe(
   Command.withDescription("List the tables that load fills: columns, kinds and an example row"),

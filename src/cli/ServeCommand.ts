@@ -3,45 +3,45 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Console, Context, Duration, Effect, Layer, Option } from "effect"
 import { IncomingMessage, ServerResponse } from "node:http"
 import type { ListenOptions } from "node:net"
-import { Base } from "../http/BaseUrl.ts"
-import { Ending } from "../catalogue/Readiness.ts"
-import { directly, Home } from "../db/Connection.ts"
+import { BaseUrlConfig } from "../http/BaseUrl.ts"
+import { ShutdownState } from "../catalogue/Readiness.ts"
+import { EmbeddedHome, withDirectConnection } from "../db/Connection.ts"
 import * as Migrations from "../db/migrations/Migrations.ts"
 import { BaseUrl } from "../http/Middleware.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
-import { documentation } from "../rules/Lifecycle.ts"
+import { documentationPath } from "../rules/Lifecycle.ts"
 import * as Routes from "../Server.ts"
-import { Shortcut } from "../http/FastPath.ts"
+import { FastPath } from "../http/FastPath.ts"
 import * as Sockets from "../http/ConnectionLimits.ts"
-import { watched } from "./terminal/ProgressDisplay.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
-export const Host = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
-export const Port = Config.Port("PORT").pipe(Config.withDefault(8080))
+export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
+export const PortConfig = Config.Port("PORT").pipe(Config.withDefault(8080))
 
 /** Several processes may listen on one port, one a core; Linux shares the connections out among them. */
-export const ReusePort = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
+export const ReusePortConfig = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
 /** Told to end, it serves on for so long, and says that it is not ready any more. */
-export const ShutdownDelay = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
+export const ShutdownDelayConfig = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
 /** Where clients reach the service, without a slash at the end. */
-export const base = Effect.gen(function* () {
-  const configured = yield* Base
-  const [host, port] = [yield* Host, yield* Port]
+export const apiBaseUrl = Effect.gen(function* () {
+  const configured = yield* BaseUrlConfig
+  const [host, port] = [yield* HostConfig, yield* PortConfig]
   const local = `http://${
     host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
   }:${port}`
   return Option.getOrElse(configured, () => local)
 })
 
-type Serve = (typeof Shortcut.Service)["serve"]
+type Serve = (typeof FastPath.Service)["serve"]
 
 /**
  * Who sees each request first, when it is its turn: nobody while the layers are made, although the socket is open
  * already; then the shortcut. What comes too early waits, since Node would take it and never answer.
  */
-const makeDoor = ({ endConnections, inTurn, server }: ReturnType<typeof Sockets.make>) => {
+const makeDoor = ({ endConnections, inTurn, server }: ReturnType<typeof Sockets.makeHttpServer>) => {
   const emit = server.emit.bind(server)
   const early: Array<() => void> = []
   let isOpen = false
@@ -75,22 +75,24 @@ const makeDoor = ({ endConnections, inTurn, server }: ReturnType<typeof Sockets.
 }
 
 /** The service on a socket of its own, and what is measured of it on another. */
-export const start = Effect.fnUntraced(function* (options: ListenOptions, patience = Sockets.patience) {
-  yield* Layer.build(Layer.fresh(Prometheus.layer))
-  const sockets = Sockets.make(patience)
-  const open = makeDoor(sockets)
-  const services = yield* Layer.build(
-    Layer.fresh(Routes.layer.pipe(Layer.provideMerge(NodeHttpServer.layer(() => sockets.server, options)))),
-  )
-  yield* open(Context.get(services, Shortcut).serve)
-  return services
-})
+export const startServer = Effect.fnUntraced(
+  function* (options: ListenOptions, patience = Sockets.defaultConnectionTimeouts) {
+    yield* Layer.build(Layer.fresh(Prometheus.layer))
+    const sockets = Sockets.makeHttpServer(patience)
+    const open = makeDoor(sockets)
+    const services = yield* Layer.build(
+      Layer.fresh(Routes.layer.pipe(Layer.provideMerge(NodeHttpServer.layer(() => sockets.server, options)))),
+    )
+    yield* open(Context.get(services, FastPath).serve)
+    return services
+  },
+)
 
 /** Only an embedded database has a demo key that may be shown. */
 const welcome = (base: string, demoKey: Option.Option<string>) =>
   [
     `Tickerline answers at ${base}`,
-    `Documentation: ${base}${documentation}`,
+    `Documentation: ${base}${documentationPath}`,
     "Try it:",
     `  curl -H "Authorization: Bearer ${
       Option.getOrElse(demoKey, () => "<key>")
@@ -101,20 +103,20 @@ const welcome = (base: string, demoKey: Option.Option<string>) =>
   ].join("\n")
 
 const prepare = Effect.gen(function* () {
-  yield* directly(Migrations.run)
-  const { folder } = yield* Home
-  return yield* Effect.transposeOption(Option.map(folder, FirstStart.prepare))
+  yield* withDirectConnection(Migrations.runMigrations)
+  const { folder } = yield* EmbeddedHome
+  return yield* Effect.transposeOption(Option.map(folder, FirstStart.prepareFirstStart))
 })
 
 /** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
-export const serve = Effect.gen(function* () {
-  const address = yield* base
-  const delay = yield* ShutdownDelay
+export const serveUntilInterrupted = Effect.gen(function* () {
+  const address = yield* apiBaseUrl
+  const delay = yield* ShutdownDelayConfig
   const ending = { begun: false }
-  const demoKey = yield* watched(prepare)
-  yield* start({ host: yield* Host, port: yield* Port, reusePort: yield* ReusePort }).pipe(
+  const demoKey = yield* withProgressDisplay(prepare)
+  yield* startServer({ host: yield* HostConfig, port: yield* PortConfig, reusePort: yield* ReusePortConfig }).pipe(
     Effect.provideService(BaseUrl, address),
-    Effect.provideService(Ending, ending),
+    Effect.provideService(ShutdownState, ending),
   )
   yield* Console.log(welcome(address, demoKey))
   return yield* Effect.onInterrupt(Effect.never, () => {

@@ -1,12 +1,12 @@
 /** Messages about settings that are wrong or misspelt. Each names the setting, its value, an example and the fix. */
 import { Config, Effect, Option, Schema, SchemaIssue } from "effect"
-import { nearest } from "../rules/Suggestions.ts"
+import { findNearestName } from "../rules/Suggestions.ts"
 import { settings } from "./SettingsTable.ts"
 
-export const names: ReadonlyArray<string> = Object.keys(settings)
+export const settingNames: ReadonlyArray<string> = Object.keys(settings)
 
 /** A setting that cannot be used: what is wrong with it, and what to do. */
-export interface Problem {
+export interface SettingProblem {
   readonly name: string
   readonly problem: string
   readonly fix: string
@@ -32,7 +32,7 @@ const shown = (text: string, isSecret: boolean) => {
 }
 
 /** What is wrong with the value of a setting, as a sentence with an example. */
-const problemOf = (name: string, value: Option.Option<string>, rule: string): Problem => {
+const problemOf = (name: string, value: Option.Option<string>, rule: string): SettingProblem => {
   const setting = settings[name]
   if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }
   const is = Option.match(value, {
@@ -60,23 +60,24 @@ const rulesOf = ({ cause, message }: Config.ConfigError) =>
     : [{ name: "", rule: message }]
 
 /** The text of a setting, whether or not it can be used. */
-export const valueOf = (name: string) =>
+export const readSettingText = (name: string) =>
   Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
 
 /** What an error of reading settings says to whoever sets them. */
-export const problemsOf = (error: Config.ConfigError): Effect.Effect<ReadonlyArray<Problem>> =>
+export const toSettingProblems = (error: Config.ConfigError): Effect.Effect<ReadonlyArray<SettingProblem>> =>
   Effect.forEach(
     rulesOf(error),
-    ({ name, rule }) => Effect.map(valueOf(name), (value) => problemOf(name, value, rule)),
+    ({ name, rule }) => Effect.map(readSettingText(name), (value) => problemOf(name, value, rule)),
   )
 
-export const sentence = ({ fix, problem }: Problem) => `${problem} ${fix}`
+export const formatSettingProblem = ({ fix, problem }: SettingProblem) => `${problem} ${fix}`
 
 /** One line for one problem, else a list. */
-export const report = (problems: ReadonlyArray<Problem>) =>
-  problems.length === 1
-    ? problems.map(sentence).join("")
-    : [`${problems.length} settings cannot be used:`, ...problems.map((problem) => `- ${sentence(problem)}`)].join("\n")
+export const formatSettingProblems = (problems: ReadonlyArray<SettingProblem>) =>
+  problems.length === 1 ? problems.map(formatSettingProblem).join("") : [
+    `${problems.length} settings cannot be used:`,
+    ...problems.map((problem) => `- ${formatSettingProblem(problem)}`),
+  ].join("\n")
 
 /** Kubernetes sets these for a Service that is called "tickerline"; examples of the guides use the last. */
 const isForeign = (name: string, value: string) =>
@@ -91,17 +92,19 @@ interface Unknown {
 }
 
 /** Variables that no setting has the name of, but that look like a slip in one that is not set. */
-export const misspelt = (environment: Readonly<Record<string, string | undefined>>): ReadonlyArray<Unknown> => {
-  const free = names.filter((name) => environment[name] === undefined && name.length > 7)
+export const findMisspeltSettings = (
+  environment: Readonly<Record<string, string | undefined>>,
+): ReadonlyArray<Unknown> => {
+  const free = settingNames.filter((name) => environment[name] === undefined && name.length > 7)
   return Object.entries(environment).flatMap(([name, value = ""]) => {
-    if (names.includes(name) || name.length < 6 || isForeign(name, value)) return []
-    const meant = nearest(name, free, tolerance)
+    if (settingNames.includes(name) || name.length < 6 || isForeign(name, value)) return []
+    const meant = findNearestName(name, free, tolerance)
     return Option.isSome(meant) || name.startsWith("TICKERLINE_") ? [{ name, meant }] : []
   })
 }
 
 /** What to do about a misspelt name. */
-export const suggestion = ({ meant }: Unknown) =>
+export const suggestSetting = ({ meant }: Unknown) =>
   Option.match(meant, {
     onNone: () => "The README lists all settings.",
     onSome: (known) => `Did you mean ${known}?`,

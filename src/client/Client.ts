@@ -11,19 +11,19 @@
  */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
-import { type Plan, plans } from "./ResponseDecoder.ts"
-import { type Ask, asker, following, type Options, rowsIn } from "./Call.ts"
-import type { AnswerOf, AnyQuery, Endpoints, ErrorOf, NameOf, Paged, QueryOf } from "./Contract.ts"
-import { nameOf } from "./Contract.ts"
-import type { Failure, InvalidOptions } from "./Failures.ts"
-import type { Told } from "./ResponseMetadata.ts"
+import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
+import { type CallEndpoint, type ClientOptions, makeEndpointCaller, nextPageQuery, rowsOfPage } from "./Call.ts"
+import type { AnyQuery, EndpointName, ErrorOf, JsonEndpoint, QueryOf, ResponseBodyOf, ResultPage } from "./Contract.ts"
+import { endpointNameOf } from "./Contract.ts"
+import type { CallFailure, InvalidOptions } from "./ClientErrors.ts"
+import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export * from "../accounts/AccountErrors.ts"
 export * from "../rules/Errors.ts"
-export type { Deprecated, Told } from "./ResponseMetadata.ts"
-export type { Options } from "./Call.ts"
-export type { Retries } from "./Retries.ts"
-export { type Failure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnswer } from "./Failures.ts"
+export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
+export type { ClientOptions } from "./Call.ts"
+export type { RetryOptions } from "./RetryPolicy.ts"
+export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 
 /** Parameters may be left out where none is needed. */
 type Arguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
@@ -31,45 +31,46 @@ type Arguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
 /** An endpoint. Decimals are text with all of their digits (D16), datetimes `DateTime.Utc` (§2.1). */
 export interface Resource<Query, Answer, Error> {
   /** Asks once. What is passing is asked again, see `Options.retries`. */
-  readonly get: (...query: Arguments<Query>) => Effect.Effect<Answer, Error | Failure>
+  readonly get: (...query: Arguments<Query>) => Effect.Effect<Answer, Error | CallFailure>
   /** The same, with what the headers tell: cost, limits, dropped tickers, request id. */
   readonly getWithHeaders: (
     ...query: Arguments<Query>
-  ) => Effect.Effect<{ readonly answer: Answer; readonly told: Told }, Error | Failure>
+  ) => Effect.Effect<{ readonly answer: Answer; readonly told: ResponseMetadata }, Error | CallFailure>
 }
 
-type RowOf<Answer extends Paged> = Answer["results"][number]
+type RowOfPage<Answer extends ResultPage> = Answer["results"][number]
 
 /** An endpoint whose answer comes in pages. A page is asked for when somebody takes it. */
-export interface List<Query, Answer extends Paged, Error> extends Resource<Query, Answer, Error> {
+export interface List<Query, Answer extends ResultPage, Error> extends Resource<Query, Answer, Error> {
   /** From the query's `page` on, the first by default, to the last. */
-  readonly pages: (...query: Arguments<Query>) => Stream.Stream<Answer, Error | Failure>
+  readonly pages: (...query: Arguments<Query>) => Stream.Stream<Answer, Error | CallFailure>
   /** The rows of these pages. `limit` is how many come with a request: 100 ask least often. */
-  readonly rows: (...query: Arguments<Query>) => Stream.Stream<RowOf<Answer>, Error | Failure>
+  readonly rows: (...query: Arguments<Query>) => Stream.Stream<RowOfPage<Answer>, Error | CallFailure>
 }
 
-type Of<Query, Answer, Error> = Answer extends Paged ? List<Query, Answer, Error> : Resource<Query, Answer, Error>
+type EndpointResource<Query, Answer, Error> = Answer extends ResultPage ? List<Query, Answer, Error>
+  : Resource<Query, Answer, Error>
 
 /** Each endpoint of the contract under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
 export type Client = {
-  readonly [Endpoint in Endpoints as NameOf<Endpoint["path"]>]: Of<
+  readonly [Endpoint in JsonEndpoint as EndpointName<Endpoint["path"]>]: EndpointResource<
     QueryOf<Endpoint>,
-    AnswerOf<Endpoint>,
+    ResponseBodyOf<Endpoint>,
     ErrorOf<Endpoint>
   >
 }
 
 /** Before it is known which endpoint it is. */
-interface Unnamed {
+interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithHeaders: (
     query: never,
-  ) => Effect.Effect<{ readonly answer: unknown; readonly told: Told }, unknown>
+  ) => Effect.Effect<{ readonly answer: unknown; readonly told: ResponseMetadata }, unknown>
   readonly pages?: (query: never) => Stream.Stream<unknown, unknown>
   readonly rows?: (query: never) => Stream.Stream<unknown, unknown>
 }
 
-const resource = (plan: Plan, ask: Ask): Unnamed => {
+const resource = (plan: EndpointDecoder, ask: CallEndpoint): UntypedResource => {
   const getWithHeaders = Effect.fn(`Tickerline ${plan.path}`)(function* (query: AnyQuery = {}) {
     const { result, told } = yield* ask(plan, query)
     return { answer: yield* Effect.fromResult(result), told }
@@ -80,25 +81,26 @@ const resource = (plan: Plan, ask: Ask): Unnamed => {
     Stream.paginate(
       query,
       (query) =>
-        Effect.map(get(query), (answer) => [[answer], Option.fromUndefinedOr(following(query, answer))] as const),
+        Effect.map(get(query), (answer) => [[answer], Option.fromUndefinedOr(nextPageQuery(query, answer))] as const),
     )
-  const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), rowsIn))
+  const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), rowsOfPage))
   return { get, getWithHeaders, pages, rows }
 }
 
 /** Fails where no request can be sent with these options. */
-export const make = (options: Options): Effect.Effect<Client, InvalidOptions, HttpClient.HttpClient> =>
+export const makeClient = (options: ClientOptions): Effect.Effect<Client, InvalidOptions, HttpClient.HttpClient> =>
   Effect.map(
-    asker(options),
+    makeEndpointCaller(options),
     // The types are read from the contract as the values are; here alone the compiler takes our word that they agree.
-    (ask) => Object.fromEntries(plans.map((plan) => [nameOf(plan.path), resource(plan, ask)])) as Client,
+    (ask) =>
+      Object.fromEntries(endpointDecoders.map((plan) => [endpointNameOf(plan.path), resource(plan, ask)])) as Client,
   )
 
 /** The client as a service. */
 export class Tickerline extends Context.Service<Tickerline, Client>()("tickerline/client/Tickerline") {
   /** Over the program's own `HttpClient`. */
-  static readonly layer = (options: Options) => Layer.effect(this, make(options))
+  static readonly layer = (options: ClientOptions) => Layer.effect(this, makeClient(options))
 
   /** Over `fetch`, as it is in Node, Deno and browsers. */
-  static readonly layerFetch = (options: Options) => Layer.provide(this.layer(options), FetchHttpClient.layer)
+  static readonly layerFetch = (options: ClientOptions) => Layer.provide(this.layer(options), FetchHttpClient.layer)
 }

@@ -6,42 +6,42 @@ import type { DateTime, Schema } from "effect"
 import type { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import type { Api } from "../Api.ts"
 
-export type { Paged } from "./Resource.ts"
+export type { ResultPage } from "./Resource.ts"
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? Groups : never
 
 /** What is no JSON, such as a feed, is for other readers than programs of this client. */
-type AnsweredInJson<Endpoint> = Endpoint extends HttpApiEndpoint.ConstraintRequest
+type RespondsWithJson<Endpoint> = Endpoint extends HttpApiEndpoint.ConstraintRequest
   ? [Endpoint["~Success"]["Type"]] extends [string] ? never : Endpoint
   : never
 
 /** Every endpoint of the contract that answers in JSON. */
-export type Endpoints = AnsweredInJson<HttpApiGroup.Endpoints<Groups>>
+export type JsonEndpoint = RespondsWithJson<HttpApiGroup.Endpoints<Groups>>
 
-type Joined<Text extends string> = Text extends `${infer Left}/${infer Right}`
-  ? `${Joined<Left>}${Capitalize<Joined<Right>>}`
-  : Text extends `${infer Left}-${infer Right}` ? `${Joined<Left>}${Capitalize<Joined<Right>>}`
-  : Text extends `${infer Left}.${infer Right}` ? `${Joined<Left>}${Capitalize<Joined<Right>>}`
+type CamelCase<Text extends string> = Text extends `${infer Left}/${infer Right}`
+  ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`
+  : Text extends `${infer Left}-${infer Right}` ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`
+  : Text extends `${infer Left}.${infer Right}` ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`
   : Text
 
 /** `/v1/gap-stats-advanced` → `gapStatsAdvanced`. */
-export type NameOf<Path extends string> = Path extends `/v1/${infer Rest}` ? Joined<Rest>
-  : Path extends `/${infer Rest}` ? Joined<Rest>
-  : Joined<Path>
+export type EndpointName<Path extends string> = Path extends `/v1/${infer Rest}` ? CamelCase<Rest>
+  : Path extends `/${infer Rest}` ? CamelCase<Rest>
+  : CamelCase<Path>
 
 /** `/v1/gap-stats-advanced` → `gapStatsAdvanced`. */
-export const nameOf = (path: string) =>
+export const endpointNameOf = (path: string) =>
   path.replace(/^\/(v1\/)?/, "").replace(/[-/.]+(.)/g, (_, letter: string) => letter.toUpperCase())
 
 /** A newer service may know words that this client does not (§9.3), so a word is never only one of those known. */
-export type Open<Value> = Value extends string ? (string extends Value ? Value : Value | (string & {}))
+export type OpenEnums<Value> = Value extends string ? (string extends Value ? Value : Value | (string & {}))
   : Value extends number | boolean | null | undefined | DateTime.Utc ? Value
-  : { readonly [Key in keyof Value]: Open<Value[Key]> }
+  : { readonly [Key in keyof Value]: OpenEnums<Value[Key]> }
 
 /** As plain JSON: what is a `DateTime` stays the text that was sent, `2026-06-01T08:30:00-05:00`. */
-export type Plain<Value> = Value extends DateTime.Utc ? string
+export type JsonOf<Value> = Value extends DateTime.Utc ? string
   : Value extends string | number | boolean | null | undefined ? Value
-  : { readonly [Key in keyof Value]: Plain<Value[Key]> }
+  : { readonly [Key in keyof Value]: JsonOf<Value[Key]> }
 
 type Sent<Name, Value> = Value extends boolean ? boolean
   : Value extends number ? number
@@ -69,13 +69,13 @@ export type QueryOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Query
   : Shown<Parameters<Query<Endpoint>["Type"], Query<Endpoint>["Encoded"]>>
 
 /** What it answers with 200. */
-export type AnswerOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = Open<Endpoint["~Success"]["Type"]>
+export type ResponseBodyOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = OpenEnums<Endpoint["~Success"]["Type"]>
 
 /** The errors that it declares, those of its middleware included. */
 export type ErrorOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = HttpApiEndpoint.Errors<Endpoint>
 
 /** A parameter as a program has it. */
-export type Parameter = string | number | boolean | ReadonlyArray<string> | undefined
+export type QueryValue = string | number | boolean | ReadonlyArray<string> | undefined
 
 /** All that a query can hold, whatever the endpoint. */
-export type AnyQuery = { readonly [name: string]: Parameter }
+export type AnyQuery = { readonly [name: string]: QueryValue }

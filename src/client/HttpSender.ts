@@ -1,22 +1,22 @@
 /** One request after the other, until there is an answer: what both faces do to the wire. */
 import { Clock, Duration, Effect, Redacted } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
-import { newId } from "../rules/RequestIds.ts"
-import type { Reply } from "./ResponseDecoder.ts"
-import type { AnyQuery, Parameter } from "./Contract.ts"
-import { InvalidOptions, NoAnswer } from "./Failures.ts"
-import { policy, type Retries } from "./Retries.ts"
-import { retryAfter, type Told, told } from "./ResponseMetadata.ts"
+import { makeRequestId } from "../rules/RequestIds.ts"
+import type { RawResponse } from "./ResponseDecoder.ts"
+import type { AnyQuery, QueryValue } from "./Contract.ts"
+import { InvalidOptions, NoAnswer } from "./ClientErrors.ts"
+import { makeRetryPolicy, type RetryOptions } from "./RetryPolicy.ts"
+import { readResponseMetadata, type ResponseMetadata, retryAfterMillis } from "./ResponseMetadata.ts"
 
 /** The same as in `client/package.json`. */
-export const version = "0.2.0"
+export const clientVersion = "0.2.0"
 
-export interface Options {
+export interface ConnectionOptions {
   /** Where the service is: `https://api.example.com`. A path before `/v1` stays. */
   readonly baseUrl: string | URL
   /** Sent as `Authorization: Bearer`, which redirects do not carry to another host. Left out: what needs none. */
   readonly apiKey?: Redacted.Redacted | undefined
-  readonly retries?: Retries | undefined
+  readonly retries?: RetryOptions | undefined
   /** The longest that one attempt takes, to its last byte: a minute by default. */
   readonly timeout?: Duration.Input | undefined
   /** Whose requests these are, put before the client's own name in `User-Agent`. Browsers keep theirs. */
@@ -37,7 +37,7 @@ const baseOf = (address: string | URL) => {
     )
 }
 
-const headersOf = ({ apiKey, headers = {}, userAgent }: Options) => {
+const headersOf = ({ apiKey, headers = {}, userAgent }: ConnectionOptions) => {
   const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
     return Effect.fail(new InvalidOptions({ message: "apiKey must be a key: not empty, and without white space" }))
@@ -49,12 +49,12 @@ const headersOf = ({ apiKey, headers = {}, userAgent }: Options) => {
   return Effect.succeed({
     Accept: "application/json",
     ...headers,
-    "User-Agent": `${userAgent === undefined ? "" : `${userAgent} `}tickerline-client/${version}`,
+    "User-Agent": `${userAgent === undefined ? "" : `${userAgent} `}tickerline-client/${clientVersion}`,
     ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }),
   })
 }
 
-const written = (value: Exclude<Parameter, undefined>) => Array.isArray(value) ? value.join(",") : String(value)
+const written = (value: Exclude<QueryValue, undefined>) => Array.isArray(value) ? value.join(",") : String(value)
 
 /** The service is the one judge of parameters: what is wrong with one comes back as a `ValidationError` (D11). */
 const searchOf = (query: AnyQuery) => {
@@ -74,15 +74,15 @@ class Lost {
 
 const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
 
-export type Send = (path: string, query: AnyQuery) => Effect.Effect<Reply, NoAnswer>
+export type SendRequest = (path: string, query: AnyQuery) => Effect.Effect<RawResponse, NoAnswer>
 
 /** Fails with `InvalidOptions` rather than with each request. */
-export const sender = Effect.fnUntraced(function* (options: Options) {
+export const makeRequestSender = Effect.fnUntraced(function* (options: ConnectionOptions) {
   const client = yield* HttpClient.HttpClient
   const base = yield* baseOf(options.baseUrl)
   const headers = yield* headersOf(options)
   const timeout = options.timeout ?? "1 minute"
-  const { wait } = policy(options.retries ?? {})
+  const { delayBeforeRetry: wait } = makeRetryPolicy(options.retries ?? {})
 
   const attempt = (url: string, id: string) =>
     client.execute(HttpClientRequest.get(url, { headers: { ...headers, "X-Request-Id": id } })).pipe(
@@ -100,14 +100,14 @@ export const sender = Effect.fnUntraced(function* (options: Options) {
     return new NoAnswer({ message: `${path} ${what}${times}`, reason, request_id, attempts, cause })
   }
 
-  const send: Send = Effect.fnUntraced(function* (path, query) {
+  const send: SendRequest = Effect.fnUntraced(function* (path, query) {
     const url = `${base}${path}${searchOf(query)}`
     for (let attempts = 1;; attempts += 1) {
-      const sent = newId()
+      const sent = makeRequestId()
       const outcome = yield* attempt(url, sent)
       const now = yield* Clock.currentTimeMillis
       const answered = outcome._tag === "Success" ? outcome.success.response : undefined
-      const after = answered === undefined ? null : retryAfter(answered.headers, now)
+      const after = answered === undefined ? null : retryAfterMillis(answered.headers, now)
       const delay = yield* wait({ status: answered?.status, retryAfter: after }, attempts)
       if (delay !== undefined) {
         yield* Effect.sleep(delay)
@@ -115,7 +115,7 @@ export const sender = Effect.fnUntraced(function* (options: Options) {
       }
       if (outcome._tag === "Failure") return yield* noAnswer(outcome.failure, path, sent, attempts)
       const { response: { headers, status }, text } = outcome.success
-      const seen: Told = told({ status, headers, attempts, now, request_id: sent })
+      const seen: ResponseMetadata = readResponseMetadata({ status, headers, attempts, now, request_id: sent })
       return { text, told: seen }
     }
   })

@@ -11,21 +11,21 @@
 import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { UtcInstant } from "../rows/Timestamps.ts"
-import { type Plan, plans } from "./ResponseDecoder.ts"
-import { asker, following, isPaged, type Outcome, warning } from "./Call.ts"
-import { type AnyQuery, nameOf } from "./Contract.ts"
-import type { TickerlineClient } from "./Endpoints.ts"
-import { errorOf } from "./Errors.ts"
-import type { NoAnswer } from "./Failures.ts"
-import type { CallOptions, Paged } from "./Resource.ts"
-import type { Deprecated, Told } from "./ResponseMetadata.ts"
+import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
+import { type CallOutcome, formatDeprecationWarning, isResultPage, makeEndpointCaller, nextPageQuery } from "./Call.ts"
+import { type AnyQuery, endpointNameOf } from "./Contract.ts"
+import type { TickerlineClient } from "./PromiseContract.ts"
+import { toTickerlineError } from "./TickerlineError.ts"
+import type { NoAnswer } from "./ClientErrors.ts"
+import type { CallOptions, ResultPage } from "./Resource.ts"
+import type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 
-export type { TickerlineClient } from "./Endpoints.ts"
-export { type Code, type DetailsOf, TickerlineError } from "./Errors.ts"
+export type { TickerlineClient } from "./PromiseContract.ts"
+export { type DetailsOf, type ErrorCode, TickerlineError } from "./TickerlineError.ts"
 export type { CallOptions, List, Resource } from "./Resource.ts"
-export type { Deprecated, Told } from "./ResponseMetadata.ts"
+export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 
-export interface Options {
+export interface PromiseClientOptions {
   /** Where the service is: `https://api.example.com`. */
   readonly baseUrl: string | URL
   /** Left out: only what needs none is answered. */
@@ -41,9 +41,9 @@ export interface Options {
   /** Instead of the global one: for proxies, tests, and what a platform adds. */
   readonly fetch?: typeof globalThis.fetch | undefined
   /** Is told of each answer, an error's too: for meters of cost and limits. */
-  readonly onAnswer?: ((path: string, told: Told) => void) | undefined
+  readonly onAnswer?: ((path: string, told: ResponseMetadata) => void) | undefined
   /** Is told once of each endpoint that is deprecated. By default it is a warning on the console. */
-  readonly onDeprecated?: ((path: string, deprecated: Deprecated) => void) | undefined
+  readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined
 }
 
 const print = Schema.encodeSync(UtcInstant.schemas.json)
@@ -58,10 +58,10 @@ const plain = (value: unknown): unknown =>
     : value
 
 type Run = (
-  plan: Plan,
+  plan: EndpointDecoder,
   query: AnyQuery,
   signal: AbortSignal | undefined,
-) => Promise<Exit.Exit<Outcome, NoAnswer>>
+) => Promise<Exit.Exit<CallOutcome, NoAnswer>>
 
 /** Before it is known which endpoint it is. */
 interface Unnamed {
@@ -69,29 +69,29 @@ interface Unnamed {
   readonly getWithHeaders: (
     query: never,
     options?: CallOptions,
-  ) => Promise<{ readonly answer: unknown; readonly told: Told }>
-  readonly pages?: (query: never, options?: CallOptions) => AsyncIterable<Paged>
+  ) => Promise<{ readonly answer: unknown; readonly told: ResponseMetadata }>
+  readonly pages?: (query: never, options?: CallOptions) => AsyncIterable<ResultPage>
   readonly rows?: (query: never, options?: CallOptions) => AsyncIterable<unknown>
 }
 
-const resource = (plan: Plan, run: Run): Unnamed => {
+const resource = (plan: EndpointDecoder, run: Run): Unnamed => {
   const getWithHeaders = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
     signal?.throwIfAborted()
     const exit = await run(plan, query, signal)
     if (Exit.isFailure(exit)) {
       signal?.throwIfAborted()
-      throw errorOf(Cause.squash(exit.cause), null)
+      throw toTickerlineError(Cause.squash(exit.cause), null)
     }
     const { result, told } = exit.value
-    if (Result.isFailure(result)) throw errorOf(result.failure, told)
+    if (Result.isFailure(result)) throw toTickerlineError(result.failure, told)
     return { answer: plain(result.success), told }
   }
   const get = async (query?: AnyQuery, options?: CallOptions) => (await getWithHeaders(query, options)).answer
   async function* pages(query: AnyQuery = {}, options?: CallOptions) {
     for (let next: AnyQuery | undefined = query; next !== undefined;) {
       const answer: unknown = await get(next, options)
-      if (isPaged(answer)) yield answer
-      next = following(next, answer)
+      if (isResultPage(answer)) yield answer
+      next = nextPageQuery(next, answer)
     }
   }
   async function* rows(query?: AnyQuery, options?: CallOptions) {
@@ -104,10 +104,10 @@ const hook = <Value>(listener: (path: string, value: Value) => void) => (path: s
   Effect.sync(() => listener(path, value))
 
 /** Throws a `TickerlineError` with the code `invalid_options` where no request can be sent with these options. */
-export const createClient = (options: Options): TickerlineClient => {
+export const createClient = (options: PromiseClientOptions): TickerlineClient => {
   const { apiKey, longestWaitMs, onAnswer, onDeprecated, retries, timeoutMs } = options
   const made = Effect.runSync(
-    asker({
+    makeEndpointCaller({
       baseUrl: options.baseUrl,
       apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
       retries: { times: retries, longestWait: longestWaitMs },
@@ -115,10 +115,12 @@ export const createClient = (options: Options): TickerlineClient => {
       userAgent: options.userAgent,
       headers: options.headers,
       onAnswer: onAnswer === undefined ? undefined : hook(onAnswer),
-      onDeprecated: hook(onDeprecated ?? ((path, deprecated) => console.warn(warning(path, deprecated)))),
+      onDeprecated: hook(
+        onDeprecated ?? ((path, deprecated) => console.warn(formatDeprecationWarning(path, deprecated))),
+      ),
     }).pipe(Effect.result, Effect.provide(FetchHttpClient.layer)),
   )
-  if (Result.isFailure(made)) throw errorOf(made.failure, null)
+  if (Result.isFailure(made)) throw toTickerlineError(made.failure, null)
   const ask = made.success
   const run: Run = (plan, query, signal) =>
     ask(plan, query).pipe(
@@ -128,5 +130,7 @@ export const createClient = (options: Options): TickerlineClient => {
       (call) => Effect.runPromiseExit(call, signal === undefined ? {} : { signal }),
     )
   // The types are read from the contract as the values are; here alone the compiler takes our word that they agree.
-  return Object.fromEntries(plans.map((plan) => [nameOf(plan.path), resource(plan, run)])) as TickerlineClient
+  return Object.fromEntries(
+    endpointDecoders.map((plan) => [endpointNameOf(plan.path), resource(plan, run)]),
+  ) as TickerlineClient
 }

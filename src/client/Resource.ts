@@ -1,8 +1,8 @@
 /** The calls that the Promise client offers for an endpoint, as types without Effect. */
-import type { Told } from "./ResponseMetadata.ts"
+import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 /** An answer that comes in pages (D8). */
-export interface Paged {
+export interface ResultPage {
   readonly results: ReadonlyArray<unknown>
   readonly page: number
   readonly has_more: boolean
@@ -14,7 +14,7 @@ export interface CallOptions {
 }
 
 /** The query may be left out if no parameter is required. */
-export type Arguments<Query> = {} extends Query ? [query?: Query, options?: CallOptions]
+export type CallArguments<Query> = {} extends Query ? [query?: Query, options?: CallOptions]
   : [query: Query, options?: CallOptions]
 
 /**
@@ -22,15 +22,17 @@ export type Arguments<Query> = {} extends Query ? [query?: Query, options?: Call
  * with all of their digits (`"12.34"`), whole numbers are numbers. Calls are rejected with a `TickerlineError`.
  */
 export interface Resource<Query, Answer> {
-  readonly get: (...query: Arguments<Query>) => Promise<Answer>
+  readonly get: (...query: CallArguments<Query>) => Promise<Answer>
   /** The same, with the response headers: cost, limits, dropped tickers, request id. */
-  readonly getWithHeaders: (...query: Arguments<Query>) => Promise<{ readonly answer: Answer; readonly told: Told }>
+  readonly getWithHeaders: (
+    ...query: CallArguments<Query>
+  ) => Promise<{ readonly answer: Answer; readonly told: ResponseMetadata }>
 }
 
 /** An endpoint whose answer comes in pages. The loop requests a page when it reaches it. */
-export interface List<Query, Answer extends Paged> extends Resource<Query, Answer> {
+export interface List<Query, Answer extends ResultPage> extends Resource<Query, Answer> {
   /** From the query's `page` on, the first by default, to the last. */
-  readonly pages: (...query: Arguments<Query>) => AsyncIterable<Answer>
+  readonly pages: (...query: CallArguments<Query>) => AsyncIterable<Answer>
   /** The rows of these pages. `limit` sets the rows per request; 100 needs the fewest requests. */
-  readonly rows: (...query: Arguments<Query>) => AsyncIterable<Answer["results"][number]>
+  readonly rows: (...query: CallArguments<Query>) => AsyncIterable<Answer["results"][number]>
 }

@@ -2,8 +2,8 @@
 import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { UnknownCode, UnreadableAnswer } from "./Failures.ts"
-import type { Told } from "./ResponseMetadata.ts"
+import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
+import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 /** Fewer digits than these a float holds, whichever they are. */
 const long = /[\d.]{16}/
@@ -57,12 +57,12 @@ const hasMore = (ast: SchemaAST.AST) =>
   SchemaAST.isObjects(ast) && ast.propertySignatures.some(({ name }) => name === "has_more")
 
 /** A whole answer. */
-export interface Reply {
+export interface RawResponse {
   readonly text: string
-  readonly told: Told
+  readonly told: ResponseMetadata
 }
 
-const unreadable = ({ text, told }: Reply, message: string) =>
+const unreadable = ({ text, told }: RawResponse, message: string) =>
   new UnreadableAnswer({ message, status: told.status, request_id: told.request_id, body: text.slice(0, 1000) })
 
 const ErrorBody = Schema.Struct({
@@ -72,7 +72,7 @@ const ErrorBody = Schema.Struct({
 
 const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 
-const refused = (reply: Reply, path: string, body: unknown) =>
+const refused = (reply: RawResponse, path: string, body: unknown) =>
   Option.match(decodeErrorBody(body), {
     onNone: () =>
       unreadable(reply, `${path} was answered with ${reply.told.status}, and not by Tickerline: see its body`),
@@ -87,19 +87,19 @@ const refused = (reply: Reply, path: string, body: unknown) =>
   })
 
 /** An endpoint, as far as a client has to know it. */
-export interface Plan {
+export interface EndpointDecoder {
   readonly path: string
   /** It comes in pages. */
   readonly paged: boolean
   /** The answer, or the contract's error, or why it is neither. */
-  readonly read: (reply: Reply) => Effect.Effect<unknown, unknown>
+  readonly read: (reply: RawResponse) => Effect.Effect<unknown, unknown>
 }
 
 const planOf = (
   endpoint: HttpApiEndpoint.Top,
   successes: ReadonlyMap<number, ReadonlyArray<Schema.Top>>,
   errors: ReadonlyMap<number, ReadonlyArray<Schema.Top>>,
-): Plan => {
+): EndpointDecoder => {
   const { path } = endpoint
   const [success = Schema.Unknown] = successes.get(200) ?? []
   const decode = Schema.decodeUnknownEffect(reader(openAst(success.ast)))
@@ -109,7 +109,7 @@ const planOf = (
       Schema.decodeUnknownOption(reader(new SchemaAST.Union(schemas.map(({ ast }) => ast)))),
     ]),
   )
-  const read = (reply: Reply) => {
+  const read = (reply: RawResponse) => {
     const { told: { status }, text } = reply
     const body = json(text)
     if (Option.isNone(body)) {
@@ -130,8 +130,8 @@ const planOf = (
 }
 
 /** Every endpoint of the contract that answers in JSON. */
-export const plans: ReadonlyArray<Plan> = (() => {
-  const found: Array<Plan> = []
+export const endpointDecoders: ReadonlyArray<EndpointDecoder> = (() => {
+  const found: Array<EndpointDecoder> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, errors, successes }) => {

@@ -3,7 +3,7 @@ import { DateTime, Duration, Option, Result } from "effect"
 import { Headers } from "effect/http"
 
 /** §9.4 */
-export interface Deprecated {
+export interface DeprecationNotice {
   /** The day it was announced, `YYYY-MM-DD`. */
   readonly announced: string
   /** The day after which it may stop responding, `YYYY-MM-DD`; null while none is committed. */
@@ -15,7 +15,7 @@ export interface Deprecated {
 }
 
 /** What an answer tells of itself. A proxy may take headers away: then `null`. */
-export interface Told {
+export interface ResponseMetadata {
   readonly status: number
   /** Quote it to support; `/v1/usage` lists the request under it. */
   readonly request_id: string
@@ -32,7 +32,7 @@ export interface Told {
   } | null
   /** Symbols that are none and were left out of the answer, at most 20. */
   readonly dropped_tickers: ReadonlyArray<string>
-  readonly deprecated: Deprecated | null
+  readonly deprecated: DeprecationNotice | null
   /** What to wait after a 429 or 503, seconds, at least. */
   readonly retry_after_seconds: number | null
 }
@@ -58,7 +58,7 @@ const target = (links: string | undefined, rel: string) => {
   return null
 }
 
-const deprecatedIn = (headers: Headers.Headers): Deprecated | null => {
+const deprecatedIn = (headers: Headers.Headers): DeprecationNotice | null => {
   const [, seconds] = /^@(-?\d{1,12})$/.exec(headers["deprecation"] ?? "") ?? []
   if (seconds === undefined) return null
   const announced = DateTime.make(Number(seconds) * 1000)
@@ -72,7 +72,7 @@ const deprecatedIn = (headers: Headers.Headers): Deprecated | null => {
   }
 }
 
-const rateLimitIn = (headers: Headers.Headers): Told["rate_limit"] => {
+const rateLimitIn = (headers: Headers.Headers): ResponseMetadata["rate_limit"] => {
   const [limit, remaining, reset_seconds] = ["limit", "remaining", "reset"].map((name) =>
     number(headers[`x-ratelimit-${name}`]) ?? undefined
   )
@@ -86,14 +86,14 @@ const rateLimitIn = (headers: Headers.Headers): Told["rate_limit"] => {
  *
  * @internal
  */
-export const retryAfter = (headers: Headers.Headers, now: number): number | null => {
+export const retryAfterMillis = (headers: Headers.Headers, now: number): number | null => {
   const read = headers["retry-after"] === undefined ? undefined : Headers.parseRetryAfter(headers["retry-after"])
   if (read === undefined || Result.isFailure(read)) return null
   return Duration.toMillis(Headers.retryAfterDelay(read.success, now))
 }
 
 /** @internal */
-export const told = (
+export const readResponseMetadata = (
   { attempts, headers, now, request_id, status }: {
     readonly status: number
     readonly headers: Headers.Headers
@@ -102,8 +102,8 @@ export const told = (
     /** The one sent, where the answer has none. */
     readonly request_id: string
   },
-): Told => {
-  const wait = retryAfter(headers, now)
+): ResponseMetadata => {
+  const wait = retryAfterMillis(headers, now)
   return {
     status,
     request_id: headers["x-request-id"] ?? request_id,

@@ -2,7 +2,7 @@
  * Who reads a whole list of a table holds this lock with others, for as long as PostgreSQL reads; a load that is ready
  * to take the table's place holds it alone (D31).
  */
-export const swapLock = (table: string) => `swap ${table}`
+export const swapLockName = (table: string) => `swap ${table}`
 
 /** Held by a load of the table, so that another one waits for it (D31). */
-export const loadLock = (table: string) => `load ${table}`
+export const loadLockName = (table: string) => `load ${table}`

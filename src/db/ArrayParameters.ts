@@ -5,4 +5,5 @@ import { Result } from "effect"
 export const { OID } = PgTypes
 
 /** A column of many rows as one parameter, in PostgreSQL's own binary form. */
-export const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
+export const arrayParameter = (values: ReadonlyArray<unknown>, oid: number) =>
+  Result.getOrThrow(PgTypes.array(values, oid))

@@ -8,9 +8,9 @@ const WebAddress = Schema.URLFromString.check(
 )
 
 /** Without a slash at the end; none where nobody said. */
-export const Base = Config.option(Config.schema(WebAddress, "BASE_URL")).pipe(
+export const BaseUrlConfig = Config.option(Config.schema(WebAddress, "BASE_URL")).pipe(
   Config.map(Option.map((url) => url.href.replace(/\/$/, ""))),
 )
 
 /** The path of the base address without a slash at the end; empty if there is none. */
-export const pathOfBase = (base: string) => base === "" ? "" : new URL(base).pathname.replace(/\/$/, "")
+export const getBasePath = (base: string) => base === "" ? "" : new URL(base).pathname.replace(/\/$/, "")

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpBody, HttpMiddleware, HttpPlatform, HttpServerResponse } from "effect/http"
 import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
-import { encodedTag } from "./ConditionalRequests.ts"
+import { addEncodingToEtag } from "./ConditionalRequests.ts"
 
 /** The levels at which the JSON of rows gains most for the time it takes. */
 const compress = HttpMiddleware.compression({
@@ -25,7 +25,7 @@ const thoroughly: Readonly<Record<string, (bytes: Uint8Array) => Promise<Uint8Ar
 const forms = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>()
 
 /** The bytes themselves; as the body of a response they are compressed once, and not for each client. */
-export const constant = (bytes: Uint8Array) => {
+export const cacheCompressedForms = (bytes: Uint8Array) => {
   forms.set(bytes, new Map())
   return bytes
 }
@@ -57,7 +57,7 @@ const keeping = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPlatform.H
 })
 
 /** A middleware for whatever serves. */
-export const compression = Effect.map(
+export const makeCompressionMiddleware = Effect.map(
   HttpPlatform.HttpPlatform,
   (platform) => {
     const ours = keeping(platform)
@@ -70,10 +70,10 @@ export const compression = Effect.map(
  * D17: a tag stays strong, and a compressed form has one of its own. The compression skips responses without a body,
  * so the `Vary` of a 304 is completed here.
  */
-export const withValidators = (response: HttpServerResponse.HttpServerResponse) => {
+export const addEncodingToValidators = (response: HttpServerResponse.HttpServerResponse) => {
   const { "content-encoding": encoding, etag, vary } = response.headers
   return etag === undefined ? response : HttpServerResponse.setHeaders(response, {
-    ETag: encoding === undefined ? etag : encodedTag(etag.replace(/^W\//, ""), encoding),
+    ETag: encoding === undefined ? etag : addEncodingToEtag(etag.replace(/^W\//, ""), encoding),
     Vary: varying(vary),
   })
 }

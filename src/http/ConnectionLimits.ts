@@ -5,11 +5,11 @@
 import { Duration } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
-import { dismiss, mostBody, mostHead, mostHeaders, statusOf } from "./ProtocolErrors.ts"
+import { getParserErrorStatus, maxHeaderCount, mostBody, mostHead, sendProtocolError } from "./ProtocolErrors.ts"
 import { normalizeTarget } from "./RequestTarget.ts"
 
 /** For how long is waited for a client. */
-export interface Patience {
+export interface ConnectionTimeouts {
   /** Until the headers of a request are there. */
   readonly headers: Duration.Duration
   /** Until all of it is there. */
@@ -23,7 +23,7 @@ export interface Patience {
   readonly end: Duration.Duration
 }
 
-export const patience: Patience = {
+export const defaultConnectionTimeouts: ConnectionTimeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
   answer: Duration.minutes(3),
@@ -97,10 +97,10 @@ const join = (line: Line, turn: Turn) => {
 
 const refusal = (socket: Duplex, status: number): Turn => ({
   request: undefined,
-  begin: () => dismiss(socket, status),
+  begin: () => sendProtocolError(socket, status),
 })
 
-export const make = ({ answer, end: farewell, headers, request: whole }: Patience) => {
+export const makeHttpServer = ({ answer, end: farewell, headers, request: whole }: ConnectionTimeouts) => {
   const connections = new Map<Duplex, Connection>()
   let ending = false
 
@@ -138,7 +138,7 @@ export const make = ({ answer, end: farewell, headers, request: whole }: Patienc
       begin: () => {
         timer.refresh()
         connection.response = response
-        if (request.rawHeaders.length > 2 * mostHeaders) return end(431)
+        if (request.rawHeaders.length > 2 * maxHeaderCount) return end(431)
         if (isAmbiguous(request) || !normalizeTarget(request)) return end(400)
         // There is no other protocol here, but Node drops what was sent along as if it belonged to one.
         if (ending || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
@@ -167,7 +167,7 @@ export const make = ({ answer, end: farewell, headers, request: whole }: Patienc
   server.on("connect", (_request, socket) => refuse(socket, 400))
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
-    else refuse(socket, statusOf(error))
+    else refuse(socket, getParserErrorStatus(error))
   })
   server.on("connection", (socket) => {
     const line: Line = []

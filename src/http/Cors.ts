@@ -3,7 +3,7 @@ import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 
 /** The methods that every endpoint answers. */
-export const allowed = "GET, HEAD"
+export const allowedMethods = "GET, HEAD"
 
 const entriesOf = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
 
@@ -19,7 +19,10 @@ const Listed = Schema.String.check(
   }),
 )
 
-export const Origins = Config.schema(Listed, "CORS_ORIGINS").pipe(Config.withDefault(""), Config.map(entriesOf))
+export const CorsOriginsConfig = Config.schema(Listed, "CORS_ORIGINS").pipe(
+  Config.withDefault(""),
+  Config.map(entriesOf),
+)
 
 /** Browsers of configured origins may read everything that the exchange says. */
 const exposedHeaders = [
@@ -43,15 +46,15 @@ const exposedHeaders = [
 const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined): Record<string, string> =>
   origin === undefined || !origins.includes(origin) ? {} : {
     "Access-Control-Allow-Origin": origin,
-    "Access-Control-Allow-Methods": allowed,
+    "Access-Control-Allow-Methods": allowedMethods,
     "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match",
     "Access-Control-Expose-Headers": exposedHeaders.join(", "),
     "Access-Control-Max-Age": "86400",
   }
 
 /** Adds to a response what the page of this origin may do with it. */
-export const shared = Effect.map(
-  Origins,
+export const makeCorsHeaderSetter = Effect.map(
+  CorsOriginsConfig,
   (origins) => (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) =>
     origins.length === 0 ? response : HttpServerResponse.setHeaders(response, {
       Vary: response.headers["vary"] === undefined ? "Origin" : `${response.headers["vary"]}, Origin`,

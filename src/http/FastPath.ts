@@ -5,57 +5,59 @@
  */
 import { Clock, Context, Effect, type Exit, Layer } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Account, hasCredit, opens } from "../accounts/keys/Authentication.ts"
-import { conflicting, credentialIn } from "../accounts/keys/Credentials.ts"
+import { Account, hasCredit, isPathAllowed } from "../accounts/keys/Authentication.ts"
+import { conflictingCredentials, parseCredential } from "../accounts/keys/Credentials.ts"
 import { Metering } from "../accounts/billing/Metering.ts"
-import { costOf } from "../accounts/billing/Pricing.ts"
-import { type Counted, RateLimit } from "../accounts/limits/RateLimit.ts"
+import { computeCost } from "../accounts/billing/Pricing.ts"
+import { RateLimit, type RateLimitResult } from "../accounts/limits/RateLimit.ts"
 import { RecentKeys } from "./RecentKeys.ts"
-import { type Response, Sent } from "./ResponseCache.ts"
-import { Requests } from "../observability/RequestMetrics.ts"
-import { includes } from "../rules/EndpointAnnotations.ts"
-import { requestId } from "../rules/RequestIds.ts"
+import { type CachedResponse, ResponseCache } from "./ResponseCache.ts"
+import { RequestMetrics } from "../observability/RequestMetrics.ts"
+import { meetsTier } from "../rules/EndpointAnnotations.ts"
+import { resolveRequestId } from "../rules/RequestIds.ts"
 
 type Who = typeof Account.Service
 
-export class Shortcut extends Context.Service<Shortcut, {
+export class FastPath extends Context.Service<FastPath, {
   /** Answers, or hands on to `others`. */
   readonly serve: (request: IncomingMessage, response: ServerResponse, others: () => void) => void
 }>()("tickerline/Shortcut") {
   static readonly layer = Layer.effect(
-    Shortcut,
+    FastPath,
     Effect.gen(function* () {
-      const sent = yield* Sent
+      const sent = yield* ResponseCache
       const metering = yield* Metering
       const limit = yield* RateLimit
       const recent = yield* RecentKeys
-      const requests = yield* Requests
+      const requests = yield* RequestMetrics
       const context = yield* Effect.context<never>()
       const clock = yield* Clock.Clock
       const time = () => clock.currentTimeMillisUnsafe()
 
       /** Whose request it is, where nothing stands against answering it. */
-      const admitted = (request: IncomingMessage, { path, required_tier }: Response): Who | undefined => {
-        const key = credentialIn(request.rawHeaders)
-        const account = key === conflicting ? undefined : recent.find(key)
-        if (account === undefined || !metering.hasRoom()) return undefined
-        return includes(account.tier, required_tier) && opens(account, path) && hasCredit(account) ? account : undefined
+      const admitted = (request: IncomingMessage, { path, required_tier }: CachedResponse): Who | undefined => {
+        const key = parseCredential(request.rawHeaders)
+        const account = key === conflictingCredentials ? undefined : recent.find(key)
+        if (account === undefined || !metering.hasCapacity()) return undefined
+        return meetsTier(account.tier, required_tier) && isPathAllowed(account, path) && hasCredit(account)
+          ? account
+          : undefined
       }
 
       const answer = (
         { headers: { "if-none-match": condition, "x-request-id": id }, url = "" }: IncomingMessage,
         response: ServerResponse,
-        found: Response,
+        found: CachedResponse,
         { account_id, key_id }: Who,
-        counted: Counted,
+        counted: RateLimitResult,
         began: number,
         arrived: number,
       ) => {
         const fresh = condition === undefined
         const status = fresh ? 200 : 304
         const bytes = fresh ? found.bytes : 0
-        const cost_microdollars = fresh ? costOf(bytes, found.price) : 0
-        const request_id = requestId(typeof id === "string" ? id : undefined)
+        const cost_microdollars = fresh ? computeCost(bytes, found.price) : 0
+        const request_id = resolveRequestId(typeof id === "string" ? id : undefined)
         metering.record({
           requested_at: began,
           account_id,
@@ -75,7 +77,7 @@ export class Shortcut extends Context.Service<Shortcut, {
         headers.push("x-cost-microdollars", String(cost_microdollars), "x-request-id", request_id)
         response.writeHead(status, headers)
         response.end(fresh ? found.body : undefined)
-        requests.answered({
+        requests.record({
           request_id,
           method: "GET",
           target: url,
@@ -94,7 +96,7 @@ export class Shortcut extends Context.Service<Shortcut, {
         const who = found === undefined ? undefined : admitted(request, found)
         if (found === undefined || who === undefined) return others()
         const began = time()
-        const proceed = (exit: Exit.Exit<Counted>) =>
+        const proceed = (exit: Exit.Exit<RateLimitResult>) =>
           exit._tag === "Failure" || exit.value.refusal !== undefined
             ? others()
             : answer(request, response, found, who, exit.value, began, arrived)

@@ -4,18 +4,18 @@
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { pathOfBase } from "./BaseUrl.ts"
-import { Sent } from "./ResponseCache.ts"
+import { getBasePath } from "./BaseUrl.ts"
+import { ResponseCache } from "./ResponseCache.ts"
 import * as Endpoints from "../catalogue/Endpoints.ts"
-import { compression, withValidators } from "./Compression.ts"
+import { addEncodingToValidators, makeCompressionMiddleware } from "./Compression.ts"
 import * as Cors from "./Cors.ts"
-import { bytesOf } from "../accounts/billing/Pricing.ts"
-import { Requests } from "../observability/RequestMetrics.ts"
+import { getBodyBytes } from "../accounts/billing/Pricing.ts"
+import { RequestMetrics } from "../observability/RequestMetrics.ts"
 import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "../rules/Errors.ts"
 import * as Exchange from "./RequestContext.ts"
-import { requestId } from "../rules/RequestIds.ts"
+import { resolveRequestId } from "../rules/RequestIds.ts"
 import * as Lifecycle from "../rules/Lifecycle.ts"
-import { isDecodable, isLegacy, legacy, pathOf } from "./RequestTarget.ts"
+import { decodePath, isDecodable, isLegacyTarget, legacyPrefix } from "./RequestTarget.ts"
 import { withTrailers } from "./Trailers.ts"
 
 type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
@@ -24,14 +24,16 @@ type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse>
 export const BaseUrl = Context.Reference<string>("tickerline/Edge/BaseUrl", { defaultValue: () => "" })
 
 /** The addresses of pages, which answer the same methods as endpoints (D10). */
-export const Pages = Context.Reference<ReadonlySet<string>>("tickerline/Edge/Pages", { defaultValue: () => new Set() })
+export const DocumentationPaths = Context.Reference<ReadonlySet<string>>("tickerline/Edge/Pages", {
+  defaultValue: () => new Set(),
+})
 
-const { allowed } = Cors
+const { allowedMethods } = Cors
 
 /** What a status always comes with (§7.2, D2, D10). */
 const ofStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "WWW-Authenticate": "Bearer" },
-  405: { Allow: allowed },
+  405: { Allow: allowedMethods },
   503: { "Retry-After": "5" },
 }
 
@@ -45,8 +47,8 @@ const asBytes = (response: HttpServerResponse.HttpServerResponse) => {
     : response
 }
 
-const gathered = (exchange: Exchange.Exchange, base: string, response: HttpServerResponse.HttpServerResponse) => {
-  exchange.bytes ??= bytesOf(response)
+const gathered = (exchange: Exchange.RequestContext, base: string, response: HttpServerResponse.HttpServerResponse) => {
+  exchange.bytes ??= getBodyBytes(response)
   const links = exchange.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
   return HttpServerResponse.setHeaders(asBytes(response), {
     ...ofStatus[response.status],
@@ -70,28 +72,30 @@ const notFound = answer(NotFound)
 const methodNotAllowed = answer(MethodNotAllowed)
 const removed = answer(EndpointRemoved)
 
-export const nothingAt = (path: string) =>
+export const respondNotFound = (path: string) =>
   notFound(
     new NotFound({
       error: {
-        message: `There is no endpoint at ${path.slice(0, 200)}.${Endpoints.hint(path)} GET /endpoints lists them all.`,
+        message: `There is no endpoint at ${path.slice(0, 200)}.${
+          Endpoints.suggestEndpoint(path)
+        } GET /endpoints lists them all.`,
       },
     }),
     404,
   )
 
 const wrongMethod = (method: string, target: string, path: string, pages: ReadonlySet<string>): Answer => {
-  const known = isLegacy(target)
-    ? `${legacy}*`
+  const known = isLegacyTarget(target)
+    ? `${legacyPrefix}*`
     : pages.has(path)
     ? path
-    : Option.getOrUndefined(Endpoints.at(path))?.row.path
-  if (known === undefined) return nothingAt(path)
-  const message = `${known} answers ${allowed}, not ${method}.`
+    : Option.getOrUndefined(Endpoints.findEndpoint(path))?.row.path
+  if (known === undefined) return respondNotFound(path)
+  const message = `${known} answers ${allowedMethods}, not ${method}.`
   return methodNotAllowed(new MethodNotAllowed({ error: { message } }), 405)
 }
 
-const preflight = HttpServerResponse.empty({ status: 204, headers: { Allow: allowed } })
+const preflight = HttpServerResponse.empty({ status: 204, headers: { Allow: allowedMethods } })
 
 const unreadable = (message: string) => Option.some(badRequest(new BadRequest({ error: { message } }), 400))
 
@@ -106,34 +110,34 @@ const early = (request: HttpServerRequest.HttpServerRequest, path: string, pages
   if (!isDecodable(url)) return unreadable("The URL cannot be decoded: a % must be followed by two digits of UTF-8.")
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflight))
   // The router would take what follows for the query.
-  if (/[;#]/.test(path) && !isLegacy(url)) return Option.some(nothingAt(path))
+  if (/[;#]/.test(path) && !isLegacyTarget(url)) return Option.some(respondNotFound(path))
   return method === "GET" || method === "HEAD" ? Option.none() : Option.some(wrongMethod(method, url, path, pages))
 }
 
 /** An endpoint that is deprecated says so before it is reached, too (D14). */
 const announceEndpoint = (path: string) =>
-  Option.match(Option.flatMap(Endpoints.at(path), ({ life }) => life), {
+  Option.match(Option.flatMap(Endpoints.findEndpoint(path), ({ deprecation: life }) => life), {
     onNone: () => Effect.void,
-    onSome: Lifecycle.announce,
+    onSome: Lifecycle.addDeprecationHeaders,
   })
 
 /** D26: a retired version says so on every response, and is gone after its sunset. */
 const version = Effect.fnUntraced(function* (path: string) {
-  const life = yield* Lifecycle.VersionLifecycle
+  const life = yield* Lifecycle.VersionDeprecation
   if (Option.isNone(life) || !path.startsWith("/v1/")) return Option.none<Answer>()
-  yield* Lifecycle.announce(life.value)
+  yield* Lifecycle.addDeprecationHeaders(life.value)
   return Option.map(
-    yield* Effect.option(Effect.flip(Lifecycle.refuseWhenRemoved(life.value, "Version v1"))),
+    yield* Effect.option(Effect.flip(Lifecycle.failIfRemoved(life.value, "Version v1"))),
     (error) => removed(error, 410),
   )
 })
 
 /** A request that is run through for an estimate brings its exchange along. */
 const begin = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const given = yield* Exchange.Exchange
+  const given = yield* Exchange.RequestContext
   if (given.purpose === "estimate") return given
-  return Exchange.make({
-    id: requestId(request.headers["x-request-id"]),
+  return Exchange.makeRequestContext({
+    id: resolveRequestId(request.headers["x-request-id"]),
     target: request.url,
     began: yield* Clock.currentTimeMillis,
   })
@@ -142,18 +146,18 @@ const begin = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServer
 const Surroundings = HttpRouter.middleware(
   Effect.gen(function* () {
     const base = yield* BaseUrl
-    const pages = yield* Pages
-    const shared = yield* Cors.shared
-    const compressed = yield* compression
-    const sent = yield* Sent
-    const requests = yield* Requests
-    Option.map(yield* Lifecycle.VersionLifecycle, Lifecycle.promised)
+    const pages = yield* DocumentationPaths
+    const shared = yield* Cors.makeCorsHeaderSetter
+    const compressed = yield* makeCompressionMiddleware
+    const sent = yield* ResponseCache
+    const requests = yield* RequestMetrics
+    Option.map(yield* Lifecycle.VersionDeprecation, Lifecycle.validateDeprecation)
     return (served) =>
       Effect.gen(function* () {
         const arrived = performance.now()
         const request = yield* HttpServerRequest.HttpServerRequest
         const exchange = yield* begin(request)
-        const path = pathOf(request.url)
+        const path = decodePath(request.url)
         const answered = Effect.flatMap(version(path), (gone) =>
           Option.match(early(request, path, pages), {
             onSome: (answer) => Effect.andThen(announceEndpoint(path), answer),
@@ -162,20 +166,20 @@ const Surroundings = HttpRouter.middleware(
         // The first to be said is the first to be done with the response.
         return yield* answered.pipe(
           HttpEffect.withPreResponseHandler((_, response) =>
-            Effect.sync(() => sent.remember(request, withValidators(response), exchange))
+            Effect.sync(() => sent.store(request, addEncodingToValidators(response), exchange))
           ),
           compressed,
           HttpEffect.withPreResponseHandler((_, response) =>
             Effect.sync(() => {
               const whole = shared(request, gathered(exchange, base, response))
               const answered = (status: number) =>
-                requests.exchanged(request.method, status, exchange, performance.now() - arrived)
-              if (exchange.whole === undefined) answered(whole.status)
-              else exchange.whole.ended.push(answered)
+                requests.recordFromContext(request.method, status, exchange, performance.now() - arrived)
+              if (exchange.streamedExport === undefined) answered(whole.status)
+              else exchange.streamedExport.endListeners.push(answered)
               return withTrailers(request, whole, exchange)
             })
           ),
-          Effect.provideService(Exchange.Exchange, exchange),
+          Effect.provideService(Exchange.RequestContext, exchange),
         )
       })
   }),
@@ -184,17 +188,17 @@ const Surroundings = HttpRouter.middleware(
 
 /** §9.1: a permanent redirect, which keeps path and query; a proxy may serve the API below a path of `BASE_URL`. */
 const Legacy = Layer.unwrap(Effect.map(BaseUrl, (base) => {
-  const prefix = pathOfBase(base)
+  const prefix = getBasePath(base)
   return HttpRouter.add(
     "GET",
-    `${legacy}*`,
+    `${legacyPrefix}*`,
     ({ url }) =>
-      isLegacy(url)
-        ? Effect.succeed(HttpServerResponse.redirect(prefix + url.replace(legacy, "/v1/"), { status: 301 }))
-        : nothingAt(pathOf(url)),
+      isLegacyTarget(url)
+        ? Effect.succeed(HttpServerResponse.redirect(prefix + url.replace(legacyPrefix, "/v1/"), { status: 301 }))
+        : respondNotFound(decodePath(url)),
   )
 }))
 
-const Nowhere = HttpRouter.add("GET", "/*", (request) => nothingAt(pathOf(request.url)))
+const Nowhere = HttpRouter.add("GET", "/*", (request) => respondNotFound(decodePath(request.url)))
 
 export const layer = Layer.mergeAll(Surroundings, Legacy, Nowhere)

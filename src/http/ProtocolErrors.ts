@@ -8,7 +8,7 @@ import type { Duplex } from "node:stream"
 export const [mostHead, mostBody] = [16_384, 65_536]
 
 /** Of headers without a value more would fit than anybody has. */
-export const mostHeaders = 1000
+export const maxHeaderCount = 1000
 
 /** Who is refused has so long to read why, in milliseconds. A socket that closed at once could take the words along. */
 const farewell = 1000
@@ -20,11 +20,11 @@ const reasons: Readonly<Record<number, string>> = {
   400: "This is not an HTTP request that can be read.",
   408: "The request did not arrive in time. Send all of it at once.",
   413: `No endpoint reads a body, and this one is longer than ${kibibytes(mostBody)}. Send the request without it.`,
-  431: `The address and the headers are longer than ${kibibytes(mostHead)} together, or more than ${mostHeaders}. ` +
+  431: `The address and the headers are longer than ${kibibytes(mostHead)} together, or more than ${maxHeaderCount}. ` +
     "Ask for less at once.",
 }
 
-export const statusOf = ({ code }: NodeJS.ErrnoException) =>
+export const getParserErrorStatus = ({ code }: NodeJS.ErrnoException) =>
   code === "HPE_HEADER_OVERFLOW" ? 431 : code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400
 
 const refused = (status: number) =>
@@ -37,7 +37,7 @@ const refused = (status: number) =>
 const refusals = new Map(Object.keys(reasons).map((status) => [Number(status), refused(Number(status))]))
 
 /** What never becomes a request still gets the headers and the body of an error (D14). */
-export const dismiss = (socket: Duplex, status: number) => {
+export const sendProtocolError = (socket: Duplex, status: number) => {
   if (!socket.writable) return socket.destroy()
   refusals.get(status)?.updateUnsafe(1, Context.empty())
   const request_id = SecureRandom.uuidV7Unsafe()

@@ -9,10 +9,10 @@ import type { Account } from "../accounts/keys/Authentication.ts"
 type Who = typeof Account.Service
 
 /** A revocation is seen within a second, by every instance: what the table said is believed for half of one. */
-export const believed = 500
+export const keyTtlMillis = 500
 
 /** What the table said of a key, and when it was asked, in milliseconds of the monotonic clock. */
-export interface Known {
+export interface RecentKey {
   readonly account: Who
   readonly asOf: number
 }
@@ -20,12 +20,12 @@ export interface Known {
 const maxKeys = 10_000
 
 /** Milliseconds of the monotonic clock. */
-export const monotonic = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+export const getMonotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
 export class RecentKeys extends Context.Service<RecentKeys, {
   readonly find: (key: string) => Who | undefined
   /** Remembers the account of a key by the key's SHA-256, hexadecimal. */
-  readonly note: (digest: string, known: Known) => void
+  readonly note: (digest: string, known: RecentKey) => void
   /** How many keys are remembered. */
   readonly size: () => number
 }>()("tickerline/account/RecentKeys") {
@@ -33,15 +33,15 @@ export class RecentKeys extends Context.Service<RecentKeys, {
     RecentKeys,
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const keys = new Map<string, Known>()
+      const keys = new Map<string, RecentKey>()
 
-      const isCurrent = ({ asOf }: Known) => monotonic(clock) - asOf < believed
+      const isCurrent = ({ asOf }: RecentKey) => getMonotonicMillis(clock) - asOf < keyTtlMillis
 
       const expire = Effect.sync(() => {
         for (const [digest, known] of keys) if (!isCurrent(known)) keys.delete(digest)
       })
       yield* Effect.forkScoped(
-        Effect.withTracerEnabled(Effect.forever(Effect.delay(expire, Duration.millis(believed / 2))), false),
+        Effect.withTracerEnabled(Effect.forever(Effect.delay(expire, Duration.millis(keyTtlMillis / 2))), false),
       )
 
       return {

@@ -3,20 +3,20 @@ import { Context, Effect } from "effect"
 import type { Tier } from "../rules/EndpointAnnotations.ts"
 
 /** A whole list, which is sent while it is read; `records` and `bytes` of its exchange tell how much of it was. */
-export interface Whole {
+export interface StreamedExport {
   /** How long all of it will probably be, in bytes, by its beginning. */
   readonly expected: number
   /** How long all of it is, in bytes; reads all of it, as an estimate does. */
   readonly measured: Effect.Effect<number>
   /** So much of it may be sent at most. */
-  most: number
+  maxBytes: number
   /** What is said at its end. */
   readonly trailers: Record<string, string>
   /** Who wants to know of its end; 200: all of it was sent. */
-  readonly ended: Array<(status: number) => void>
+  readonly endListeners: Array<(status: number) => void>
 }
 
-export interface Exchange {
+export interface RequestContext {
   /** `X-Request-Id` of the answer and `request_id` of an error (D12). */
   readonly id: string
   /** The request's path and query, as sent. */
@@ -32,13 +32,13 @@ export interface Exchange {
   /** How many results the answer has. */
   records: number
   /** How many there are on all pages; looked up for an estimate only. */
-  total: number | undefined
+  totalRecords: number | undefined
   /** How long its body is before any compression, where that is known beforehand; what is charged (D27). */
   bytes: number | undefined
   /** It was answered without the database, or not again (304). */
   cached: boolean
   /** Whether what was answered would be answered again; none where that is not known of an answer (D17). */
-  holds: (() => boolean) | undefined
+  isCurrent: (() => boolean) | undefined
   /** The path of the endpoint, as declared; none where there is none, or it is not reached yet. */
   route: string | undefined
   /** Whose request it is, once that is known. */
@@ -46,48 +46,48 @@ export interface Exchange {
   /** What had to be met to be answered. */
   endpoint: { readonly path: string; readonly required_tier: Tier } | undefined
   /** What is sent is no finished answer. */
-  whole: Whole | undefined
+  streamedExport: StreamedExport | undefined
   /** Microdollars a gigabyte (D27); 0 until it is known that the answer has a price. */
   price: number
 }
 
-export const make = (
-  request: Pick<Exchange, "id" | "target"> & Partial<Pick<Exchange, "began" | "purpose">>,
-): Exchange => ({
+export const makeRequestContext = (
+  request: Pick<RequestContext, "id" | "target"> & Partial<Pick<RequestContext, "began" | "purpose">>,
+): RequestContext => ({
   began: 0,
   purpose: "answer",
   ...request,
   links: [],
   headers: {},
   records: 0,
-  total: undefined,
+  totalRecords: undefined,
   bytes: undefined,
   cached: false,
-  holds: undefined,
+  isCurrent: undefined,
   route: undefined,
   account_id: undefined,
   endpoint: undefined,
-  whole: undefined,
+  streamedExport: undefined,
   price: 0,
 })
 
 /** The exchange being served; outside a request nobody listens. */
-export const Exchange = Context.Reference<Exchange>("tickerline/policy/Exchange", {
-  defaultValue: () => make({ id: "", target: "/" }),
+export const RequestContext = Context.Reference<RequestContext>("tickerline/policy/Exchange", {
+  defaultValue: () => makeRequestContext({ id: "", target: "/" }),
 })
 
-export const setHeaders = (headers: Readonly<Record<string, string>>) =>
-  Effect.map(Exchange, (exchange) => {
+export const setResponseHeaders = (headers: Readonly<Record<string, string>>) =>
+  Effect.map(RequestContext, (exchange) => {
     Object.assign(exchange.headers, headers)
   })
 
-export const addLink = (path: string, attributes: string) =>
-  Effect.map(Exchange, (exchange) => {
+export const addLinkHeader = (path: string, attributes: string) =>
+  Effect.map(RequestContext, (exchange) => {
     exchange.links.push({ path, attributes })
   })
 
 /** How many results the answer has: what usage and estimates tell (D28, D29). */
-export const countRecords = (records: number) =>
-  Effect.map(Exchange, (exchange) => {
+export const setRecordCount = (records: number) =>
+  Effect.map(RequestContext, (exchange) => {
     exchange.records = records
   })

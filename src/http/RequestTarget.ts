@@ -46,15 +46,17 @@ export const isDecodable = (target: string) => {
 }
 
 /** The path as routes are written; what cannot be decoded stays as it is. */
-export const pathOf = (target: string) => {
+export const decodePath = (target: string) => {
   const path = target.split("?", 1)[0] ?? target
   return isDecodable(path) ? decodeURI(path) : path
 }
 
 /** §9.1: the pattern of addresses that moved to `/v1/*`. */
-export const legacy = "/enterprise/v1/"
-export const isLegacy = (target: string) => target.startsWith(legacy)
+export const legacyPrefix = "/enterprise/v1/"
+export const isLegacyTarget = (target: string) => target.startsWith(legacyPrefix)
 
 /** What a trace of the request is called: of all paths that lead nowhere the same. */
-export const nameOf = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
-  `${method} ${Option.match(Endpoints.at(pathOf(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`
+export const getSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
+  `${method} ${
+    Option.match(Endpoints.findEndpoint(decodePath(url)), { onNone: () => "other", onSome: ({ row }) => row.path })
+  }`

@@ -6,14 +6,14 @@ import { Clock, Context, Effect, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import type { IncomingMessage } from "node:http"
-import { gauge } from "../observability/CallbackMetrics.ts"
+import { registerGauge } from "../observability/CallbackMetrics.ts"
 import type { Tier } from "../rules/EndpointAnnotations.ts"
-import { dayEnds } from "../rules/Dates.ts"
-import type { Exchange } from "./RequestContext.ts"
-import { negotiated } from "../rows/Formats.ts"
-import { CacheBytes } from "../lists/QueryCache.ts"
+import { getNextDateChange } from "../rules/Dates.ts"
+import type { RequestContext } from "./RequestContext.ts"
+import { negotiateFormat } from "../rows/Formats.ts"
+import { CacheBytesConfig } from "../lists/QueryCache.ts"
 
-export interface Response {
+export interface CachedResponse {
   readonly holds: () => boolean
   readonly until: number
   readonly path: string
@@ -70,11 +70,11 @@ const headersOf = ({ headers }: HttpServerResponse.HttpServerResponse, left: (na
 
 /** One request as it was sent; the format and the encodings that a client takes are part of what it asked for. */
 const keyOf = (url: string, encodings: string | undefined, accepted: string | undefined) => {
-  const format = negotiated(accepted)
+  const format = negotiateFormat(accepted)
   return `${encodings ?? ""} ${format === "json" ? "" : format}${url}`
 }
 
-const sizeOf = ({ body, headers }: Response, key: string) =>
+const sizeOf = ({ body, headers }: CachedResponse, key: string) =>
   1024 + key.length + headers.join("").length * 2 + (body?.length ?? 0)
 
 /** Nothing that others than the client itself have to look at: another origin, a body, an expectation. */
@@ -82,24 +82,24 @@ const isUsual = ({ headers, method }: IncomingMessage) =>
   method === "GET" && headers.host !== undefined && headers.origin === undefined && headers.expect === undefined &&
   headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
-export class Sent extends Context.Service<Sent, {
+export class ResponseCache extends Context.Service<ResponseCache, {
   /** Keeps a response that was answered from memory, for the next such request; the response itself, unchanged. */
-  readonly remember: (
+  readonly store: (
     request: HttpServerRequest.HttpServerRequest,
     response: HttpServerResponse.HttpServerResponse,
-    exchange: Exchange,
+    exchange: RequestContext,
   ) => HttpServerResponse.HttpServerResponse
   /** What was answered to such a request, where it still holds and the request has nothing unusual. */
-  readonly find: (request: IncomingMessage) => Response | undefined
+  readonly find: (request: IncomingMessage) => CachedResponse | undefined
 }>()("tickerline/cache/Sent") {
   static readonly layer = Layer.effect(
-    Sent,
+    ResponseCache,
     Effect.gen(function* () {
       const context = yield* Effect.context<never>()
       // Spans are made on the long way.
       const traced = context.mapUnsafe.has(Tracer.Tracer.key)
-      const sent = new LRUCache<string, Response>({ maxSize: yield* CacheBytes, sizeCalculation: sizeOf })
-      yield* gauge({
+      const sent = new LRUCache<string, CachedResponse>({ maxSize: yield* CacheBytesConfig, sizeCalculation: sizeOf })
+      yield* registerGauge({
         name: "tickerline_cache_bytes",
         description: "What memory holds of answers: as they were asked for, and as they were sent.",
         attributes: { part: "sent" },
@@ -110,17 +110,17 @@ export class Sent extends Context.Service<Sent, {
       let day = { since: 0, ends: 0 }
       /** Of the day to which the moment belongs; the calendar is asked once for each. */
       const endOfDay = (moment: number) => {
-        if (moment < day.since || moment >= day.ends) day = { since: moment, ends: dayEnds(moment) }
+        if (moment < day.since || moment >= day.ends) day = { since: moment, ends: getNextDateChange(moment) }
         return day.ends
       }
 
       const remember = (
         request: HttpServerRequest.HttpServerRequest,
         response: HttpServerResponse.HttpServerResponse,
-        exchange: Exchange,
+        exchange: RequestContext,
       ) => {
         const { body, headers: { etag } } = response
-        const { endpoint, holds } = exchange
+        const { endpoint, isCurrent: holds } = exchange
         const usual = request.method === "GET" && request.headers["origin"] === undefined &&
           exchange.purpose === "answer" && !traced && isKeepable(response)
         if (!usual || etag === undefined || endpoint === undefined || holds === undefined) return response
@@ -143,7 +143,7 @@ export class Sent extends Context.Service<Sent, {
         return response
       }
 
-      const find = (request: IncomingMessage): Response | undefined => {
+      const find = (request: IncomingMessage): CachedResponse | undefined => {
         if (!isUsual(request)) return undefined
         const { headers, url = "" } = request
         const accepted = headers["accept-encoding"]
@@ -153,7 +153,7 @@ export class Sent extends Context.Service<Sent, {
         const isKnown = condition === undefined ? found.body !== undefined : condition === found.etag
         return isKnown ? found : undefined
       }
-      return Sent.of({ remember, find })
+      return ResponseCache.of({ store: remember, find })
     }),
   )
 }

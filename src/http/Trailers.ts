@@ -2,10 +2,10 @@
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Predicate, Stream } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Exchange } from "./RequestContext.ts"
-import { digestField } from "../rows/Formats.ts"
+import type { RequestContext } from "./RequestContext.ts"
+import { digestHeaderName } from "../rows/Formats.ts"
 
-const announced = `${digestField}, X-Cost-Microdollars`
+const announced = `${digestHeaderName}, X-Cost-Microdollars`
 
 /** HTTP/1.0 knows no chunks, and so nothing after them. */
 const hasChunks = ({ method, source }: HttpServerRequest.HttpServerRequest) =>
@@ -15,7 +15,7 @@ const hasChunks = ({ method, source }: HttpServerRequest.HttpServerRequest) =>
 export const withTrailers = (
   request: HttpServerRequest.HttpServerRequest,
   response: HttpServerResponse.HttpServerResponse,
-  { whole }: Exchange,
+  { streamedExport: whole }: RequestContext,
 ) => {
   const { body } = response
   if (whole === undefined || body._tag !== "Stream" || !hasChunks(request)) return response

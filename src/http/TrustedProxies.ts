@@ -23,10 +23,10 @@ const Networks = Schema.String.pipe(Schema.decodeTo(
   }),
 ))
 
-export const TrustedProxies = Config.schema(Networks, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
+export const TrustedProxiesConfig = Config.schema(Networks, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
 
 export const layer = Layer.unwrap(Effect.map(
-  TrustedProxies,
+  TrustedProxiesConfig,
   (trustedProxies) =>
     trustedProxies.length === 0
       ? Layer.empty

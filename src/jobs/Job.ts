@@ -2,20 +2,20 @@
 import type { Duration, Effect, Option } from "effect"
 import type { Statement } from "effect/sql"
 
-export interface Lease {
+export interface JobLease {
   /** Of this process, the same for all of its jobs. */
   readonly holder: string
   /** By this process's own clock; what is no statement asks it before it acts, for a process may have been stopped. */
   readonly isHeld: () => boolean
   /** A condition for statements that only the holder may make. */
-  readonly held: Statement.Fragment
+  readonly holderCondition: Statement.Fragment
 }
 
 /** For so long the job is left to others, which may reach what this process does not. */
-export type Rest = Duration.Duration
+export type ReleaseDuration = Duration.Duration
 
 /** Interrupted when the lease is lost. */
-export type Run = Effect.Effect<Rest | void, { readonly message: string }>
+export type JobRun = Effect.Effect<ReleaseDuration | void, { readonly message: string }>
 
 export interface Job<E, R> {
   /** Of its lease and in its measures: lower case, with hyphens. */
@@ -23,5 +23,5 @@ export interface Job<E, R> {
   /** From the end of a run to the beginning of the next; one that failed is repeated sooner. */
   readonly every: Duration.Duration
   /** Made once, at the start; none where settings do not want this process to do it. */
-  readonly make: (lease: Lease) => Effect.Effect<Option.Option<Run>, E, R>
+  readonly prepare: (lease: JobLease) => Effect.Effect<Option.Option<JobRun>, E, R>
 }

@@ -8,18 +8,18 @@ import type { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 
 /** For how long a lease is taken: so long after it was renewed last another process takes it. */
-export const length = Duration.seconds(5)
-export const renewed = Duration.seconds(1)
+export const leaseDuration = Duration.seconds(5)
+export const renewalInterval = Duration.seconds(1)
 
 /**
  * For how long its holder goes by it, from before it asked, on a clock that nobody sets. The second between lets the
  * clock of a promoted standby be wrong by as much.
  */
-export const believed = Duration.toMillis(Duration.seconds(4))
+export const holderTtl = Duration.toMillis(Duration.seconds(4))
 
 const decode = decodeRows(Schema.Struct({ name: Schema.String }))
 
-export const leases = (sql: SqlClient.SqlClient, holder: string) => {
+export const makeLeaseStatements = (sql: SqlClient.SqlClient, holder: string) => {
   const mine = sql`holder = ${holder}::text::uuid`
 
   /** A row for each name, which has no holder yet. */
@@ -31,7 +31,7 @@ export const leases = (sql: SqlClient.SqlClient, holder: string) => {
     Effect.map(
       decode(sql`
         update leases set holder = ${holder}::text::uuid,
-          until = now() + make_interval(secs => ${Duration.toSeconds(length)}::float8)
+          until = now() + make_interval(secs => ${Duration.toSeconds(leaseDuration)}::float8)
         where name = any(${names}::text[]) and (${mine} or holder is null or until <= now())
         returning name
       `),

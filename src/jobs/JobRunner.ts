@@ -1,9 +1,9 @@
 /** One job in this process: waits for its lease, runs, and runs again; ends a run whose lease is lost. */
 import { DateTime, Duration, Effect, Latch, Metric } from "effect"
-import { atZero, gauge } from "../observability/CallbackMetrics.ts"
-import type { Rest, Run } from "./Job.ts"
+import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
+import type { JobRun, ReleaseDuration } from "./Job.ts"
 
-export interface Post {
+export interface JobState {
   readonly name: string
   readonly every: Duration.Duration
   /** Until when this process goes by its lease, on the clock of `performance.now`. */
@@ -14,7 +14,7 @@ export interface Post {
   readonly mine: Latch.Latch
 }
 
-export const post = (name: string, every: Duration.Duration): Post => ({
+export const makeJobState = (name: string, every: Duration.Duration): JobState => ({
   name,
   every,
   until: -Infinity,
@@ -22,24 +22,24 @@ export const post = (name: string, every: Duration.Duration): Post => ({
   mine: Latch.makeUnsafe(),
 })
 
-export const isHeld = ({ until }: Post) => performance.now() < until
+export const holdsLease = ({ until }: JobState) => performance.now() < until
 
 /** From now on it is not this process's. */
-export const drop = (post: Post) => {
+export const dropLease = (post: JobState) => {
   post.until = -Infinity
   post.mine.closeUnsafe()
 }
 
 /** Ends when the lease does. */
-const lost = (post: Post): Effect.Effect<void> =>
+const lost = (post: JobState): Effect.Effect<void> =>
   Effect.suspend(() =>
-    isHeld(post) ? Effect.andThen(Effect.sleep(post.until - performance.now()), lost(post)) : Effect.void
+    holdsLease(post) ? Effect.andThen(Effect.sleep(post.until - performance.now()), lost(post)) : Effect.void
   )
 
 const [soonest, latest] = [Duration.seconds(5), Duration.minutes(1)]
 
 /** The wait after so many failures in a row. */
-export const again = (every: Duration.Duration, failures: number) =>
+export const retryDelay = (every: Duration.Duration, failures: number) =>
   Duration.min(every, Duration.min(latest, Duration.times(soonest, 2 ** Math.min(failures - 1, 10))))
 
 const runsFailed = (job: string) =>
@@ -50,18 +50,18 @@ const runsFailed = (job: string) =>
   })
 
 /** Goes on for ever; `leave` gives the lease to others. */
-export const working = Effect.fnUntraced(function* (post: Post, run: Run, leave: Effect.Effect<void>) {
+export const runJob = Effect.fnUntraced(function* (post: JobState, run: JobRun, leave: Effect.Effect<void>) {
   const { every, name } = post
   const counted = runsFailed(name)
-  yield* atZero(counted)
+  yield* initializeCounters(counted)
   let [failures, lastRun] = [0, 0]
-  yield* gauge({
+  yield* registerGauge({
     name: "tickerline_job_held",
     description: "Whether this process does the job.",
     attributes: { job: name },
-    read: () => isHeld(post) ? 1 : 0,
+    read: () => holdsLease(post) ? 1 : 0,
   })
-  yield* gauge({
+  yield* registerGauge({
     name: "tickerline_job_last_run_timestamp_seconds",
     description: "When this process did the job last, in seconds since 1970; 0: never.",
     attributes: { job: name },
@@ -70,18 +70,18 @@ export const working = Effect.fnUntraced(function* (post: Post, run: Run, leave:
 
   const failed = Effect.fnUntraced(function* (words: string) {
     failures += 1
-    const wait = again(every, failures)
+    const wait = retryDelay(every, failures)
     yield* Metric.update(counted, 1)
     yield* Effect.logWarning(`The job ${name} failed, and is repeated in ${Duration.format(wait)}: ${words}`)
     return wait
   })
 
-  const ended = Effect.fnUntraced(function* (rest: Rest | void) {
+  const ended = Effect.fnUntraced(function* (rest: ReleaseDuration | void) {
     failures = 0
     lastRun = DateTime.toEpochMillis(yield* DateTime.now) / 1000
     if (rest !== undefined && !Duration.isZero(rest)) {
       post.restsUntil = performance.now() + Duration.toMillis(rest)
-      drop(post)
+      dropLease(post)
       yield* leave
     }
     return every

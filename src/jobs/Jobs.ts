@@ -4,18 +4,21 @@
  */
 import { Effect, Fiber, Latch, Layer, Option, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Heartbeat } from "../db/health/HealthProbe.ts"
+import { HealthProbe } from "../db/health/HealthProbe.ts"
 import type { Job } from "./Job.ts"
-import { believed, leases, renewed } from "./JobLease.ts"
-import { drop, isHeld, type Post, post, working } from "./JobRunner.ts"
+import { holderTtl, makeLeaseStatements, renewalInterval } from "./JobLease.ts"
+import { dropLease, holdsLease, type JobState, makeJobState, runJob } from "./JobRunner.ts"
 
 /** Renews the leases of all posts, and takes those that nobody has. */
-const keeper = ({ declare, take }: Pick<ReturnType<typeof leases>, "declare" | "take">, posts: ReadonlyArray<Post>) => {
+const keeper = (
+  { declare, take }: Pick<ReturnType<typeof makeLeaseStatements>, "declare" | "take">,
+  posts: ReadonlyArray<JobState>,
+) => {
   let [declared, away] = [false, false]
 
-  const lose = (post: Post) =>
+  const lose = (post: JobState) =>
     Effect.suspend(() => {
-      drop(post)
+      dropLease(post)
       return Effect.logWarning(`The job ${post.name} is not this process's any more.`)
     })
 
@@ -29,7 +32,7 @@ const keeper = ({ declare, take }: Pick<ReturnType<typeof leases>, "declare" | "
     for (const post of wanted) {
       if (mine.includes(post.name)) {
         if (!post.mine.isOpen()) yield* Effect.logInfo(`The job ${post.name} is this process's now.`)
-        post.until = asked + believed
+        post.until = asked + holderTtl
         post.mine.openUnsafe()
       } else if (post.mine.isOpen()) yield* lose(post)
     }
@@ -38,19 +41,19 @@ const keeper = ({ declare, take }: Pick<ReturnType<typeof leases>, "declare" | "
   const failed = Effect.fnUntraced(function* (error: { readonly message: string }) {
     if (!away) yield* Effect.logWarning(`The leases of jobs cannot be renewed: ${error.message}`)
     away = true
-    yield* Effect.forEach(posts.filter((post) => post.mine.isOpen() && !isHeld(post)), lose, { discard: true })
+    yield* Effect.forEach(posts.filter((post) => post.mine.isOpen() && !holdsLease(post)), lose, { discard: true })
   })
 
-  return Effect.repeat(Effect.catch(Effect.timeout(turn, "3 seconds"), failed), Schedule.spaced(renewed))
+  return Effect.repeat(Effect.catch(Effect.timeout(turn, "3 seconds"), failed), Schedule.spaced(renewalInterval))
 }
 
 /** Takes part in the jobs for as long as the layer lives; at its end they are others' at once. */
-export const layer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
+export const jobsLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
-    const { sql } = yield* Heartbeat
+    const { sql } = yield* HealthProbe
     const holder = SecureRandom.uuidV4Unsafe()
-    const { held, release, ...asked } = leases(sql, holder)
-    const posts: Array<Post> = []
+    const { held, release, ...asked } = makeLeaseStatements(sql, holder)
+    const posts: Array<JobState> = []
     const give = (names: ReadonlyArray<string>) => Effect.ignore(Effect.timeout(release(names), "2 seconds"))
 
     // What is begun here ends in the other order: runs, what jobs have to finish, renewing, and then the leases.
@@ -62,11 +65,11 @@ export const layer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
     yield* Effect.forkScoped(Effect.withTracerEnabled(keep, false))
 
     const work: Array<Effect.Effect<never>> = []
-    for (const { every, make, name } of jobs) {
-      const one = post(name, every)
-      const run = yield* make({ holder, isHeld: () => isHeld(one), held: held(name) })
+    for (const { every, prepare: make, name } of jobs) {
+      const one = makeJobState(name, every)
+      const run = yield* make({ holder, isHeld: () => holdsLease(one), holderCondition: held(name) })
       if (Option.isNone(run)) continue
-      work.push(yield* working(one, run.value, give([name])))
+      work.push(yield* runJob(one, run.value, give([name])))
       posts.push(one)
     }
     if (posts.length === 0) return

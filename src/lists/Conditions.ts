@@ -1,8 +1,8 @@
 /** The SQL side of `Operators.ts`: compiles the parameters of a query to conditions. */
 import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { type ColumnOperator, type Custom, filterOf, type Parameters } from "../rules/FilterOperators.ts"
-import { Paging } from "../rules/Paging.ts"
+import { type ColumnOperator, type CustomFilter, getFilter, type QuerySchema } from "../rules/FilterOperators.ts"
+import { PagingParameters } from "../rules/Paging.ts"
 
 type Fragments = ReadonlyArray<Statement.Fragment | string>
 
@@ -100,12 +100,12 @@ const operators = (sql: SqlClient.SqlClient): Readonly<Record<ColumnOperator, Co
   }
 }
 
-type CustomNames<Query extends Parameters> = {
-  readonly [Name in keyof Query["fields"]]: Query["fields"][Name] extends Custom ? Name : never
+type CustomNames<Query extends QuerySchema> = {
+  readonly [Name in keyof Query["fields"]]: Query["fields"][Name] extends CustomFilter ? Name : never
 }[keyof Query["fields"]]
 
 /** A condition for each parameter of the query that is declared `custom`; called if the parameter was sent. */
-type Customs<Query extends Parameters> = {
+type Customs<Query extends QuerySchema> = {
   readonly [Name in CustomNames<Query>]: (query: Query["Type"]) => Fragments
 }
 
@@ -113,7 +113,7 @@ type Customs<Query extends Parameters> = {
  * Compiles a query's schema, once, to a function from a request's query to its conditions. A parameter that declares no
  * filter, or a custom one without its condition, is a defect when the service starts.
  */
-export const conditions = <Query extends Parameters>(
+export const compileConditions = <Query extends QuerySchema>(
   sql: SqlClient.SqlClient,
   { fields }: Query,
   customs: Customs<Query>,
@@ -121,8 +121,8 @@ export const conditions = <Query extends Parameters>(
   const conditionOf = operators(sql)
   const given = new Map(Object.entries<(query: Query["Type"]) => Fragments>(customs))
   const compiled = Object.entries(fields).flatMap(([name, field]) => {
-    if (name in Paging) return []
-    const filter = filterOf(field)
+    if (name in PagingParameters) return []
+    const filter = getFilter(field)
     if (filter === undefined) throw new Error(`The parameter ${name} declares no filter`)
     if (filter.operator === "statement") return []
     if (filter.operator === "custom") {
@@ -139,4 +139,4 @@ export const conditions = <Query extends Parameters>(
 }
 
 /** Conditions on columns that no parameter is named after. */
-export const columnConditions = operators
+export const makeColumnConditions = operators

@@ -7,10 +7,10 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { believed, joiner, type Look, looker, patience } from "../db/replicas/ServerState.ts"
-import { Replicas } from "../db/replicas/ReadRouter.ts"
-import { Direct } from "../db/pool/Session.ts"
-import { atZero, counter, gauge } from "../observability/CallbackMetrics.ts"
+import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "../db/replicas/ServerState.ts"
+import { ReadRouter } from "../db/replicas/ReadRouter.ts"
+import { DirectConnection } from "../db/pool/Session.ts"
+import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 
 const every = Duration.millis(250)
 
@@ -23,7 +23,7 @@ const unknown = Metric.counter("tickerline_cache_versions_unknown_total", {
 })
 
 /** The versions of some tables. */
-export interface Watched {
+export interface TableVersions {
   /** Another text after every committed write to one of them; undefined while that is not known for certain. */
   readonly current: () => string | undefined
 }
@@ -31,32 +31,32 @@ export interface Watched {
 /** A server that takes over in a moment is still behind, and does not say how far. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
-export class Versions extends Context.Service<Versions, {
-  readonly of: (tables: ReadonlyArray<string>) => Watched
+export class DatasetVersions extends Context.Service<DatasetVersions, {
+  readonly watchTables: (tables: ReadonlyArray<string>) => TableVersions
   /** Whether versions are being read. They may still be unknown for a moment, when one answer takes long. */
-  readonly isWatched: () => boolean
+  readonly isPolling: () => boolean
 }>()("tickerline/cache/Versions") {
   static readonly layer = Layer.effect(
-    Versions,
+    DatasetVersions,
     Effect.gen(function* () {
-      const { config } = yield* Direct
-      const read = looker(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
-      const replicas = yield* Replicas
-      yield* atZero(unknown)
+      const { config } = yield* DirectConnection
+      const read = makePoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
+      const replicas = yield* ReadRouter
+      yield* initializeCounters(unknown)
       const scope = yield* Effect.scope
-      let known: Look | undefined
+      let known: ServerState | undefined
       let away = false
 
       const measured = new Set<string>()
       const measure = Effect.fnUntraced(function* (dataset: string) {
         measured.add(dataset)
-        yield* counter({
+        yield* registerCounter({
           name: "tickerline_dataset_changes_total",
           description: "Committed changes of a dataset since it was made.",
           attributes: { dataset },
           read: () => known?.datasets.get(dataset)?.changes ?? 0,
         })
-        yield* gauge({
+        yield* registerGauge({
           name: "tickerline_dataset_changed_timestamp_seconds",
           description: "When a dataset was changed last, in seconds since 1970; 0: never.",
           attributes: { dataset },
@@ -70,7 +70,7 @@ export class Versions extends Context.Service<Versions, {
         known = found
         yield* Effect.forEach(Array.from(found.datasets.keys()).filter((dataset) => !measured.has(dataset)), measure)
         away = false
-        yield* replicas.look(found)
+        yield* replicas.pollReplicas(found)
       })
 
       const failed = Effect.fnUntraced(function* (error: { readonly message: string }) {
@@ -79,18 +79,18 @@ export class Versions extends Context.Service<Versions, {
         away = true
       })
 
-      const tryToLook = Effect.catch(Effect.timeout(look, patience), failed)
+      const tryToLook = Effect.catch(Effect.timeout(look, pollTimeout), failed)
       yield* tryToLook
       // Of no request, and four times a second: of no use among traces.
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(tryToLook, every)), false))
 
-      const isYounger = (age: number) => known !== undefined && performance.now() - known.began <= age
+      const isYounger = (age: number) => known !== undefined && performance.now() - known.polledAt <= age
 
-      const of = (tables: ReadonlyArray<string>): Watched => {
-        const join = joiner(tables)
-        return { current: () => known !== undefined && isYounger(believed) ? join(known) : undefined }
+      const of = (tables: ReadonlyArray<string>): TableVersions => {
+        const join = versionOf(tables)
+        return { current: () => known !== undefined && isYounger(stateTtl) ? join(known) : undefined }
       }
-      return Versions.of({ of, isWatched: () => isYounger(longestGap) })
+      return DatasetVersions.of({ watchTables: of, isPolling: () => isYounger(longestGap) })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

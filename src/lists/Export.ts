@@ -2,10 +2,10 @@
 import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
-import { Exchange, type Whole } from "../http/RequestContext.ts"
-import { contentTypes, digestField, digestOf, fileHeaders } from "../rows/Formats.ts"
-import { type Results, writer } from "../rows/ResultWriter.ts"
-import type { Cursor } from "./ExportCursors.ts"
+import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
+import { contentTypes, digestHeaderName, formatDigest, makeFileHeaders } from "../rows/Formats.ts"
+import { makeFileWriter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import type { ExportCursor } from "./ExportCursors.ts"
 
 /** The list could not be sent to its end, and why; the client sees a body that does not end. */
 class CutOff extends Data.TaggedError("CutOff")<{ readonly message: string }> {}
@@ -22,8 +22,8 @@ const nextCount = (count: number, rows: number, length: number) =>
   Math.max(1, Math.min(most, count * 4, Math.floor((pieceLength * rows) / Math.max(1, length))))
 
 /** Where a result has several rows, only reading them tells how many there are. */
-const countResults = Effect.fnUntraced(function* (results: Results, cursor: Cursor) {
-  const { end, write } = writer(results, "ndjson")
+const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor: ExportCursor) {
+  const { end, write } = makeFileWriter(results, "ndjson")
   let rows = 0
   for (let left = cursor.rows; left > 0;) {
     const found = yield* cursor.take(1_000)
@@ -42,8 +42,8 @@ interface Piece {
 }
 
 /** The pieces of the file one after the other, undefined after the last. */
-const pieces = (results: Results, format: "csv" | "ndjson", cursor: Cursor) => {
-  const { end, head, write } = writer(results, format)
+const pieces = (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) => {
+  const { end, header: head, write } = makeFileWriter(results, format)
   let left = cursor.rows
   let count = fewest
   let isBegun = false
@@ -62,7 +62,7 @@ const pieces = (results: Results, format: "csv" | "ndjson", cursor: Cursor) => {
 }
 
 /** The exact length of the file and how many results it has, found by printing all of it: for prices (D27, D28). */
-const measure = Effect.fnUntraced(function* (results: Results, format: "csv" | "ndjson", cursor: Cursor) {
+const measure = Effect.fnUntraced(function* (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) {
   yield* cursor.seek(0)
   const next = pieces(results, format, cursor)
   const measured = { bytes: 0, results: 0 }
@@ -81,46 +81,49 @@ const slicesOf = ({ bytes, results }: Piece): ReadonlyArray<Piece> =>
   })
 
 /** An answer that has begun. Whoever is asked for its end is asked once. */
-const begin = (about: Pick<Whole, "expected" | "measured">) => {
-  const whole: Whole = { ...about, most: Infinity, trailers: {}, ended: [] }
+const begin = (about: Pick<StreamedExport, "expected" | "measured">) => {
+  const whole: StreamedExport = { ...about, maxBytes: Infinity, trailers: {}, endListeners: [] }
   const end = (status: number) => {
-    for (const tell of whole.ended.splice(0)) tell(status)
+    for (const tell of whole.endListeners.splice(0)) tell(status)
   }
   return { whole, end }
 }
 
-export interface Wanted {
-  readonly results: Results
+export interface ExportOptions {
+  readonly results: ResultEncoder
   readonly format: "csv" | "ndjson"
 }
 
 /** What is said of the file before it begins. */
-const headersOf = (format: Wanted["format"], rows: number | undefined, route: string | undefined) => ({
-  ...fileHeaders({ format, rows }, route),
+const headersOf = (format: ExportOptions["format"], rows: number | undefined, route: string | undefined) => ({
+  ...makeFileHeaders({ format, rows }, route),
   "Cache-Control": "private, no-store",
 })
 
-const answer = (body: Stream.Stream<Uint8Array, CutOff>, format: Wanted["format"], headers: Record<string, string>) =>
-  HttpServerResponse.stream(body, { contentType: contentTypes[format], headers })
+const answer = (
+  body: Stream.Stream<Uint8Array, CutOff>,
+  format: ExportOptions["format"],
+  headers: Record<string, string>,
+) => HttpServerResponse.stream(body, { contentType: contentTypes[format], headers })
 
 /** HEAD reads nothing. */
-export const announced = Effect.fnUntraced(function* ({ format }: Wanted) {
-  const { route } = yield* Exchange
+export const respondToHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {
+  const { route } = yield* RequestContext
   return answer(Stream.empty, format, headersOf(format, undefined, route))
 })
 
 /** Ends it for whoever waits for its end, and says in the log why, unless it is the client's own doing. */
-export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cursor: Cursor) {
-  const exchange = yield* Exchange
+export const sendExport = Effect.fnUntraced(function* ({ format, results }: ExportOptions, cursor: ExportCursor) {
+  const exchange = yield* RequestContext
   if (exchange.purpose === "estimate") {
     const measured = yield* measure(results, format, cursor)
     exchange.bytes = measured.bytes
     exchange.records = measured.results
-    exchange.total = measured.results
+    exchange.totalRecords = measured.results
     return HttpServerResponse.empty({ status: 200 })
   }
   const began = yield* Clock.currentTimeMillis
-  const isGrouped = format === "ndjson" && results.continues !== undefined
+  const isGrouped = format === "ndjson" && results.isSameResult !== undefined
   const rows = isGrouped ? yield* Effect.orDie(countResults(results, cursor)) : cursor.rows
   const next = pieces(results, format, cursor)
   const first = yield* Effect.orDie(next)
@@ -132,7 +135,7 @@ export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cu
       ({ bytes }) => Effect.as(Effect.orDie(cursor.seek(taken)), bytes),
     ),
   })
-  exchange.whole = whole
+  exchange.streamedExport = whole
   exchange.bytes = 0
   yield* Effect.addFinalizer(() => Effect.sync(() => end(499)))
 
@@ -147,7 +150,7 @@ export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cu
     })
   const counted = Effect.fnUntraced(function* (piece: Piece) {
     const bytes = (exchange.bytes ?? 0) + piece.bytes.length
-    if (bytes > whole.most) return yield* cutOff(402, "the balance does not pay for more of it.")
+    if (bytes > whole.maxBytes) return yield* cutOff(402, "the balance does not pay for more of it.")
     if ((yield* Clock.currentTimeMillis) - began > longest) return yield* cutOff(499, "it was read for an hour.")
     exchange.bytes = bytes
     exchange.records += piece.results
@@ -155,7 +158,7 @@ export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cu
     return piece.bytes
   })
   const finished = Effect.sync(() => {
-    whole.trailers[digestField] = digestOf(hash.digest("base64"))
+    whole.trailers[digestHeaderName] = formatDigest(hash.digest("base64"))
     end(200)
   })
   const rest = Effect.catch(next, ({ message }) => cutOff(503, message))
@@ -174,4 +177,4 @@ export const send = Effect.fnUntraced(function* ({ format, results }: Wanted, cu
 })
 
 /** Whether it is only asked for, and not wanted itself. */
-export const isHead = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => method === "HEAD")
+export const isHeadRequest = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => method === "HEAD")

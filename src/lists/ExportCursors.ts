@@ -8,34 +8,37 @@ import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Exit, Layer, Predicate, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError, type Statement } from "effect/sql"
-import { type Failure, isTooSlow, PoolWait, reading } from "../db/Database.ts"
-import { swapLock } from "../db/AdvisoryLocks.ts"
-import { Replicas } from "../db/replicas/ReadRouter.ts"
-import { Direct } from "../db/pool/Session.ts"
-import { turnstile } from "../db/pool/PoolQueue.ts"
-import { counter, gauge } from "../observability/CallbackMetrics.ts"
+import { isStatementTimeout, PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
+import { swapLockName } from "../db/AdvisoryLocks.ts"
+import { ReadRouter } from "../db/replicas/ReadRouter.ts"
+import { DirectConnection } from "../db/pool/Session.ts"
+import { makePoolQueue } from "../db/pool/PoolQueue.ts"
+import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { Exchange } from "../http/RequestContext.ts"
-import type { Values } from "../rows/RowEncoder.ts"
+import { RequestContext } from "../http/RequestContext.ts"
+import type { RowValues } from "../rows/RowEncoder.ts"
 
-export const WholeLists = Config.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })), "WHOLE_LISTS")
+export const MaxExportsConfig = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
+  "WHOLE_LISTS",
+)
   .pipe(
     Config.withDefault(4),
   )
 
 /** §8: PostgreSQL reads the list when it commits, where it no longer counts the time of a statement. */
-export const Longest = Context.Reference<Duration.Duration>("tickerline/lists/Longest", {
+export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/Longest", {
   defaultValue: () => Duration.seconds(30),
 })
 
 /** The server counts 30 seconds itself; this is for a server that no longer answers at all. */
 const longestFetch = Duration.seconds(36)
 
-export interface Cursor {
+export interface ExportCursor {
   /** How many rows the list has. */
   readonly rows: number
   /** The next rows, so many at most. */
-  readonly take: (most: number) => Effect.Effect<ReadonlyArray<Values>, SqlError.SqlError>
+  readonly take: (most: number) => Effect.Effect<ReadonlyArray<RowValues>, SqlError.SqlError>
   /** Goes to where so many rows have been taken. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
 }
@@ -47,7 +50,7 @@ interface Wanted {
   readonly statement: Statement.Fragment
 }
 
-type Session = Effect.Effect<PgClient.PgClient, Failure, Scope.Scope | Reactivity.Reactivity>
+type Session = Effect.Effect<PgClient.PgClient, ReadFailure, Scope.Scope | Reactivity.Reactivity>
 
 /** Closes what a failed attempt has opened before another one begins. */
 const orNothing = <A, E, R>(make: Effect.Effect<A, E, R>) =>
@@ -79,32 +82,32 @@ const lost = new SqlError.SqlError({
 
 const Moved = Schema.Struct({ rowCount: Schema.Int })
 
-export class Cursors extends Context.Service<Cursors, {
+export class ExportCursors extends Context.Service<ExportCursors, {
   /** Reads all that the statement finds; until the end of the scope. */
-  readonly open: (wanted: Wanted) => Effect.Effect<Cursor, DataRefreshing | DatabasePoolTimeout, Scope.Scope>
+  readonly open: (wanted: Wanted) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout, Scope.Scope>
 }>()("tickerline/lists/Cursors") {
   static readonly layer = Layer.effect(
-    Cursors,
+    ExportCursors,
     Effect.gen(function* () {
-      const replicas = yield* Replicas
-      const { config, pooled } = yield* Direct
+      const replicas = yield* ReadRouter
+      const { config, pooled } = yield* DirectConnection
       const reactivity = yield* Reactivity.Reactivity
       const fromPrimary = PgClient.makeClient(config)
-      const places = yield* WholeLists
+      const places = yield* MaxExportsConfig
       const most = Math.ceil(places / 2)
       let refused = 0
-      const { inside, stay } = turnstile(places, yield* PoolWait, (isFull) => {
+      const { inside, stay } = makePoolQueue(places, yield* PoolTimeout, (isFull) => {
         refused += 1
         const [who, which] = isFull ? ["This account is", most] : ["The service is", places]
         const words = `${who} sending ${which} whole lists already. Ask again when one has ended, or ask for pages.`
         return new DatabasePoolTimeout({ error: { message: words } })
       }, most)
-      yield* gauge({
+      yield* registerGauge({
         name: "tickerline_whole_lists",
         description: "Lists that are being sent in whole.",
         read: inside,
       })
-      yield* counter({
+      yield* registerCounter({
         name: "tickerline_whole_lists_refused_total",
         description: "Lists that were not sent in whole, because too many others were.",
         read: () => refused,
@@ -118,12 +121,12 @@ export class Cursors extends Context.Service<Cursors, {
         yield* sql`set local cursor_tuple_fraction = 1`
         yield* Effect.forEach(
           tables.toSorted(),
-          (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${swapLock(table)}))`,
+          (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${swapLockName(table)}))`,
           { discard: true },
         )
         yield* sql`declare whole scroll cursor with hold for ${statement}`
         yield* Effect.timeoutOrElse(sql`commit`, {
-          duration: yield* Longest,
+          duration: yield* ExportReadTimeout,
           orElse: () => Effect.fail(tooLong()),
         })
         const seek = (rows: number) => Effect.asVoid(sql`${sql.literal(`move absolute ${rows} in whole`)}`.raw)
@@ -144,10 +147,10 @@ export class Cursors extends Context.Service<Cursors, {
       const anywhere = (wanted: Wanted) => {
         const { tables, version } = wanted
         const near = version === undefined || pooled ? undefined : { tables, version }
-        const replica = near === undefined ? undefined : replicas.choose(near)
+        const replica = near === undefined ? undefined : replicas.chooseReplica(near)
         const primary = orNothing(declare(fromPrimary, wanted))
         if (near === undefined || replica === undefined) return primary
-        return replicas.or(
+        return replicas.withFallback(
           orNothing(declare(replica.session(near), { ...wanted, tables: [] })),
           replica,
           primary,
@@ -155,15 +158,15 @@ export class Cursors extends Context.Service<Cursors, {
       }
 
       const open = Effect.fnUntraced(function* (wanted: Wanted) {
-        const { account_id } = yield* Exchange
+        const { account_id } = yield* RequestContext
         yield* stay(String(account_id))
         return yield* Effect.suspend(() => anywhere(wanted)).pipe(
-          Effect.catchIf(isTooSlow, () => Effect.fail(tooLong())),
+          Effect.catchIf(isStatementTimeout, () => Effect.fail(tooLong())),
           Effect.catchIf(isShort, () => Effect.fail(noSpace())),
-          reading,
+          retryRead,
         )
       })
-      return Cursors.of({ open })
+      return ExportCursors.of({ open })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

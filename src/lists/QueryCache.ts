@@ -6,18 +6,18 @@ import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
-import { Elsewhere } from "../db/Database.ts"
-import { Replicas } from "../db/replicas/ReadRouter.ts"
-import { gauge } from "../observability/CallbackMetrics.ts"
-import { type Annotated, tablesOf } from "../rules/EndpointAnnotations.ts"
-import { Exchange } from "../http/RequestContext.ts"
-import { contentTypes, digestField, digestOf, fileHeaders } from "../rows/Formats.ts"
-import { announce, type Content } from "../rules/Paging.ts"
+import { ReplicaReader } from "../db/Database.ts"
+import { ReadRouter } from "../db/replicas/ReadRouter.ts"
+import { registerGauge } from "../observability/CallbackMetrics.ts"
+import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
+import { RequestContext } from "../http/RequestContext.ts"
+import { contentTypes, digestHeaderName, formatDigest, makeFileHeaders } from "../rows/Formats.ts"
+import { type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
 import * as Revalidation from "../http/ConditionalRequests.ts"
-import { Versions } from "./DatasetVersions.ts"
+import { DatasetVersions } from "./DatasetVersions.ts"
 
 /** What memory holds: a half by what was asked, a half by what was sent (`Sent.ts`). 0: nothing. */
-export const CacheBytes = Config.schema(
+export const CacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
   "CACHE_MEGABYTES",
 ).pipe(Config.withDefault(64), Config.map((megabytes) => Math.max(1, megabytes * 524_288)))
@@ -25,7 +25,7 @@ export const CacheBytes = Config.schema(
 /** What an entry takes beside its text. */
 const overhead = 512
 
-interface Answer extends Omit<Content, "text"> {
+interface Answer extends Omit<ResponseContent, "text"> {
   readonly body: HttpBody.Uint8Array
   readonly etag: string
   /** Of a file. */
@@ -34,18 +34,25 @@ interface Answer extends Omit<Content, "text"> {
 }
 
 /** Of a page that is a file of its own: the sum that tells whether all of it arrived. */
-const describedBy = ({ file }: Content, bytes: Uint8Array) =>
-  file === undefined ? {} : { file, digest: digestOf(hash("sha256", bytes, "base64")) }
+const describedBy = ({ file }: ResponseContent, bytes: Uint8Array) =>
+  file === undefined ? {} : { file, digest: formatDigest(hash("sha256", bytes, "base64")) }
 
-const finished = (content: Content, version: string | undefined): Answer => {
-  const { file, next, records, text } = content
+const finished = (content: ResponseContent, version: string | undefined): Answer => {
+  const { file, nextPage: next, records, text } = content
   const bytes = Buffer.from(text)
   const body = HttpBody.uint8Array(bytes, contentTypes[file?.format ?? "json"])
-  return { next, records, body, etag: Revalidation.etagOf(bytes), version, ...describedBy(content, bytes) }
+  return {
+    nextPage: next,
+    records,
+    body,
+    etag: Revalidation.computeEtag(bytes),
+    version,
+    ...describedBy(content, bytes),
+  }
 }
 
 const headersOf = ({ digest, file }: Answer, route: string | undefined) =>
-  file === undefined || digest === undefined ? {} : { ...fileHeaders(file, route), [digestField]: digest }
+  file === undefined || digest === undefined ? {} : { ...makeFileHeaders(file, route), [digestHeaderName]: digest }
 
 const sizeOf = ({ body }: Answer, key: string) => overhead + key.length + body.contentLength
 
@@ -69,20 +76,20 @@ type Followers<E> = Array<(exit: Exit.Exit<Answer, E>) => void>
 
 const wasInterrupted = <E>(exit: Exit.Exit<Answer, E>) => Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
 
-export class Answers extends Context.Service<Answers, {
+export class QueryCache extends Context.Service<QueryCache, {
   /** Answers what `make` makes of the tables that the endpoint reads, from memory while these do not change. */
-  readonly from: <Query extends object, E>(
-    endpoint: Annotated,
-    make: (query: Query) => Effect.Effect<Content, E>,
+  readonly makeHandler: <Query extends object, E>(
+    endpoint: AnnotatedEndpoint,
+    make: (query: Query) => Effect.Effect<ResponseContent, E>,
   ) => (query: Query) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest>
 }>()("tickerline/cache/Answers") {
   static readonly layer = Layer.effect(
-    Answers,
+    QueryCache,
     Effect.gen(function* () {
-      const versions = yield* Versions
-      const { elsewhere } = yield* Replicas
-      const kept = new LRUCache<string, Answer>({ maxSize: yield* CacheBytes, sizeCalculation: sizeOf })
-      yield* gauge({
+      const versions = yield* DatasetVersions
+      const { makeReplicaReader: elsewhere } = yield* ReadRouter
+      const kept = new LRUCache<string, Answer>({ maxSize: yield* CacheBytesConfig, sizeCalculation: sizeOf })
+      yield* registerGauge({
         name: "tickerline_cache_bytes",
         description: "What memory holds of answers: as they were asked for, and as they were sent.",
         attributes: { part: "asked" },
@@ -92,11 +99,11 @@ export class Answers extends Context.Service<Answers, {
       let makers = 0
 
       const from = <Query extends object, E>(
-        endpoint: Annotated,
-        make: (query: Query) => Effect.Effect<Content, E>,
+        endpoint: AnnotatedEndpoint,
+        make: (query: Query) => Effect.Effect<ResponseContent, E>,
       ) => {
-        const tables = tablesOf(endpoint)
-        const watched = versions.of(tables)
+        const tables = getTables(endpoint)
+        const watched = versions.watchTables(tables)
         const maker = makers++
         const making = new Map<string, Followers<E>>()
 
@@ -104,7 +111,7 @@ export class Answers extends Context.Service<Answers, {
         const readAt = (query: Query, version: string) =>
           elsewhere === undefined
             ? make(query)
-            : Effect.provideService(make(query), Elsewhere, elsewhere({ tables, version }))
+            : Effect.provideService(make(query), ReplicaReader, elsewhere({ tables, version }))
 
         const lead = (key: string, once: string, query: Query, version: string) => {
           const followers: Followers<E> = []
@@ -137,7 +144,7 @@ export class Answers extends Context.Service<Answers, {
           })
 
         return Effect.fnUntraced(function* (query: Query) {
-          const exchange = yield* Exchange
+          const exchange = yield* RequestContext
           const version = watched.current()
           if (version === undefined) return yield* respond(finished(yield* make(query), undefined))
           if (exchange.purpose === "estimate") {
@@ -147,13 +154,13 @@ export class Answers extends Context.Service<Answers, {
           const found = kept.get(key)
           if (found?.version === version) {
             exchange.cached = true
-            exchange.holds = () => watched.current() === version
+            exchange.isCurrent = () => watched.current() === version
             return yield* respond(found)
           }
           return yield* respond(yield* once(key, query, version))
         })
       }
-      return Answers.of({ from })
+      return QueryCache.of({ makeHandler: from })
     }),
   )
 }
@@ -161,10 +168,12 @@ export class Answers extends Context.Service<Answers, {
 /** The answer, or 304 to a client that has it. */
 const respond = Effect.fnUntraced(function* (answer: Answer) {
   const { body, etag } = answer
-  const exchange = yield* Exchange
+  const exchange = yield* RequestContext
   const { headers } = yield* HttpServerRequest.HttpServerRequest
-  yield* announce(answer)
-  const known = exchange.purpose === "answer" ? Revalidation.known(headers["if-none-match"], etag) : undefined
+  yield* setPageMetadata(answer)
+  const known = exchange.purpose === "answer"
+    ? Revalidation.matchIfNoneMatch(headers["if-none-match"], etag)
+    : undefined
   const validators = { "Cache-Control": "private, no-cache", ETag: known ?? etag }
   if (known !== undefined) {
     exchange.cached = true
@@ -176,11 +185,11 @@ const respond = Effect.fnUntraced(function* (answer: Answer) {
 })
 
 /** The answer as it is, for those that are not kept. */
-export const fresh = Effect.fnUntraced(function* (content: Content) {
-  yield* announce(content)
+export const respondUncached = Effect.fnUntraced(function* (content: ResponseContent) {
+  yield* setPageMetadata(content)
   if (content.file === undefined) return HttpServerResponse.text(content.text, { contentType: contentTypes.json })
   const answer = finished(content, undefined)
-  const { route } = yield* Exchange
+  const { route } = yield* RequestContext
   return HttpServerResponse.setBody(
     HttpServerResponse.empty({ status: 200, headers: headersOf(answer, route) }),
     answer.body,

@@ -1,7 +1,7 @@
 /** The rows of a CSV file, with the lines they start on. */
 import { Predicate, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import { type Cells, notAList, type Row, type WrongHeader } from "./ParsedRow.ts"
+import { type CheckHeader, notAListReason, type ParsedRow, type RowCells } from "./ParsedRow.ts"
 
 /** In a cell a list is JSON (D31). */
 const list = (text: string): ReadonlyArray<string> | undefined => {
@@ -18,19 +18,19 @@ const toRow = (
   lists: ReadonlySet<string>,
   line: number,
   record: ReadonlyArray<string>,
-): Row => {
+): ParsedRow => {
   if (record.length !== header.length) {
     const reason = `has ${record.length} cells; the header has ${header.length}`
     return { line, cells: {}, problem: { column: "", reason } }
   }
-  const cells: Record<string, Cells[string]> = {}
+  const cells: Record<string, RowCells[string]> = {}
   for (const [at, column] of header.entries()) {
     const text = record[at] ?? ""
     if (lists.has(column)) {
       if (text === "") continue
       const words = list(text)
       if (words === undefined) {
-        return { line, cells, problem: { column, reason: notAList } }
+        return { line, cells, problem: { column, reason: notAListReason } }
       }
       cells[column] = words
     } else cells[column] = text === "" ? null : text
@@ -44,17 +44,17 @@ const lineBreaks = (record: ReadonlyArray<string>) =>
 /** The first record names the columns. If it names wrong ones, no row is read. */
 class Reader {
   readonly lists: ReadonlySet<string>
-  readonly wrongHeader: WrongHeader
+  readonly wrongHeader: CheckHeader
   header: ReadonlyArray<string> | undefined = undefined
   isHeaderWrong = false
   line = 1
 
-  constructor(lists: ReadonlySet<string>, wrongHeader: WrongHeader) {
+  constructor(lists: ReadonlySet<string>, wrongHeader: CheckHeader) {
     this.lists = lists
     this.wrongHeader = wrongHeader
   }
 
-  take(record: ReadonlyArray<string>): ReadonlyArray<Row> {
+  take(record: ReadonlyArray<string>): ReadonlyArray<ParsedRow> {
     const { line } = this
     this.line += 1 + lineBreaks(record)
     if (record.length === 1 && record[0] === "") return []
@@ -79,14 +79,14 @@ const longestRecord = 16 * 1024 * 1024
 const separators = [[";", "semicolons"], ["\t", "tabs"]] as const
 
 /** The name of the character that separates the cells of the first line, unless it is a comma. */
-export const otherSeparator = (firstLine: string) =>
+export const detectSeparator = (firstLine: string) =>
   firstLine.includes(",") ? undefined : separators.find(([sign]) => firstLine.includes(sign))?.[1]
 
-export const csv = <E, R>(
+export const readCsv = <E, R>(
   source: Stream.Stream<Uint8Array, E, R>,
   lists: ReadonlySet<string>,
-  wrongHeader: WrongHeader,
-): Stream.Stream<Row, E | Csv.CsvError, R> =>
+  wrongHeader: CheckHeader,
+): Stream.Stream<ParsedRow, E | Csv.CsvError, R> =>
   Stream.suspend(() => {
     const reader = new Reader(lists, wrongHeader)
     return Stream.pipeThroughChannel(source, Csv.decode({ maxRecordSize: longestRecord })).pipe(

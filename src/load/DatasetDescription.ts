@@ -1,6 +1,6 @@
 /** What a file for a table looks like, for people who bring their own data. */
 import { SchemaAST } from "effect"
-import { requiredIn } from "./CellValidation.ts"
+import { findRequiredColumns } from "./RowValidation.ts"
 import type { Dataset } from "./Datasets.ts"
 
 interface Column {
@@ -22,7 +22,7 @@ const example = (ast: SchemaAST.AST) => {
 }
 
 const columns = ({ row }: Dataset): ReadonlyArray<Column> => {
-  const required = requiredIn(row)
+  const required = findRequiredColumns(row)
   return Object.entries(row.fields).map(([name, field]) => {
     const kind = inside(field.ast)
     return {
@@ -36,7 +36,7 @@ const columns = ({ row }: Dataset): ReadonlyArray<Column> => {
 }
 
 /** The kind of each column, by name: what may stand in it. */
-export const kinds = (dataset: Dataset): Readonly<Record<string, string>> =>
+export const describeColumnTypes = (dataset: Dataset): Readonly<Record<string, string>> =>
   Object.fromEntries(columns(dataset).map(({ kind, name }) => [name, kind]))
 
 /** One cell a column; those that do not go together with the others are left empty. */
@@ -45,7 +45,7 @@ const exampleRow = (dataset: Dataset, all: ReadonlyArray<Column>) => {
   const present = () =>
     Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, cell === "" ? null : cell]))
   const odd = () => {
-    const column = dataset.wrong?.(present())?.column ?? ""
+    const column = dataset.validateRow?.(present())?.column ?? ""
     return cells[column] === "" ? undefined : column
   }
   for (let column = odd(); column !== undefined && column !== ""; column = odd()) cells[column] = ""
@@ -60,7 +60,7 @@ const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
 }
 
 /** A table's columns with their kinds, and a file of one row. */
-export const describe = (dataset: Dataset): string => {
+export const describeDataset = (dataset: Dataset): string => {
   const all = columns(dataset)
   return [
     `${dataset.table} (one row for each ${dataset.key.join(", ")})`,

@@ -1,12 +1,12 @@
 /** D30: the tables that `load` fills, each with the row that says what its columns are. */
 import { Effect, Schema } from "effect"
-import { hint } from "../rules/Suggestions.ts"
+import { suggestName } from "../rules/Suggestions.ts"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
-import { DilutiveSecurity, strayColumn } from "../v1/dilution-data/Api.ts"
+import { DilutiveSecurity, findMismatchedColumn } from "../v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../v1/float-outstanding/Api.ts"
 import { GapStatAdvanced } from "../v1/gap-stats/Api.ts"
 import { DailyPrice, HistoricalFloat } from "../v1/historical-float-pro/Api.ts"
-import { HistoricalTicker } from "../v1/historical-tickers/Api.ts"
+import { HistoricalTickerRow } from "../v1/historical-tickers/Api.ts"
 import { IntradayRunner } from "../v1/intraday-runners/Api.ts"
 import { ComplianceNotice } from "../v1/nasdaq-compliance/Api.ts"
 import { NewsItem } from "../v1/news/Api.ts"
@@ -18,39 +18,39 @@ import { ResearchReport } from "../v1/research-reports/Api.ts"
 import { ScreenerRow } from "../v1/screener/Api.ts"
 import { SplitStatus } from "../v1/split-status/Api.ts"
 import { TickerChange } from "../v1/ticker-changes/Api.ts"
-import type { Cells } from "./ParsedRow.ts"
+import type { RowCells } from "./ParsedRow.ts"
 
 export interface Dataset {
   /** The table; also the dataset's name on the command line, with `_` or with `-`. */
   readonly table: string
-  readonly row: Schema.Codec<Cells, Cells> & { readonly fields: Schema.Struct.Fields }
+  readonly row: Schema.Codec<RowCells, RowCells> & { readonly fields: Schema.Struct.Fields }
   /** The columns that identify a row. Of two rows with the same key the later one wins (D22). */
   readonly key: readonly [string, ...ReadonlyArray<string>]
   /** D22: what a single cell cannot tell. */
-  readonly wrong?: (row: Cells) => { readonly column: string; readonly reason: string } | undefined
+  readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
   /** A symbol of the row that no request can name. */
-  readonly unreachable?: (row: Cells) => string | undefined
+  readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
 
 /** D6: `/v1/ticker-changes` takes symbols of 1 to 6 characters. */
-const isTooLong = (cell: Cells[string]): cell is string => typeof cell === "string" && cell.length > 6
+const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
 
 export const datasets: ReadonlyArray<Dataset> = [
   {
     table: "ticker_changes",
     row: TickerChange.insert,
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
-    wrong: ({ new_ticker, old_ticker }) =>
+    validateRow: ({ new_ticker, old_ticker }) =>
       old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
-    unreachable: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
+    findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
   },
   {
     table: "historical_tickers",
-    row: HistoricalTicker.insert,
+    row: HistoricalTickerRow.insert,
     key: ["ticker", "former_ticker", "date"],
   },
   { table: "intraday_runners", row: IntradayRunner.insert, key: ["ticker", "date"] },
-  { table: "dilution_data", row: DilutiveSecurity.insert, key: ["id"], wrong: strayColumn },
+  { table: "dilution_data", row: DilutiveSecurity.insert, key: ["id"], validateRow: findMismatchedColumn },
   { table: "registrations", row: Registration.insert, key: ["id"] },
   { table: "pump_and_dump_tracker", row: PumpAndDumpSuspect.insert, key: ["ticker"] },
   { table: "split_status", row: SplitStatus.insert, key: ["id"] },
@@ -76,16 +76,16 @@ export const datasets: ReadonlyArray<Dataset> = [
 ]
 
 /** By the name of its table or of its endpoint. */
-export const find = (name: string) => datasets.find(({ table }) => table === name.replaceAll("-", "_"))
+export const findDataset = (name: string) => datasets.find(({ table }) => table === name.replaceAll("-", "_"))
 
 export class UnknownDataset
   extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
 
 /** The same, for a name that a person typed. */
-export const datasetNamed = (name: string) => {
+export const getDataset = (name: string) => {
   const known = datasets.map(({ table }) => table)
-  const meant = hint(name.replaceAll("-", "_"), known)
-  return Effect.fromNullishOr(find(name)).pipe(
+  const meant = suggestName(name.replaceAll("-", "_"), known)
+  return Effect.fromNullishOr(findDataset(name)).pipe(
     Effect.mapError(() =>
       new UnknownDataset({ message: `There is no dataset ${name}.${meant} There are: ${known.join(", ")}.` })
     ),

@@ -3,9 +3,9 @@ import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, FileSystem, Path, type PlatformError, Schema, Stream } from "effect"
 import { createGunzip } from "node:zlib"
 import { Progress } from "../observability/Progress.ts"
-import { csv, otherSeparator } from "./CsvReader.ts"
-import { ndjson } from "./NdjsonReader.ts"
-import type { Row, WrongHeader } from "./ParsedRow.ts"
+import { detectSeparator, readCsv } from "./CsvReader.ts"
+import { readNdjson } from "./NdjsonReader.ts"
+import type { CheckHeader, ParsedRow } from "./ParsedRow.ts"
 
 export class UnreadableFile
   extends Schema.TaggedError<UnreadableFile>()("UnreadableFile", { message: Schema.String }) {}
@@ -46,7 +46,7 @@ const sizeOf = Effect.fnUntraced(function* (path: string) {
 const withCommas = (path: string) => <R>(source: Stream.Stream<Uint8Array, UnreadableFile, R>) =>
   Stream.onFirst(source, (piece) => {
     const [first = ""] = new TextDecoder().decode(piece).replace(/^\uFEFF/, "").trimStart().split("\n", 1)
-    const separator = otherSeparator(first)
+    const separator = detectSeparator(first)
     return separator === undefined ? Effect.void : Effect.fail(
       new UnreadableFile({
         message: `${path} is separated by ${separator}; load takes CSV with commas and decimal points. ` +
@@ -76,20 +76,20 @@ const bytes = Effect.fnUntraced(function* (path: string, size: number) {
 }, Stream.unwrap)
 
 /** The rows of a file; `lists` are the columns that hold arrays. A CSV file's header is checked before its rows. */
-export const read = (
+export const readRows = (
   path: string,
   lists: ReadonlySet<string>,
-  wrongHeader: WrongHeader = () => [],
-): Stream.Stream<Row, UnreadableFile, FileSystem.FileSystem | Path.Path> => {
+  wrongHeader: CheckHeader = () => [],
+): Stream.Stream<ParsedRow, UnreadableFile, FileSystem.FileSystem | Path.Path> => {
   const rows = (size: number) => {
     const kind = path.replace(/\.gz$/, "")
     if (kind.endsWith(".csv")) {
       return Stream.mapError(
-        csv(withCommas(path)(bytes(path, size)), lists, wrongHeader),
+        readCsv(withCommas(path)(bytes(path, size)), lists, wrongHeader),
         (error) => error._tag === "CsvError" ? new UnreadableFile({ message: `${path}: ${error.message}.` }) : error,
       )
     }
-    if (kind.endsWith(".ndjson") || kind.endsWith(".jsonl")) return ndjson(bytes(path, size))
+    if (kind.endsWith(".ndjson") || kind.endsWith(".jsonl")) return readNdjson(bytes(path, size))
     return Stream.fail(
       new UnreadableFile({
         message: `${path}: load takes files that end in .csv, .ndjson or .jsonl, or in one of these and .gz.`,

@@ -1,15 +1,15 @@
 /** Which files of a folder are named after a table, and so say by themselves where they belong. */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
-import { datasets, find } from "./Datasets.ts"
+import { datasets, findDataset } from "./Datasets.ts"
 
 export class UnclearFolder extends Schema.TaggedError<UnclearFolder>()("UnclearFolder", { message: Schema.String }) {}
 
 const named = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
-const tableOf = (file: string) => find(named.exec(file)?.[1] ?? "")?.table
+const tableOf = (file: string) => findDataset(named.exec(file)?.[1] ?? "")?.table
 
 /** One file a table, in the order of the datasets; `others` are not named after any. */
-export const filesIn = Effect.fnUntraced(function* (folder: string) {
+export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const unreadable = ({ reason: { _tag } }: PlatformError.PlatformError) =>

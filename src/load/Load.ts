@@ -5,18 +5,33 @@
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { Progress } from "../observability/Progress.ts"
-import { plural } from "../cli/terminal/Text.ts"
-import { type BadRow, checker, mostBadRows, refused } from "./CellValidation.ts"
-import { type Dataset, datasetNamed } from "./Datasets.ts"
-import { type Batch, type Column, columnsOf, inserter, merge, type Merged } from "./RowInserter.ts"
-import { read } from "./FileReader.ts"
-import { alone, discard, ensureKey, finish, prepare, stage, swap } from "./TableSwap.ts"
+import { formatCount } from "../cli/terminal/Text.ts"
+import { makeBadRowsError, makeRowChecker, maxBadRows, type RowError } from "./RowValidation.ts"
+import { type Dataset, getDataset } from "./Datasets.ts"
+import {
+  type LoadColumn,
+  makeRowInserter,
+  type MergeCounts,
+  mergeRows,
+  readColumns,
+  type RowBatch,
+} from "./RowInserter.ts"
+import { readRows } from "./FileReader.ts"
+import {
+  acquireLoadLock,
+  createReplacementTable,
+  createStagingTable,
+  dropStagingTable,
+  ensureUniqueKey,
+  finishReplacementTable,
+  swapTables,
+} from "./TableSwap.ts"
 
 /** Rows per statement. */
 const batchSize = 5_000
 
 /** What is to be loaded, and how. */
-export interface Task {
+export interface LoadTask {
   /** The name of a table or of its endpoint. */
   readonly dataset: string
   readonly file: string
@@ -41,9 +56,9 @@ interface Counts {
 }
 
 /** What became of a file's rows; `merged` after an append, `warning` if some can be loaded but not queried. */
-export interface Loaded extends Readonly<Counts> {
+export interface LoadResult extends Readonly<Counts> {
   readonly table: string
-  readonly merged?: Merged
+  readonly merged?: MergeCounts
   readonly warning: string | undefined
 }
 
@@ -58,14 +73,14 @@ const mostExamples = 3
 const warningOf = ({ count, examples }: Unreachable, { table }: Dataset) => {
   if (count === 0) return undefined
   const which = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
-  return `Warning: ${plural(count, "row")} of ${table} with symbols of more than 6 characters ` +
+  return `Warning: ${formatCount(count, "row")} of ${table} with symbols of more than 6 characters ` +
     `(${which}). /v1/ticker-changes takes symbols of up to 6, so nobody can ask it for these.`
 }
 
 /** A file without rows: loading it by mistake would empty a table. */
 export class NoRows extends Schema.TaggedError<NoRows>()("NoRows", { message: Schema.String }) {}
 
-const noRows = Effect.fnUntraced(function* ({ table }: Dataset, { append, file }: Task) {
+const noRows = Effect.fnUntraced(function* ({ table }: Dataset, { append, file }: LoadTask) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number }>`
     select count(*)::int as count from ${sql("public")}.${sql(table)}
@@ -83,108 +98,110 @@ const noRows = Effect.fnUntraced(function* ({ table }: Dataset, { append, file }
 const fill = Effect.fnUntraced(
   function* (
     target: string,
-    columns: ReadonlyArray<Column>,
+    columns: ReadonlyArray<LoadColumn>,
     dataset: Dataset,
-    task: Task,
+    task: LoadTask,
     progress: Ref.Ref<number>,
   ) {
     const watched = yield* Progress
-    const insert = yield* inserter(target, columns, dataset)
-    const { checkRow, wrongHeader } = checker(dataset)
-    const bad: Array<ReadonlyArray<BadRow>> = []
+    const insert = yield* makeRowInserter(target, columns, dataset)
+    const { checkRow, wrongHeader } = makeRowChecker(dataset)
+    const bad: Array<ReadonlyArray<RowError>> = []
     const counts: Counts = { rows: 0, dropped: 0, superseded: 0 }
     const unreachable: Unreachable = { examples: [], count: 0 }
 
-    const note = (batch: Batch) => {
+    const note = (batch: RowBatch) => {
       for (const { cells, line } of batch) {
-        const symbol = dataset.unreachable?.(cells)
+        const symbol = dataset.findUnreachableSymbol?.(cells)
         if (symbol === undefined) continue
         unreachable.count += 1
         if (unreachable.examples.length < mostExamples) unreachable.examples.push(`${symbol} in line ${line}`)
       }
     }
 
-    const take = Effect.fnUntraced(function* ([batch, wrong]: readonly [Batch, ReadonlyArray<ReadonlyArray<BadRow>>]) {
-      bad.push(...wrong)
-      // Once a row is bad nothing is inserted any more; reading goes on only to show what else is wrong.
-      if (bad.length > 0 || batch.length === 0) return
-      note(batch)
-      const { added, dropped, superseded } = yield* insert(batch)
-      counts.rows += added
-      counts.dropped += dropped
-      counts.superseded += superseded
-      watched.count = counts.rows
-      yield* Ref.set(progress, counts.rows)
-    })
+    const take = Effect.fnUntraced(
+      function* ([batch, wrong]: readonly [RowBatch, ReadonlyArray<ReadonlyArray<RowError>>]) {
+        bad.push(...wrong)
+        // Once a row is bad nothing is inserted any more; reading goes on only to show what else is wrong.
+        if (bad.length > 0 || batch.length === 0) return
+        note(batch)
+        const { added, dropped, superseded } = yield* insert(batch)
+        counts.rows += added
+        counts.dropped += dropped
+        counts.superseded += superseded
+        watched.count = counts.rows
+        yield* Ref.set(progress, counts.rows)
+      },
+    )
 
     const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-    yield* read(task.file, lists, wrongHeader).pipe(
+    yield* readRows(task.file, lists, wrongHeader).pipe(
       Stream.grouped(batchSize),
       Stream.map((rows) => Array.separate(rows.map(checkRow))),
       // The next rows are read and checked while PostgreSQL takes these.
       Stream.buffer({ capacity: 1 }),
-      Stream.takeWhile(() => bad.length < mostBadRows),
+      Stream.takeWhile(() => bad.length < maxBadRows),
       Stream.runForEach(take),
     )
-    if (bad.length > 0) return yield* refused(task.file, dataset.table, bad)
+    if (bad.length > 0) return yield* makeBadRowsError(task.file, dataset.table, bad)
     if (counts.rows === 0 && task.allowEmpty !== true) return yield* noRows(dataset, task)
     return { ...counts, warning: warningOf(unreachable, dataset) }
   },
 )
 
 /** Undoes a load that was only a check: the way out of a transaction without a commit. */
-class Checked extends Data.TaggedError("Checked")<{ readonly loaded: Loaded }> {}
+class Checked extends Data.TaggedError("Checked")<{ readonly loaded: LoadResult }> {}
 
 /** Undoes a merge that changed nothing, so that it does not count as a change of the dataset (D17). */
-class Unchanged extends Data.TaggedError("Unchanged")<{ readonly merged: Merged }> {}
+class Unchanged extends Data.TaggedError("Unchanged")<{ readonly merged: MergeCounts }> {}
 
 const nextStep = (name: string) =>
   Effect.map(Progress, (watched) => {
     Object.assign(watched, { label: `${watched.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
-const replace = Effect.fnUntraced(function* (dataset: Dataset, task: Task, progress: Ref.Ref<number>) {
+const replace = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask, progress: Ref.Ref<number>) {
   const { table } = dataset
-  yield* prepare(table)
-  yield* ensureKey(dataset)
-  const counts = yield* fill(`loading.${table}`, yield* columnsOf(`loading.${table}`), dataset, task, progress)
+  yield* createReplacementTable(table)
+  yield* ensureUniqueKey(dataset)
+  const counts = yield* fill(`loading.${table}`, yield* readColumns(`loading.${table}`), dataset, task, progress)
   if (task.check === true) return counts
   yield* nextStep("indexes")
-  yield* finish(table)
-  yield* swap(table)
+  yield* finishReplacementTable(table)
+  yield* swapTables(table)
   return counts
 })
 
-const append = Effect.fnUntraced(function* (dataset: Dataset, task: Task, progress: Ref.Ref<number>) {
+const append = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const { table } = dataset
-  const columns = yield* columnsOf(`public.${table}`)
-  yield* stage(table)
-  yield* ensureKey(dataset)
+  const columns = yield* readColumns(`public.${table}`)
+  yield* createStagingTable(table)
+  yield* ensureUniqueKey(dataset)
   // Without the defaults, so that the merge can tell a cell that was left out.
   const bare = columns.map((column) => ({ ...column, default_value: null }))
   const counts = yield* fill(`loading.${table}`, bare, dataset, task, progress)
   yield* nextStep("merging")
-  const merged = yield* merge(`loading.${table}`, `public.${table}`, columns, dataset).pipe(
+  const merged = yield* mergeRows(`loading.${table}`, `public.${table}`, columns, dataset).pipe(
     Effect.filterOrFail(({ added, updated }) => added + updated > 0, (merged) => new Unchanged({ merged })),
     sql.withTransaction,
     Effect.catchTag("Unchanged", ({ merged }) => Effect.succeed(merged)),
   )
-  yield* discard(table)
+  yield* dropStagingTable(table)
   return { ...counts, merged }
 })
 
 /** Loads a file into a dataset. `progress` counts the rows that have arrived. */
-export const load = Effect.fnUntraced(function* (task: Task, progress: Ref.Ref<number>) {
+export const loadFile = Effect.fnUntraced(function* (task: LoadTask, progress: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
-  const dataset = yield* datasetNamed(task.dataset)
+  const dataset = yield* getDataset(task.dataset)
   const { table } = dataset
   Object.assign(yield* Progress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {
-    yield* alone(table)
+    yield* acquireLoadLock(table)
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
     const counts = yield* (task.append ? append : replace)(dataset, task, progress)
-    const loaded: Loaded = { table, ...counts }
+    const loaded: LoadResult = { table, ...counts }
     return task.check === true ? yield* new Checked({ loaded }) : loaded
   }).pipe(
     sql.withTransaction,

@@ -1,12 +1,12 @@
 /** Rows into a table, thousands at a time. Of rows with the same key the last one stays (D22). */
 import { Array, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { array, OID } from "../db/ArrayParameters.ts"
-import type { Checked } from "./CellValidation.ts"
+import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import type { CheckedRow } from "./RowValidation.ts"
 import type { Dataset } from "./Datasets.ts"
-import type { Cells } from "./ParsedRow.ts"
+import type { RowCells } from "./ParsedRow.ts"
 
-export interface Column {
+export interface LoadColumn {
   readonly name: string
   readonly type: string
   readonly is_list: boolean
@@ -15,9 +15,9 @@ export interface Column {
 }
 
 /** The columns that can be written, as PostgreSQL knows them. */
-export const columnsOf = Effect.fnUntraced(function* (table: string) {
+export const readColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<Column>`
+  return yield* sql<LoadColumn>`
     select attname as name, format_type(atttypid, atttypmod) as type, atttypid::regtype::text like '%[]' as is_list,
       not attnotnull as is_nullable, pg_get_expr(adbin, adrelid) as default_value
     from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
@@ -27,19 +27,20 @@ export const columnsOf = Effect.fnUntraced(function* (table: string) {
   `
 })
 
-export type Batch = ReadonlyArray<Checked>
+export type RowBatch = ReadonlyArray<CheckedRow>
 
-const cellText = (cell: Cells[string]) =>
+const cellText = (cell: RowCells[string]) =>
   cell === undefined || cell === null ? null : typeof cell === "string" ? cell : JSON.stringify(cell)
 
-const texts = (batch: Batch, column: string) => array(batch.map(({ cells }) => cellText(cells[column])), OID.text)
+const texts = (batch: RowBatch, column: string) =>
+  arrayParameter(batch.map(({ cells }) => cellText(cells[column])), OID.text)
 
 const listed = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 
 const of = (alias: string, names: ReadonlyArray<string>) => names.map((name) => `${alias}."${name}"`).join(", ")
 
 /** A cell's text as a value of its column. */
-const converted = ({ default_value, is_list, name, type }: Column) => {
+const converted = ({ default_value, is_list, name, type }: LoadColumn) => {
   const value = is_list
     ? `case when "${name}" is not null then array(select jsonb_array_elements_text("${name}"::jsonb)) end`
     : `"${name}"::${type}`
@@ -51,19 +52,20 @@ const converted = ({ default_value, is_list, name, type }: Column) => {
  * PostgreSQL converts to the column's type. Returns how many keys were added, how many rows a later row with the same
  * key replaced, and how many only repeated another row.
  */
-export const inserter = Effect.fnUntraced(function* (target: string, columns: ReadonlyArray<Column>, { key }: Dataset) {
-  const sql = yield* SqlClient.SqlClient
-  const names = columns.map(({ name }) => name)
-  const others = names.filter((name) => !key.includes(name))
-  const arrays = columns.map((_, at) => `$${at + 1}::text[]`).join(", ")
-  const given = `select ${columns.map((column) => `${converted(column)} as "${column.name}"`).join(", ")}, line
+export const makeRowInserter = Effect.fnUntraced(
+  function* (target: string, columns: ReadonlyArray<LoadColumn>, { key }: Dataset) {
+    const sql = yield* SqlClient.SqlClient
+    const names = columns.map(({ name }) => name)
+    const others = names.filter((name) => !key.includes(name))
+    const arrays = columns.map((_, at) => `$${at + 1}::text[]`).join(", ")
+    const given = `select ${columns.map((column) => `${converted(column)} as "${column.name}"`).join(", ")}, line
     from unnest(${arrays}) with ordinality as r(${listed(names)}, line)`
-  const conflict = others.length === 0
-    ? "do nothing"
-    : `do update set ${others.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
+    const conflict = others.length === 0
+      ? "do nothing"
+      : `do update set ${others.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
        where (${of("kept", others)}) is distinct from (${of("excluded", others)})`
-  // The comment shows in pg_stat_activity, which cuts long statements off.
-  const insert = `/* load ${target} */ with given as (${given}),
+    // The comment shows in pg_stat_activity, which cuts long statements off.
+    const insert = `/* load ${target} */ with given as (${given}),
     last as (select distinct on (${listed(key)}) * from given order by ${listed(key)}, line desc),
     inserted as (
       insert into ${target} as kept (${listed(names)}) select ${listed(names)} from last order by line
@@ -72,25 +74,26 @@ export const inserter = Effect.fnUntraced(function* (target: string, columns: Re
     select (select count(*)::int from last) as keys, count(*) filter (where added)::int as added,
       count(*) filter (where not added)::int as updated
     from inserted`
-  const distinct = `with given as (${given})
+    const distinct = `with given as (${given})
     select count(*)::int as count from (select distinct ${listed(names)} from given) as one`
 
-  return Effect.fnUntraced(function* (batch: Batch) {
-    const parameters = names.map((name) => texts(batch, name))
-    const [found] = yield* sql.unsafe<{ readonly keys: number; readonly added: number; readonly updated: number }>(
-      insert,
-      parameters,
-    )
-    const { added, keys, updated } = found ?? { added: 0, keys: 0, updated: 0 }
-    if (keys === batch.length) return { added, superseded: updated, dropped: keys - added - updated }
-    const [different] = yield* sql.unsafe<{ readonly count: number }>(distinct, parameters)
-    const corrected = (different?.count ?? keys) - keys
-    return { added, superseded: updated + corrected, dropped: batch.length - added - updated - corrected }
-  })
-})
+    return Effect.fnUntraced(function* (batch: RowBatch) {
+      const parameters = names.map((name) => texts(batch, name))
+      const [found] = yield* sql.unsafe<{ readonly keys: number; readonly added: number; readonly updated: number }>(
+        insert,
+        parameters,
+      )
+      const { added, keys, updated } = found ?? { added: 0, keys: 0, updated: 0 }
+      if (keys === batch.length) return { added, superseded: updated, dropped: keys - added - updated }
+      const [different] = yield* sql.unsafe<{ readonly count: number }>(distinct, parameters)
+      const corrected = (different?.count ?? keys) - keys
+      return { added, superseded: updated + corrected, dropped: batch.length - added - updated - corrected }
+    })
+  },
+)
 
 /** What `--append` did with the rows of a file. */
-export interface Merged {
+export interface MergeCounts {
   readonly added: number
   readonly updated: number
   readonly unchanged: number
@@ -100,14 +103,14 @@ export interface Merged {
  * Merges the rows of `source` into `target` by key. A null in `source` stands for the default of a column that has
  * one: it is filled in for a new row and does not make a known row different.
  */
-export const merge = Effect.fnUntraced(
-  function* (source: string, target: string, columns: ReadonlyArray<Column>, { key }: Dataset) {
+export const mergeRows = Effect.fnUntraced(
+  function* (source: string, target: string, columns: ReadonlyArray<LoadColumn>, { key }: Dataset) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const others = columns.filter(({ name }) => !key.includes(name))
-    const value = ({ default_value, name }: Column) =>
+    const value = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
-    const compared = ({ default_value, name }: Column) =>
+    const compared = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", kept."${name}")`
     // Plain equality where it is possible, so that PostgreSQL can use an index.
     const match = columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name }) =>

@@ -1,8 +1,8 @@
 /** D31: how a new table takes the place of the old one, in one moment and with everything that hung on it. */
 import { Console, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { isLocked } from "../db/Database.ts"
-import { loadLock, swapLock } from "../db/AdvisoryLocks.ts"
+import { isLockTimeout } from "../db/Database.ts"
+import { loadLockName, swapLockName } from "../db/AdvisoryLocks.ts"
 import type { Dataset } from "./Datasets.ts"
 
 /** For how long the swap may stand in line for the table before it steps back and lets readers pass. */
@@ -20,30 +20,30 @@ const busy = (table: string) =>
  * Waits its turn in short looks, so that it never holds up the readers behind it for longer than one look. Those who
  * read a whole list take half a minute, and one could follow the other for ever: they are kept out meanwhile.
  */
-export const swap = Effect.fnUntraced(function* (table: string) {
+export const swapTables = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`select pg_advisory_xact_lock(hashtext(${swapLock(table)}))`
+  yield* sql`select pg_advisory_xact_lock(hashtext(${swapLockName(table)}))`
   yield* sql.unsafe(`set local lock_timeout = '${swapPatience}'`)
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`drop table ${sql("public")}.${sql(table)}`
     yield* sql`alter table ${sql("loading")}.${sql(table)} set schema public`
   })).pipe(
-    Effect.retry({ while: isLocked, schedule: Schedule.spaced("50 millis"), times: 600 }),
-    Effect.mapError((error) => isLocked(error) ? busy(table) : error),
+    Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("50 millis"), times: 600 }),
+    Effect.mapError((error) => isLockTimeout(error) ? busy(table) : error),
   )
 })
 
 /** One load of a table at a time; a second one waits. The session's limits are for readers. */
-export const alone = Effect.fnUntraced(function* (table: string) {
+export const acquireLoadLock = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
   const [first] = yield* sql<
     { readonly free: boolean }
-  >`select pg_try_advisory_xact_lock(hashtext(${loadLock(table)})) as free`
+  >`select pg_try_advisory_xact_lock(hashtext(${loadLockName(table)})) as free`
   if (first?.free === true) return
   yield* Console.error(`Another load of ${table} is running; waiting for it.`)
-  yield* sql`select pg_advisory_xact_lock(hashtext(${loadLock(table)}))`
+  yield* sql`select pg_advisory_xact_lock(hashtext(${loadLockName(table)}))`
 })
 
 /** Runs the statements that a query makes of PostgreSQL's own catalogue. */
@@ -55,7 +55,7 @@ const perform = Effect.fnUntraced(
 )
 
 /** Adds a unique constraint over the dataset's key, unless the table in `loading` has one. */
-export const ensureKey = Effect.fnUntraced(function* ({ key, table }: Dataset) {
+export const ensureUniqueKey = Effect.fnUntraced(function* ({ key, table }: Dataset) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql<{ readonly columns: ReadonlyArray<string> }>`
     select array_agg(attname::text) as columns
@@ -73,7 +73,7 @@ export const ensureKey = Effect.fnUntraced(function* ({ key, table }: Dataset) {
  * Creates an empty table of the same shape in the schema `loading`, with its rules and keys, which find repeated rows,
  * and its triggers, which count filling it as a change (D17). A rule that is not validated yet holds for all its rows.
  */
-export const prepare = Effect.fnUntraced(function* (table: string) {
+export const createReplacementTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including all excluding indexes)
@@ -97,7 +97,7 @@ export const prepare = Effect.fnUntraced(function* (table: string) {
  * Creates an empty table in `loading` for rows that are merged into the dataset's table afterwards. It has no triggers,
  * and a column with a default may be null in it.
  */
-export const stage = Effect.fnUntraced(function* (table: string) {
+export const createStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     create unlogged table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including constraints)
@@ -110,13 +110,13 @@ export const stage = Effect.fnUntraced(function* (table: string) {
 })
 
 /** Drops what `stage` created. */
-export const discard = Effect.fnUntraced(function* (table: string) {
+export const dropStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`drop table ${sql("loading")}.${sql(table)}`
 })
 
 /** What the filled table lacks: its indexes, far faster made now than row by row, its owner and who may do what. */
-export const finish = Effect.fnUntraced(function* (table: string) {
+export const finishReplacementTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local maintenance_work_mem = '256MB'`
   yield* perform(sql`

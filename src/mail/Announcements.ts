@@ -1,23 +1,23 @@
 /** What goes into the outbox, and what became of it: for the command line, with the role that owns the tables. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { isEmail } from "../accounts/EmailAddress.ts"
-import { changelog, isAnnounced } from "../changelog/Changelog.ts"
-import type { Entry } from "../changelog/Entry.ts"
+import { isEmailAddress } from "../accounts/EmailAddress.ts"
+import { changelog, isAnnouncedByEmail } from "../changelog/Changelog.ts"
+import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { todayInNewYork } from "../rules/Dates.ts"
-import { Letter, letter, type Surroundings } from "./EmailTemplate.ts"
+import { type EmailAddresses, EmailContent, renderEmail } from "./EmailTemplate.ts"
 
-export class NoSuchEntry extends Data.TaggedError("NoSuchEntry")<{ readonly message: string }> {}
+export class UnknownChangelogEntry extends Data.TaggedError("NoSuchEntry")<{ readonly message: string }> {}
 
 /** All that customers are written to about and whose day has come, oldest first; or those that are named. */
-export const due = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+export const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
   const known = changelog.filter(({ date }) => date <= today).toReversed()
-  if (ids.length === 0) return known.filter(isAnnounced)
+  if (ids.length === 0) return known.filter(isAnnouncedByEmail)
   return yield* Effect.forEach(ids, (id) => {
     const entry = known.find((one) => one.id === id)
     return entry !== undefined ? Effect.succeed(entry) : Effect.fail(
-      new NoSuchEntry({
+      new UnknownChangelogEntry({
         message: changelog.some((one) => one.id === id)
           ? `The day of ${id} has not come yet. Nothing was queued.`
           : `The changelog has no entry ${id}. It has: ${known.map((one) => one.id).join(", ")}`,
@@ -28,35 +28,35 @@ export const due = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
 
 const Contact = Schema.Struct({ recipient: Schema.String, news: Schema.Boolean, queued: Schema.Boolean })
 
-export interface Chosen {
-  readonly entry: Entry
+export interface RecipientSelection {
+  readonly entry: ChangelogEntry
   readonly recipients: ReadonlyArray<string>
   /** Who has it in the outbox, or has got it. */
-  readonly already: number
-  readonly unwilling: number
-  readonly unusable: ReadonlyArray<string>
+  readonly alreadyQueued: number
+  readonly optedOut: number
+  readonly invalidAddresses: ReadonlyArray<string>
 }
 
-export interface Prepared {
-  readonly chosen: Chosen
-  readonly words: Letter
+export interface PreparedAnnouncement {
+  readonly selection: RecipientSelection
+  readonly email: EmailContent
 }
 
 const dayLength = { days: 1 }
 
 /** What was announced before keeps its words. */
-const wordsOf = Effect.fnUntraced(function* (entry: Entry, surroundings: Surroundings) {
+const wordsOf = Effect.fnUntraced(function* (entry: ChangelogEntry, surroundings: EmailAddresses) {
   const sql = yield* SqlClient.SqlClient
   const announced = yield* SqlSchema.findOneOption({
     Request: Schema.Void,
-    Result: Letter,
+    Result: EmailContent,
     execute: () => sql`select subject, text, html, operational from announcements where entry_id = ${entry.id}`,
   })(undefined)
-  return Option.getOrElse(announced, () => letter(entry, surroundings))
+  return Option.getOrElse(announced, () => renderEmail(entry, surroundings))
 })
 
 /** Who is to be written to; accounts that are younger than the entry know the service no other way. */
-const choose = Effect.fnUntraced(function* (entry: Entry, surroundings: Surroundings, younger: boolean) {
+const choose = Effect.fnUntraced(function* (entry: ChangelogEntry, surroundings: EmailAddresses, younger: boolean) {
   const sql = yield* SqlClient.SqlClient
   const before = DateTime.formatIso(DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00-05:00`), dayLength))
   const find = SqlSchema.findAll({
@@ -82,21 +82,21 @@ const choose = Effect.fnUntraced(function* (entry: Entry, surroundings: Surround
   const contacts = yield* find(undefined)
   const words = yield* wordsOf(entry, surroundings)
   const left = contacts.filter(({ queued }) => !queued)
-  const usable = left.filter(({ recipient }) => isEmail(recipient))
+  const usable = left.filter(({ recipient }) => isEmailAddress(recipient))
   const willing = usable.filter(({ news }) => news || words.operational)
-  const chosen: Chosen = {
+  const chosen: RecipientSelection = {
     entry,
     recipients: willing.map(({ recipient }) => recipient),
-    already: contacts.length - left.length,
-    unwilling: usable.length - willing.length,
-    unusable: left.filter(({ recipient }) => !isEmail(recipient)).map(({ recipient }) => recipient),
+    alreadyQueued: contacts.length - left.length,
+    optedOut: usable.length - willing.length,
+    invalidAddresses: left.filter(({ recipient }) => !isEmailAddress(recipient)).map(({ recipient }) => recipient),
   }
-  const prepared: Prepared = { chosen, words }
+  const prepared: PreparedAnnouncement = { selection: chosen, email: words }
   return prepared
 })
 
 /** One after the other, so that two runs at once queue nothing twice; the words are those of the first. */
-const queue = Effect.fnUntraced(function* ({ chosen, words }: Prepared) {
+const queue = Effect.fnUntraced(function* ({ selection: chosen, email: words }: PreparedAnnouncement) {
   const sql = yield* SqlClient.SqlClient
   const { entry, recipients } = chosen
   if (recipients.length === 0) return
@@ -112,20 +112,20 @@ const queue = Effect.fnUntraced(function* ({ chosen, words }: Prepared) {
   `
 })
 
-export interface Wanted extends Surroundings {
-  readonly ids: ReadonlyArray<string>
+export interface AnnouncementOptions extends EmailAddresses {
+  readonly entryIds: ReadonlyArray<string>
   /** Accounts that were made after an entry get it, too. */
-  readonly younger: boolean
-  readonly dry: boolean
+  readonly includeNewAccounts: boolean
+  readonly isDryRun: boolean
 }
 
-export const announce = Effect.fnUntraced(function* (wanted: Wanted) {
+export const queueAnnouncements = Effect.fnUntraced(function* (wanted: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
-  const entries = yield* due(wanted.ids)
+  const entries = yield* findDueEntries(wanted.entryIds)
   return yield* sql.withTransaction(Effect.forEach(entries, (entry) =>
     Effect.tap(
-      choose(entry, wanted, wanted.younger),
-      (chosen) => wanted.dry ? Effect.void : queue(chosen),
+      choose(entry, wanted, wanted.includeNewAccounts),
+      (chosen) => wanted.isDryRun ? Effect.void : queue(chosen),
     )))
 })
 
@@ -138,7 +138,7 @@ const Count = Schema.Struct({
 })
 
 /** How far each announcement is, oldest first. */
-export const progress = Effect.gen(function* () {
+export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
     Request: Schema.Void,
@@ -164,7 +164,7 @@ const Trouble = Schema.Struct({
 })
 
 /** What was not sent, and why. */
-export const troubles = Effect.gen(function* () {
+export const readUndeliveredEmails = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
     Request: Schema.Void,
@@ -177,14 +177,16 @@ export const troubles = Effect.gen(function* () {
   })(undefined)
 })
 
-export const retryable = ["failed", "unknown"] as const
+export const retryableStatuses = ["failed", "unknown"] as const
 
 /** Queues again what was given up, or may have been delivered; how many. */
-export const retry = Effect.fnUntraced(function* (status: typeof retryable[number], id: Option.Option<string>) {
-  const sql = yield* SqlClient.SqlClient
-  const again = yield* sql`
+export const requeueEmails = Effect.fnUntraced(
+  function* (status: typeof retryableStatuses[number], id: Option.Option<string>) {
+    const sql = yield* SqlClient.SqlClient
+    const again = yield* sql`
     update announcement_mails set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null
     where status = ${status} and entry_id = coalesce(${Option.getOrNull(id)}::text, entry_id) returning mail_id
   `
-  return again.length
-})
+    return again.length
+  },
+)

@@ -1,23 +1,23 @@
 /** The words of a customer email, made of an entry of the changelog. */
 import { Option, Schema } from "effect"
-import { escaped } from "../changelog/Atom.ts"
-import { isOperational } from "../changelog/Changelog.ts"
-import { type Entry, page } from "../changelog/Entry.ts"
-import { documentation } from "../rules/Lifecycle.ts"
+import { escapeXml } from "../changelog/AtomFeed.ts"
+import { isMandatoryNotice } from "../changelog/Changelog.ts"
+import { type ChangelogEntry, changelogPagePath } from "../changelog/ChangelogEntry.ts"
+import { documentationPath } from "../rules/Lifecycle.ts"
 
-export const Letter = Schema.Struct({
+export const EmailContent = Schema.Struct({
   subject: Schema.String,
   text: Schema.String,
   html: Schema.String,
   /** Sent to those as well who want no news. */
   operational: Schema.Boolean,
 })
-export type Letter = typeof Letter.Type
+export type EmailContent = typeof EmailContent.Type
 
-export interface Surroundings {
+export interface EmailAddresses {
   /** Where customers reach the service. */
-  readonly base: Option.Option<string>
-  readonly unsubscribe: Option.Option<string>
+  readonly baseUrl: Option.Option<string>
+  readonly unsubscribeAddress: Option.Option<string>
 }
 
 const width = 76
@@ -36,10 +36,10 @@ const wrapped = (text: string) =>
     )
   ).map(({ line, lines }) => lines + line).join("\n")
 
-const subject = ({ breaking, title, type }: Entry) =>
+const subject = ({ breaking, title, type }: ChangelogEntry) =>
   `Tickerline: ${breaking ? "breaking change: " : type === "deprecated" ? "deprecation: " : ""}${title}`
 
-const facts = ({ date, names, paths, release, successor, sunset, takes_effect }: Entry) =>
+const facts = ({ date, names, paths, release, successor, sunset, takes_effect }: ChangelogEntry) =>
   [
     ["Announced", `${date}, release ${release}`],
     ["Holds from", takes_effect],
@@ -61,12 +61,15 @@ const why = (operational: boolean, unsubscribe: Option.Option<string>) => {
   return `You read this because news of the service go to the contact address of your account. ${stop}`
 }
 
-export const letter = (entry: Entry, { base, unsubscribe }: Surroundings): Letter => {
-  const operational = isOperational(entry)
+export const renderEmail = (
+  entry: ChangelogEntry,
+  { baseUrl: base, unsubscribeAddress: unsubscribe }: EmailAddresses,
+): EmailContent => {
+  const operational = isMandatoryNotice(entry)
   const body = [entry.text, ...(entry.migration === null ? [] : [`What to do: ${entry.migration}`])]
   const links = Option.match(base, {
     onNone: () => [],
-    onSome: (address) => [`${address}${page}#${entry.id}`, `${address}${documentation}`],
+    onSome: (address) => [`${address}${changelogPagePath}#${entry.id}`, `${address}${documentationPath}`],
   })
   const end = why(operational, unsubscribe)
   const told = facts(entry)
@@ -78,14 +81,14 @@ export const letter = (entry: Entry, { base, unsubscribe }: Surroundings): Lette
     `-- \n${end}`,
   ].map(wrapped).join("\n\n")
   const html = [
-    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escaped(entry.title)}</title></head><body>`,
-    `<h1 style="font-size:1.2em">${escaped(entry.title)}</h1>`,
-    ...body.map((paragraph) => `<p>${escaped(paragraph)}</p>`),
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeXml(entry.title)}</title></head><body>`,
+    `<h1 style="font-size:1.2em">${escapeXml(entry.title)}</h1>`,
+    ...body.map((paragraph) => `<p>${escapeXml(paragraph)}</p>`),
     "<table>",
-    ...told.map(([name, value]) => `<tr><th align="left">${escaped(name)}</th><td>${escaped(value)}</td></tr>`),
+    ...told.map(([name, value]) => `<tr><th align="left">${escapeXml(name)}</th><td>${escapeXml(value)}</td></tr>`),
     "</table>",
-    ...links.map((link) => `<p><a href="${escaped(link)}">${escaped(link)}</a></p>`),
-    `<hr><p><small>${escaped(end)}</small></p>`,
+    ...links.map((link) => `<p><a href="${escapeXml(link)}">${escapeXml(link)}</a></p>`),
+    `<hr><p><small>${escapeXml(end)}</small></p>`,
     "</body></html>",
   ].join("\n")
   return { subject: subject(entry), text: `${text}\n`, html: `${html}\n`, operational }

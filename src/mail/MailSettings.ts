@@ -1,6 +1,6 @@
 /** How mails go out; without `SMTP_URL` none does. */
 import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
-import { Email, isEmail } from "../accounts/EmailAddress.ts"
+import { EmailAddress, isEmailAddress } from "../accounts/EmailAddress.ts"
 
 export interface Mailbox {
   readonly name: string
@@ -9,10 +9,10 @@ export interface Mailbox {
 
 const mailbox = (text: string): Mailbox | undefined => {
   const [, name = "", address = ""] = /^\s*"?([^"<>\p{Cc}]*?)"?\s*<([^<>]+)>\s*$/u.exec(text) ?? ["", "", text.trim()]
-  return isEmail(address) ? { name, address } : undefined
+  return isEmailAddress(address) ? { name, address } : undefined
 }
 
-export const From = Config.schema(
+export const MailFrom = Config.schema(
   Schema.String.check(Schema.makeFilter((text: string) => mailbox(text) !== undefined, {
     message: "must be an address of mail, such as Tickerline <notices@example.com>",
   })),
@@ -20,7 +20,7 @@ export const From = Config.schema(
 ).pipe(Config.map((text) => mailbox(text) ?? { name: "", address: text }))
 
 /** Where customers write who want no news. */
-export const Unsubscribe = Config.option(Config.schema(Email, "MAIL_UNSUBSCRIBE"))
+export const MailUnsubscribe = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
 
 const canBeServer = (text: string) => {
   try {
@@ -40,26 +40,26 @@ export const SmtpUrl = Config.schema(
   "SMTP_URL",
 ).pipe(Config.map((text) => Redacted.make(text)))
 
-export const PerMinute = Config.schema(
+export const MailPerMinute = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
   "MAIL_PER_MINUTE",
 )
   .pipe(Config.withDefault(60))
 
-export const RetryAfter = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
+export const MailRetryAfter = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
 
 /** None where no server is named. */
-export const settings = Effect.gen(function* () {
+export const loadMailSettings = Effect.gen(function* () {
   const url = yield* Config.option(SmtpUrl)
   if (Option.isNone(url)) return Option.none()
-  const pace = Duration.divideUnsafe(Duration.minutes(1), yield* PerMinute)
+  const pace = Duration.divideUnsafe(Duration.minutes(1), yield* MailPerMinute)
   return Option.some({
     url: url.value,
-    from: yield* From,
-    unsubscribe: yield* Unsubscribe,
+    from: yield* MailFrom,
+    unsubscribe: yield* MailUnsubscribe,
     /** The time from one mail to the next. */
     pace,
     /** The first wait after a failure; each further one is twice as long. */
-    retryAfter: yield* RetryAfter,
+    retryAfter: yield* MailRetryAfter,
   })
 })

@@ -1,7 +1,7 @@
 /** A mail as it goes over the wire. */
 import { Effect, Option } from "effect"
 import MailComposer from "nodemailer/lib/mail-composer"
-import type { Claimed } from "./Outbox.ts"
+import type { ClaimedEmail } from "./Outbox.ts"
 import type { Mailbox } from "./MailSettings.ts"
 
 /** Only letters that mean nothing in a header. */
@@ -13,7 +13,7 @@ interface Sender {
 }
 
 /** Sent again, it has the same Message-ID, by which servers and readers know it. */
-export const compose = (mail: Claimed, { from, unsubscribe }: Sender) =>
+export const composeMimeMessage = (mail: ClaimedEmail, { from, unsubscribe }: Sender) =>
   Effect.promise(() =>
     new MailComposer({
       from,

@@ -9,9 +9,9 @@ import { SqlClient, SqlSchema } from "effect/sql"
  * Who has the lease of the job takes this one too, as long as there may be processes of release 0.2.0 beside it, which
  * know no other. It has run out when that of the job has.
  */
-export const leaseSeconds = 5
+export const senderLeaseSeconds = 5
 
-export const Claimed = Schema.Struct({
+export const ClaimedEmail = Schema.Struct({
   mail_id: Schema.String,
   entry_id: Schema.String,
   recipient: Schema.String,
@@ -21,14 +21,14 @@ export const Claimed = Schema.Struct({
   html: Schema.String,
   operational: Schema.Boolean,
 })
-export type Claimed = typeof Claimed.Type
+export type ClaimedEmail = typeof ClaimedEmail.Type
 
 const Counted = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
 
 /** What the process that has the id may do. */
-export const outbox = Effect.fnUntraced(function* (holder: string) {
+export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
-  const until = sql.literal(`now() + interval '${leaseSeconds} seconds'`)
+  const until = sql.literal(`now() + interval '${senderLeaseSeconds} seconds'`)
   const held = sql`exists (select from announcement_sender where holder = ${holder}::text::uuid and until > now())`
   const mine = sql`claimed_by = ${holder}::text::uuid`
 
@@ -72,7 +72,7 @@ export const outbox = Effect.fnUntraced(function* (holder: string) {
   /** The next mail whose time has come. */
   const claim = SqlSchema.findOneOption({
     Request: Schema.Void,
-    Result: Claimed,
+    Result: ClaimedEmail,
     execute: () =>
       sql`
         update announcement_mails as mail

@@ -5,12 +5,12 @@
  */
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, type Scope } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { Job, Lease } from "../jobs/Job.ts"
-import { atZero, gauge } from "../observability/CallbackMetrics.ts"
-import { compose } from "./MimeMessage.ts"
-import { type Claimed, leaseSeconds, outbox } from "./Outbox.ts"
-import { settings } from "./MailSettings.ts"
-import { deliverer, type NotDelivered } from "./SmtpDelivery.ts"
+import type { Job, JobLease } from "../jobs/Job.ts"
+import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
+import { composeMimeMessage } from "./MimeMessage.ts"
+import { type ClaimedEmail, makeOutbox, senderLeaseSeconds } from "./Outbox.ts"
+import { loadMailSettings } from "./MailSettings.ts"
+import { type DeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
 
 /** How often the outbox is looked into. */
 const pause = Duration.seconds(2)
@@ -27,7 +27,7 @@ const mailsSent = Metric.counter("tickerline_mails_sent_total", {
   description: "Customer emails that the mail server accepted.",
   incremental: true,
 })
-const failed = (why: NotDelivered["why"]) =>
+const failed = (why: DeliveryError["why"]) =>
   Metric.counter("tickerline_mails_not_sent_total", {
     description: "Attempts to send a customer email that failed, by what became of it.",
     attributes: { why },
@@ -40,12 +40,12 @@ const doubled = (first: Duration.Duration, times: number, most: Duration.Duratio
 /** The counters of what became of attempts that failed. */
 const failures = [failed("away"), failed("later"), failed("refused"), failed("unknown")]
 
-type Settings = Option.Option.Value<Effect.Success<typeof settings>>
+type Settings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
 
 /** One mail, from its claim to what became of it; the answer is for how long no server need be asked. */
 const sending = Effect.fnUntraced(function* ({ from, retryAfter, unsubscribe, url }: Settings, holder: string) {
-  const { hand, postpone, sent, settle } = yield* outbox(holder)
-  const deliver = deliverer(url)
+  const { hand, postpone, sent, settle } = yield* makeOutbox(holder)
+  const deliver = makeSmtpDelivery(url)
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
   let away = 0
 
@@ -53,7 +53,7 @@ const sending = Effect.fnUntraced(function* ({ from, retryAfter, unsubscribe, ur
   const written = <A, E, R>(write: Effect.Effect<A, E, R>) =>
     Effect.retry(write, { schedule: Schedule.spaced("1 second") })
 
-  const notSent = Effect.fnUntraced(function* ({ attempts, entry_id, mail_id }: Claimed, error: NotDelivered) {
+  const notSent = Effect.fnUntraced(function* ({ attempts, entry_id, mail_id }: ClaimedEmail, error: DeliveryError) {
     const { code, message, why } = error
     yield* Metric.update(failed(why), 1)
     const about = `Mail ${mail_id} (${entry_id})`
@@ -74,9 +74,9 @@ const sending = Effect.fnUntraced(function* ({ from, retryAfter, unsubscribe, ur
     return why === "away" ? wait : Duration.zero
   })
 
-  return Effect.fnUntraced(function* (mail: Claimed, handing: () => void) {
+  return Effect.fnUntraced(function* (mail: ClaimedEmail, handing: () => void) {
     const { entry_id, mail_id, recipient } = mail
-    const message = yield* compose(mail, { from, unsubscribe })
+    const message = yield* composeMimeMessage(mail, { from, unsubscribe })
     const mayEnd = () => {
       handing()
       return run(hand(mail_id))
@@ -93,12 +93,12 @@ const sending = Effect.fnUntraced(function* ({ from, retryAfter, unsubscribe, ur
   })
 })
 
-const work = Effect.fnUntraced(function* (settings: Settings, { holder, isHeld }: Lease) {
-  const { claim, lease, look, recover, release } = yield* outbox(holder)
+const work = Effect.fnUntraced(function* (settings: Settings, { holder, isHeld }: JobLease) {
+  const { claim, lease, look, recover, release } = yield* makeOutbox(holder)
   const send = yield* sending(settings, holder)
-  yield* atZero(mailsSent, ...failures)
+  yield* initializeCounters(mailsSent, ...failures)
   let waiting = 0
-  yield* gauge({
+  yield* registerGauge({
     name: "tickerline_mails_waiting",
     description: "Customer emails that wait to be sent, as last seen by the process that sends them.",
     // Who had the job before does not know.
@@ -141,7 +141,7 @@ const work = Effect.fnUntraced(function* (settings: Settings, { holder, isHeld }
     return Duration.zero
   })
 
-  const keepLease = lease.pipe(Effect.ignore, Effect.repeat(Schedule.spaced(Duration.seconds(leaseSeconds / 4))))
+  const keepLease = lease.pipe(Effect.ignore, Effect.repeat(Schedule.spaced(Duration.seconds(senderLeaseSeconds / 4))))
 
   const turn = Effect.gen(function* () {
     const found = yield* look
@@ -166,9 +166,12 @@ const work = Effect.fnUntraced(function* (settings: Settings, { holder, isHeld }
 })
 
 /** Left to others where no mail server is named, and while it cannot be reached from here. */
-export const job = {
+export const sendEmailsJob = {
   name: "mail",
   every: pause,
-  make: (lease) =>
-    Effect.flatMap(settings, (found) => Effect.transposeOption(Option.map(found, (found) => work(found, lease)))),
+  prepare: (lease) =>
+    Effect.flatMap(
+      loadMailSettings,
+      (found) => Effect.transposeOption(Option.map(found, (found) => work(found, lease))),
+    ),
 } satisfies Job<Config.ConfigError, SqlClient.SqlClient | Scope.Scope>

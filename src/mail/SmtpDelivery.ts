@@ -4,7 +4,7 @@ import SMTPConnection from "nodemailer/lib/smtp-connection"
 import { Readable } from "node:stream"
 
 /** How far it came, which says whether it may be sent again. */
-export class NotDelivered extends Data.TaggedError("NotDelivered")<{
+export class DeliveryError extends Data.TaggedError("NotDelivered")<{
   /**
    * `away`: no server that takes mails from us was reached; `later`: this mail is not taken now; `refused`: it never
    * will be; `unknown`: the server got all of it and did not answer.
@@ -58,10 +58,14 @@ const notDelivered = (error: Failure, handed: boolean) => {
     ? "refused"
     : "later"
   const told = [code ?? "ESMTP", command?.split(" ", 1)[0], responseCode].filter((part) => part !== undefined).join(" ")
-  return new NotDelivered({ why, message: tidy(error?.response ?? message ?? "It failed without a word."), code: told })
+  return new DeliveryError({
+    why,
+    message: tidy(error?.response ?? message ?? "It failed without a word."),
+    code: told,
+  })
 }
 
-export interface Delivery {
+export interface EmailDelivery {
   readonly from: string
   readonly to: string
   readonly message: Uint8Array
@@ -73,16 +77,16 @@ export interface Delivery {
 const patience = "2 minutes"
 
 /** One connection for each mail: paced as they are, none is worth keeping. */
-export const deliverer = (url: Redacted.Redacted) => {
+export const makeSmtpDelivery = (url: Redacted.Redacted) => {
   const { auth, connection: options } = optionsOf(url)
-  return ({ from, hand, message, to }: Delivery) =>
+  return ({ from, hand, message, to }: EmailDelivery) =>
     Effect.suspend(() => {
       let handed = false
       const tooLong = () => {
         const error = Object.assign(new Error("The server took too long."), { code: "ETIMEDOUT" })
         return Effect.fail(notDelivered(error, handed))
       }
-      return Effect.callback<void, NotDelivered>((resume) => {
+      return Effect.callback<void, DeliveryError>((resume) => {
         const connection = new SMTPConnection(options)
         const fail = (error: Failure) => {
           resume(Effect.fail(notDelivered(error, handed)))

@@ -24,15 +24,15 @@ const registered = <State>(
   )
 
 /** Counters that are pushed, shown from the start on: what was never seen at 0 is never seen to begin. */
-export const atZero = (...counters: ReadonlyArray<Metric.Metric<number, unknown>>) =>
+export const initializeCounters = (...counters: ReadonlyArray<Metric.Metric<number, unknown>>) =>
   Effect.forEach(counters, (counter) => Metric.update(counter, 0), { discard: true })
 
 /** What goes up and down; for as long as the scope lives. */
-export const gauge = ({ name, read, ...about }: Measure) =>
+export const registerGauge = ({ name, read, ...about }: Measure) =>
   Effect.asVoid(registered(Metric.gauge(name, about), (value) => ({ value }), read))
 
 /** What only goes up, such as a time that was used; for as long as the scope lives. */
-export const counter = ({ name, read, ...about }: Measure) =>
+export const registerCounter = ({ name, read, ...about }: Measure) =>
   Effect.asVoid(
     registered(Metric.counter(name, { ...about, incremental: true }), (count) => ({ count, incremental: true }), read),
   )

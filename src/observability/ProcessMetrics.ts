@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
-import { counter, gauge } from "./CallbackMetrics.ts"
+import { registerCounter, registerGauge } from "./CallbackMetrics.ts"
 
 const nanoseconds = 1e9
 
@@ -13,28 +13,28 @@ export const layer = Layer.effectDiscard(Effect.gen(function* () {
   delay.enable()
   yield* Effect.addFinalizer(() => Effect.sync(() => delay.disable()))
 
-  yield* gauge({
+  yield* registerGauge({
     name: "tickerline_info",
     description: "1, with the version of the service.",
     attributes: { version: packageJson.version },
     read: () => 1,
   })
-  yield* gauge({
+  yield* registerGauge({
     name: "process_start_time_seconds",
     description: "When the service began, in seconds since 1970.",
     read: () => started,
   })
-  yield* gauge({
+  yield* registerGauge({
     name: "process_resident_memory_bytes",
     description: "Memory that the process holds.",
     read: () => process.memoryUsage.rss(),
   })
-  yield* gauge({
+  yield* registerGauge({
     name: "nodejs_heap_size_used_bytes",
     description: "What of it JavaScript's objects take.",
     read: () => process.memoryUsage().heapUsed,
   })
-  yield* counter({
+  yield* registerCounter({
     name: "process_cpu_seconds_total",
     description: "CPU time used, of all threads.",
     read: () => {
@@ -42,7 +42,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function* () {
       return (system + user) / 1e6
     },
   })
-  yield* gauge({
+  yield* registerGauge({
     name: "nodejs_eventloop_lag_p99_seconds",
     description: "The longest that 99 of 100 turns of the event loop waited since the last time this was read.",
     read: () => {

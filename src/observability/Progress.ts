@@ -1,9 +1,9 @@
 /** How far long work has come: what the work notes, and the line that is made of it. */
 import { Context } from "effect"
-import { cut, padEnd, padStart, widthOf } from "../cli/terminal/Text.ts"
+import { displayWidth, padEnd, padStart, truncate } from "../cli/terminal/Text.ts"
 
 /** Written by the work as it goes on, and read by whoever shows it. */
-export interface State {
+export interface ProgressState {
   /** What is being done. */
   label: string
   /** Of `total`, in units of the work's own; only their share is shown. */
@@ -15,13 +15,15 @@ export interface State {
   unit: string
 }
 
-export const idle = (): State => ({ label: "", done: 0, total: undefined, count: 0, unit: "rows" })
+export const makeIdleProgress = (): ProgressState => ({ label: "", done: 0, total: undefined, count: 0, unit: "rows" })
 
 /** Where work notes how far it is; nobody looks unless it is watched (`Watch.ts`). */
-export const Progress = Context.Reference<State>("tickerline/terminal/Progress", { defaultValue: idle })
+export const Progress = Context.Reference<ProgressState>("tickerline/terminal/Progress", {
+  defaultValue: makeIdleProgress,
+})
 
 /** The state at a moment, in milliseconds. */
-export interface Sample {
+export interface ProgressSample {
   readonly at: number
   readonly done: number
   readonly count: number
@@ -31,20 +33,23 @@ export interface Sample {
 const window = 15_000
 
 /** The samples of the last seconds, and this one; work that began anew forgets what was before. */
-export const noted = (samples: ReadonlyArray<Sample>, sample: Sample): ReadonlyArray<Sample> => {
+export const addSample = (
+  samples: ReadonlyArray<ProgressSample>,
+  sample: ProgressSample,
+): ReadonlyArray<ProgressSample> => {
   const last = samples.at(-1)
   if (last !== undefined && (sample.done < last.done || sample.count < last.count)) return [sample]
   return [...samples.filter(({ at }, index) => at >= sample.at - window || index === samples.length - 1), sample]
 }
 
-const perSecond = (samples: ReadonlyArray<Sample>, of: "done" | "count") => {
+const perSecond = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count") => {
   const [first, last] = [samples[0], samples.at(-1)]
   if (first === undefined || last === undefined || last.at - first.at < 500) return undefined
   return (last[of] - first[of]) / ((last.at - first.at) / 1000)
 }
 
 /** `0:07`, `1:02:03`. */
-export const clock = (seconds: number) => {
+export const formatClock = (seconds: number) => {
   const whole = Math.max(0, Math.round(seconds))
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
   const tail = String(whole % 60).padStart(2, "0")
@@ -53,14 +58,18 @@ export const clock = (seconds: number) => {
 
 const number = (value: number) => Math.round(value).toLocaleString("en")
 
-export interface Figures {
+export interface ProgressFigures {
   /** From 0 to 1. */
   readonly share: number | undefined
   readonly texts: ReadonlyArray<string>
 }
 
 /** What is known, in the order in which it matters. */
-export const figures = (state: State, samples: ReadonlyArray<Sample>, elapsed: number): Figures => {
+export const computeFigures = (
+  state: ProgressState,
+  samples: ReadonlyArray<ProgressSample>,
+  elapsed: number,
+): ProgressFigures => {
   const share = state.total === undefined || state.total <= 0 ? undefined : Math.min(1, state.done / state.total)
   const [speed, rate] = [perSecond(samples, "done"), perSecond(samples, "count")]
   const left = state.total === undefined || share === 1 || speed === undefined || speed <= 0
@@ -70,7 +79,7 @@ export const figures = (state: State, samples: ReadonlyArray<Sample>, elapsed: n
     share,
     texts: [
       ...(share === undefined ? [] : [padStart(`${Math.floor(share * 100)}%`, 4)]),
-      left === undefined ? `${clock(elapsed / 1000)} so far` : `${clock(left)} left`,
+      left === undefined ? `${formatClock(elapsed / 1000)} so far` : `${formatClock(left)} left`,
       ...(state.count === 0 ? [] : [`${number(state.count)} ${state.unit}`]),
       ...(rate === undefined || rate <= 0 ? [] : [`${number(rate)} ${state.unit}/s`]),
     ],
@@ -81,7 +90,7 @@ const widestBar = 30
 const leastBar = 8
 const widestLabel = 32
 
-export interface Look {
+export interface ProgressLineStyle {
   /** One less than the terminal has: the last one would begin a new line. */
   readonly columns: number
   readonly unicode: boolean
@@ -89,14 +98,18 @@ export interface Look {
 }
 
 /** What does not fit is left out, from the end; the line is never wider than `columns`. */
-export const line = (label: string, { share, texts }: Figures, { columns, paint, unicode }: Look) => {
-  const name = cut(label, Math.min(widestLabel, columns), unicode ? "…" : "~")
+export const formatProgressLine = (
+  label: string,
+  { share, texts }: ProgressFigures,
+  { columns, paint, unicode }: ProgressLineStyle,
+) => {
+  const name = truncate(label, Math.min(widestLabel, columns), unicode ? "…" : "~")
   const shown: Array<string> = []
-  let width = widthOf(name)
+  let width = displayWidth(name)
   for (const text of texts) {
-    if (width + 2 + widthOf(text) > columns) break
+    if (width + 2 + displayWidth(text) > columns) break
     shown.push(text)
-    width += 2 + widthOf(text)
+    width += 2 + displayWidth(text)
   }
   const room = Math.min(widestBar, columns - width - 2)
   if (share === undefined || room < leastBar) return [name, ...shown].join("  ")

@@ -6,8 +6,8 @@ import { PrometheusMetrics } from "effect/observability"
 import { createServer } from "node:http"
 import * as Process from "./ProcessMetrics.ts"
 
-export const Port = Config.option(Config.Port("METRICS_PORT"))
-export const Host = Config.NonEmptyString("METRICS_HOST").pipe(Config.withDefault("127.0.0.1"))
+export const MetricsPortConfig = Config.option(Config.Port("METRICS_PORT"))
+export const MetricsHostConfig = Config.NonEmptyString("METRICS_HOST").pipe(Config.withDefault("127.0.0.1"))
 
 const at = (host: string, port: number) =>
   HttpRouter.serve(PrometheusMetrics.layerHttp(), { disableLogger: true, disableListenLog: true }).pipe(
@@ -17,7 +17,7 @@ const at = (host: string, port: number) =>
   )
 
 export const layer = Layer.unwrap(Effect.gen(function* () {
-  const port = yield* Port
-  const host = yield* Host
+  const port = yield* MetricsPortConfig
+  const host = yield* MetricsHostConfig
   return Option.match(port, { onNone: () => Layer.empty, onSome: (port) => at(host, port) })
 }))

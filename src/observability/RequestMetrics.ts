@@ -4,10 +4,10 @@
  * strangers cannot make up names without end.
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
-import { withoutKeys } from "../rules/Errors.ts"
-import type { Exchange } from "../http/RequestContext.ts"
+import { redactKeys } from "../rules/Errors.ts"
+import type { RequestContext } from "../http/RequestContext.ts"
 
-export interface Answered {
+export interface AnsweredRequest {
   readonly request_id: string
   readonly method: string
   /** Path and query, as sent. */
@@ -56,13 +56,13 @@ const seriesOf = (endpoint: string) => {
   return { count, duration: durationOf(endpoint) }
 }
 
-export class Requests extends Context.Service<Requests, {
-  readonly answered: (answer: Answered) => void
+export class RequestMetrics extends Context.Service<RequestMetrics, {
+  readonly record: (answer: AnsweredRequest) => void
   /** The same, of a request with an exchange; what was run through for an estimate is none. */
-  readonly exchanged: (method: string, status: number, exchange: Exchange, milliseconds: number) => void
+  readonly recordFromContext: (method: string, status: number, exchange: RequestContext, milliseconds: number) => void
 }>()("tickerline/observability/Requests") {
   static readonly layer = Layer.effect(
-    Requests,
+    RequestMetrics,
     Effect.gen(function* () {
       const context = yield* Effect.context<never>()
       const isLogged = yield* LogLevel.isEnabled("Debug")
@@ -74,12 +74,12 @@ export class Requests extends Context.Service<Requests, {
         return made
       }
 
-      const log = ({ target, ...answer }: Answered) =>
+      const log = ({ target, ...answer }: AnsweredRequest) =>
         Effect.runForkWith(context)(
-          Effect.annotateLogs(Effect.logDebug("answered"), { ...answer, target: withoutKeys(target) }),
+          Effect.annotateLogs(Effect.logDebug("answered"), { ...answer, target: redactKeys(target) }),
         )
 
-      const answered = (answer: Answered) => {
+      const answered = (answer: AnsweredRequest) => {
         const { cached, endpoint = "other", milliseconds, status } = answer
         const known = series.get(endpoint) ?? begun(endpoint)
         known.count(status, cached).updateUnsafe(1, context)
@@ -87,12 +87,12 @@ export class Requests extends Context.Service<Requests, {
         if (isLogged) log(answer)
       }
 
-      const exchanged = (method: string, status: number, exchange: Exchange, milliseconds: number) => {
+      const exchanged = (method: string, status: number, exchange: RequestContext, milliseconds: number) => {
         const { account_id, bytes = 0, cached, id: request_id, purpose, route: endpoint, target } = exchange
         if (purpose === "estimate") return
         answered({ request_id, method, target, endpoint, account_id, status, bytes, cached, milliseconds })
       }
-      return Requests.of({ answered, exchanged })
+      return RequestMetrics.of({ record: answered, recordFromContext: exchanged })
     }),
   )
 }

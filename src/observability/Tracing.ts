@@ -6,13 +6,12 @@ import { Config, ConfigProvider, Context, Effect, Layer, References, Tracer } fr
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 import packageJson from "../../package.json" with { type: "json" }
-import { withoutKeys } from "../rules/Errors.ts"
+import { redactKeys } from "../rules/Errors.ts"
 
 const discreet = (span: Tracer.Span): Tracer.Span => {
   const attribute = span.attribute.bind(span)
   return Object.assign(span, {
-    attribute: (name: string, value: unknown) =>
-      attribute(name, typeof value === "string" ? withoutKeys(value) : value),
+    attribute: (name: string, value: unknown) => attribute(name, typeof value === "string" ? redactKeys(value) : value),
   })
 }
 
@@ -35,12 +34,12 @@ const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   OTEL_SERVICE_VERSION: packageJson.version,
 }))
 
-export const Endpoint = Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))
+export const OtlpEndpointConfig = Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))
 
 /** The tracer that sends them; the variables are OpenTelemetry's own. */
-export const exporter = Layer.unwrap(Effect.as(
+export const exporterLayer = Layer.unwrap(Effect.as(
   // Looked at here as well, where a wrong one is an error of configuration like any other.
-  Endpoint,
+  OtlpEndpointConfig,
   OtlpTracer.layerFromConfig(),
 )).pipe(
   Layer.provide(defaults),

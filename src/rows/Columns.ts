@@ -5,12 +5,12 @@
  */
 import { Effect, Predicate, Schema, SchemaAST, SchemaGetter, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
-import { Day } from "../rules/Dates.ts"
+import { CalendarDate } from "../rules/Dates.ts"
 import * as Printing from "./RowEncoder.ts"
-import { symbol } from "../rules/Tickers.ts"
+import { tickerPattern } from "../rules/Tickers.ts"
 
 /** The JSON of a row; OpenAPI names it like its class. */
-export const jsonOf = <Json extends Schema.Top>(
+export const getRowJsonSchema = <Json extends Schema.Top>(
   { identifier, json }: { readonly identifier: string; readonly json: Json },
 ) => json.annotate({ identifier })
 
@@ -24,32 +24,32 @@ const tidy = Schema.String.check(
 )
 
 /** Text; stray white space is refused when rows are loaded. */
-export const text = (description: string) =>
+export const textColumn = (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ print: Printing.text }),
+    select: Schema.String.annotate({ print: Printing.encodeText }),
     insert: tidy.annotate({ title: "text", description, examples: ["text"] }),
     json: Schema.String.annotate({ description }),
   })
 
-const writtenSymbol = Schema.String.check(Schema.isPattern(symbol, {
+const writtenSymbol = Schema.String.check(Schema.isPattern(tickerPattern, {
   message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets",
 }))
 
 /** A ticker symbol. */
-export const ticker = (description = "The symbol.", example = "ZYXA") =>
+export const tickerColumn = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
-    select: Schema.String.annotate({ print: Printing.text }),
+    select: Schema.String.annotate({ print: Printing.encodeText }),
     insert: writtenSymbol.annotate({ title: "symbol", description, examples: [example] }),
     json: Schema.String.annotate({ description, examples: [example] }),
   })
 
-const printWord = (words: ReadonlyArray<string>): Printing.Print => {
+const printWord = (words: ReadonlyArray<string>): Printing.ValueEncoder => {
   const printed = new Map<unknown, string>(words.map((word) => [word, JSON.stringify(word)]))
   return (value) => printed.get(value)
 }
 
 /** One of a few words. */
-export const oneOf = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
+export const literalColumn = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
     select: Schema.Literals(words).annotate({ print: printWord(words) }),
     insert: Schema.Literals(words).annotate({ title: words.join(" | "), description }),
@@ -57,18 +57,18 @@ export const oneOf = <const Words extends ReadonlyArray<string>>(words: Words, d
   })
 
 /** A date without a time. */
-export const date = (description: string) =>
+export const dateColumn = (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ print: Printing.quoted }),
-    insert: Day.annotate({ title: "date", description, examples: ["2026-06-01"] }),
+    select: Schema.String.annotate({ print: Printing.encodeUnescapedText }),
+    insert: CalendarDate.annotate({ title: "date", description, examples: ["2026-06-01"] }),
     json: Schema.String.annotate({ format: "date", description }),
   })
 
-const printWhole: Printing.Print = (value) =>
+const printWhole: Printing.ValueEncoder = (value) =>
   typeof value === "bigint" && Number.isSafeInteger(Number(value)) ? String(value) : undefined
 
 /** A whole number up to 2^53-1; the driver hands `bigint` over as such, which JSON refuses. */
-export const whole = (description: string) =>
+export const integerColumn = (description: string) =>
   Model.Field({
     select: Schema.BigInt.pipe(Schema.decodeTo(
       Schema.Int,
@@ -85,21 +85,21 @@ export const whole = (description: string) =>
     json: Schema.Int.annotate({ description }),
   })
 
-const printFlag: Printing.Print = (value) => typeof value === "boolean" ? String(value) : undefined
+const printFlag: Printing.ValueEncoder = (value) => typeof value === "boolean" ? String(value) : undefined
 
 /** Yes or no. */
-export const flag = (description: string) =>
+export const booleanColumn = (description: string) =>
   Model.Field({
     select: Schema.Boolean.annotate({ print: printFlag }),
     insert: Schema.Literals(["true", "false"]).annotate({ title: "true | false", description }),
     json: Schema.Boolean.annotate({ description }),
   })
 
-const printWords: Printing.Print = (value) =>
+const printWords: Printing.ValueEncoder = (value) =>
   Array.isArray(value) && value.every(Predicate.isString) ? JSON.stringify(value) : undefined
 
 /** A list of words, never a comma-separated string. In a CSV cell it is JSON; left out it is empty. */
-export const words = (description: string) =>
+export const textArrayColumn = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ print: printWords }),
     insert: Schema.Array(tidy).annotate({ title: "list of texts", description, examples: [["8-K", "S-3"]] }).pipe(
@@ -145,7 +145,7 @@ const canonical = (stored: string) => {
 }
 
 /** PostgreSQL's NaN and Infinity are no numbers of JSON. */
-const printDecimal: Printing.Print = (value) =>
+const printDecimal: Printing.ValueEncoder = (value) =>
   typeof value === "string" && value.charCodeAt(value.length - 1) <= 57 ? canonical(value) : undefined
 
 const decimal = (integers: number, decimals: number) => (description: string) =>
@@ -163,24 +163,24 @@ const decimal = (integers: number, decimals: number) => (description: string) =>
   })
 
 /** A price in USD, up to four decimals: `numeric(18,4)`. */
-export const price = decimal(14, 4)
+export const priceColumn = decimal(14, 4)
 
 /** A price in USD, up to three decimals (§2.5): `numeric(18,3)`. */
-export const priceToThousandth = decimal(15, 3)
+export const priceInThousandthsColumn = decimal(15, 3)
 
 /** An amount in USD, up to two decimals: `numeric(20,2)`. */
-export const money = decimal(18, 2)
+export const moneyColumn = decimal(18, 2)
 
 /** A percentage (15 is 15 %), a fraction (0.15 is 15 %) or a ratio, up to four decimals: `numeric(18,4)`. */
-export const ratio = decimal(14, 4)
+export const ratioColumn = decimal(14, 4)
 
 const printNull = ({ ast }: Schema.Top) => {
   const print = SchemaAST.resolve(ast)?.print
-  return print === undefined ? {} : { print: Printing.orNull(print) }
+  return print === undefined ? {} : { print: Printing.encodeNullable(print) }
 }
 
 /** The column may be empty: `null`, never `""` and never `0`. */
-export const orNull = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
+export const nullableColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   kind: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
 ) =>
   Model.Field({

@@ -4,10 +4,10 @@
  */
 
 /** The end of a record. */
-export const newline = "\r\n"
+export const csvNewline = "\r\n"
 
 /** By it Excel knows that a file is UTF-8, which it else takes for the code page of its machine. */
-export const mark = "\uFEFF"
+export const byteOrderMark = "\uFEFF"
 
 /**
  * What a spreadsheet runs, or may run once it has dropped the white space before: a formula. Some take the full-width
@@ -30,7 +30,7 @@ const text = (value: string) => {
 }
 
 /** Numbers, also negative ones, and true and false stand as they are. */
-export const cell = (json: string): string => {
+export const encodeCsvCell = (json: string): string => {
   switch (json.charCodeAt(0)) {
     case 34: {
       // Without an escape the text is what stands between the quotes.

@@ -1,17 +1,17 @@
 /** In what a list can be answered: by `format`, or else by the header `Accept` (RFC 9110, 12.5.1). */
 
-export const formats = ["json", "csv", "ndjson"] as const
-export type Format = typeof formats[number]
+export const listFormats = ["json", "csv", "ndjson"] as const
+export type ListFormat = typeof listFormats[number]
 
 /** What the body says it is. */
-export const contentTypes: Readonly<Record<Format, string>> = {
+export const contentTypes: Readonly<Record<ListFormat, string>> = {
   json: "application/json",
   csv: "text/csv; charset=utf-8; header=present",
   ndjson: "application/x-ndjson",
 }
 
 /** The types by which each is asked for; the format that comes first wins where a client wants several alike. */
-const asked: ReadonlyArray<readonly [Format, ReadonlyArray<string>]> = [
+const asked: ReadonlyArray<readonly [ListFormat, ReadonlyArray<string>]> = [
   ["json", ["application/json"]],
   ["csv", ["text/csv"]],
   ["ndjson", ["application/x-ndjson", "application/ndjson", "application/jsonl"]],
@@ -42,12 +42,12 @@ const wanted = (ranges: ReadonlyArray<Range>, type: string) => {
 }
 
 interface Choice {
-  readonly format: Format
+  readonly format: ListFormat
   readonly quality: number
   readonly exactness: number
 }
 
-const chosen = (accept: string): Format => {
+const chosen = (accept: string): ListFormat => {
   const ranges = rangesOf(accept)
   let best: Choice = { format: "json", quality: 0, exactness: 0 }
   for (const [format, types] of asked) {
@@ -66,14 +66,14 @@ const usual = new Set([undefined, "*/*", "application/json", "application/json, 
  * What the client wants most; of two that it wants alike the one that it names more exactly, then JSON. Who accepts
  * none of the three gets JSON: an answer that can be read is of more use than a 406, and all errors are JSON anyway.
  */
-export const negotiated = (accept: string | undefined): Format =>
+export const negotiateFormat = (accept: string | undefined): ListFormat =>
   accept === undefined || usual.has(accept) ? "json" : chosen(accept)
 
 /**
  * What is said of a file: how many rows it has and, where that is known before it is sent, the SHA-256 of it, which is
  * that of its bytes before any compression, so of what a client has in hand. A browser keeps CSV under a name.
  */
-export const fileHeaders = (
+export const makeFileHeaders = (
   { format, rows }: { readonly format: "csv" | "ndjson"; readonly rows: number | undefined },
   route: string | undefined,
 ): Record<string, string> => {
@@ -85,7 +85,7 @@ export const fileHeaders = (
 }
 
 /** RFC 9530 and what updates it, HTTP Unencoded Digest. */
-export const digestField = "Unencoded-Digest"
+export const digestHeaderName = "Unencoded-Digest"
 
 /** As a value of that field. */
-export const digestOf = (sha256: string) => `sha-256=:${sha256}:`
+export const formatDigest = (sha256: string) => `sha-256=:${sha256}:`

@@ -6,7 +6,7 @@
  */
 import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
-import { plain, type Print } from "./RowEncoder.ts"
+import { makeSchemaValueEncoder, type ValueEncoder } from "./RowEncoder.ts"
 
 const eastern = DateTime.zoneMakeOffset(-5 * 60 * 60 * 1000)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
@@ -86,8 +86,8 @@ const digitsOf = (time: number) => {
 }
 
 /** Prints what the Schemas of a kind print; `moved` tells how far the digits of the clock are from those printed. */
-const printTime = (select: Schema.Codec<unknown, unknown>, moved: (time: number) => number): Print => {
-  const byTheBook = plain(select, printed(""))
+const printTime = (select: Schema.Codec<unknown, unknown>, moved: (time: number) => number): ValueEncoder => {
+  const byTheBook = makeSchemaValueEncoder(select, printed(""))
   return (value) => {
     if (!(value instanceof Date)) return undefined
     const time = value.getTime()

@@ -29,7 +29,7 @@ export const todayInNewYork = today(newYork)
 export const todayInChicago = today(chicago)
 
 /** When the day is over in New York or in Chicago, whichever comes first, in milliseconds since 1970. */
-export const dayEnds = (now: number) => Math.min(tomorrow(newYork, now), tomorrow(chicago, now))
+export const getNextDateChange = (now: number) => Math.min(tomorrow(newYork, now), tomorrow(chicago, now))
 
 const exists = (text: string) => {
   const [year, month, day] = text.split("-").map(Number)
@@ -39,14 +39,14 @@ const exists = (text: string) => {
 }
 
 /** A date that exists in the calendar, `YYYY-MM-DD`. */
-export const Day = Schema.String.check(
+export const CalendarDate = Schema.String.check(
   Schema.makeFilter((text: string) => /^\d{4}-\d{2}-\d{2}$/.test(text) && exists(text), {
     message: "must be a date that exists in the calendar, written YYYY-MM-DD",
   }),
 ).annotate({ format: "date" })
 
 /** A filter on a date that lies in the past by nature: today in New York at the latest. */
-export const PastDay = Day.pipe(
+export const NonFutureDate = CalendarDate.pipe(
   Schema.decode({
     decode: SchemaGetter.checkEffect((text: string) =>
       Effect.map(

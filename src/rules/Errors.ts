@@ -1,10 +1,10 @@
 /**
- * §7, D11, D13: the errors that the service can answer; those that are about the account stand in `accounts/AccountErrors.ts`.
+ * §7, D11, D13: the errors of all requests. Errors about accounts and keys are in `accounts/AccountErrors.ts`.
  * Each is a tagged class (`Effect.catchTag`, in handlers and in the typed client) that knows its status and prints as
  * `{ error: { code, message, details? }, request_id }`, without tag.
  */
 import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
-import { Exchange } from "../http/RequestContext.ts"
+import { RequestContext } from "../http/RequestContext.ts"
 
 /** Filled in while printing, so that no handler carries the id around. */
 const request_id = Schema.String.pipe(
@@ -12,7 +12,7 @@ const request_id = Schema.String.pipe(
     Schema.String.annotate({ description: "The same value as the header X-Request-Id; quote it to support." }),
     {
       decode: SchemaGetter.passthrough(),
-      encode: SchemaGetter.transformEffect(() => Effect.map(Exchange, (exchange) => exchange.id)),
+      encode: SchemaGetter.transformEffect(() => Effect.map(RequestContext, (exchange) => exchange.id)),
     },
   ),
   Schema.withConstructorDefault(Effect.succeed("")),
@@ -23,29 +23,32 @@ const start = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCod
 const keys = new RegExp(`${start}(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`, "gi")
 
 /** A key that a client put where it does not belong is not repeated to whoever reads answers or traces. */
-export const withoutKeys = (text: string) => text.replace(keys, "tl_live_…")
+export const redactKeys = (text: string) => text.replace(keys, "tl_live_…")
 
 const text = (annotations: { readonly description?: string }) =>
   Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {
     decode: SchemaGetter.passthrough(),
-    encode: SchemaGetter.transform(withoutKeys),
+    encode: SchemaGetter.transform(redactKeys),
   }))
 
 const Message = text({ description: "For people; programs read `code`." })
 
 /** What the class of an error is made of; `fieldsWith` for one with details. */
-export const fields = <const Code extends string>(code: Code) => ({
+export const makeErrorFields = <const Code extends string>(code: Code) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message }),
   request_id,
 })
 
-export const fieldsWith = <const Code extends string, Details extends Schema.Top>(code: Code, details: Details) => ({
+export const makeErrorFieldsWithDetails = <const Code extends string, Details extends Schema.Top>(
+  code: Code,
+  details: Details,
+) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message, details }),
   request_id,
 })
 
 /** 400: the URL itself cannot be decoded (D13). */
-export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(fields("bad_request"), {
+export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(makeErrorFields("bad_request"), {
   httpApiStatus: 400,
   description: "The URL cannot be decoded.",
 }) {
@@ -54,7 +57,7 @@ export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(fields("b
 }
 
 /** 404: no such path, or nothing is known of what was asked for. */
-export class NotFound extends Schema.Error<NotFound>("NotFound")(fields("not_found"), {
+export class NotFound extends Schema.Error<NotFound>("NotFound")(makeErrorFields("not_found"), {
   httpApiStatus: 404,
   description: "Nothing is here.",
 }) {
@@ -63,10 +66,11 @@ export class NotFound extends Schema.Error<NotFound>("NotFound")(fields("not_fou
 }
 
 /** 405: every endpoint answers GET and HEAD (D10). */
-export class MethodNotAllowed extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(fields("method_not_allowed"), {
-  httpApiStatus: 405,
-  description: "Endpoints answer GET and HEAD.",
-}) {
+export class MethodNotAllowed
+  extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(makeErrorFields("method_not_allowed"), {
+    httpApiStatus: 405,
+    description: "Endpoints answer GET and HEAD.",
+  }) {
   readonly _tag = "MethodNotAllowed"
   override readonly [ErrorReporter.ignore] = true
 }
@@ -106,7 +110,7 @@ const LineageEvent = Schema.Struct({
 
 /** 409: the symbol's history is not one unambiguous chain (§4.1, D21). */
 export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>("AmbiguousTickerLineage")(
-  fieldsWith(
+  makeErrorFieldsWithDetails(
     "ambiguous_ticker_lineage",
     Schema.Struct({
       query_ticker: Schema.String,
@@ -132,7 +136,7 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
 
 /** 410: the endpoint's sunset has passed (§3, D24). */
 export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemoved")(
-  fieldsWith(
+  makeErrorFieldsWithDetails(
     "endpoint_removed",
     Schema.Struct({ successor: Schema.String, documentation: Schema.String, sunset: Schema.String }),
   ),
@@ -149,7 +153,7 @@ const FieldError = Schema.Struct({
 
 /** 422: a parameter is missing, unknown, repeated or wrong; `details.fields` names each (D11). */
 export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
-  fieldsWith(
+  makeErrorFieldsWithDetails(
     "validation_error",
     Schema.Struct({ fields: Schema.Array(FieldError) }),
   ),
@@ -160,7 +164,7 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
 }
 
 /** 500: the cause is in the log under the request id, never in the answer. */
-export class InternalError extends Schema.Error<InternalError>("InternalError")(fields("internal_error"), {
+export class InternalError extends Schema.Error<InternalError>("InternalError")(makeErrorFields("internal_error"), {
   httpApiStatus: 500,
   description: "Unexpected failure.",
 }) {
@@ -169,7 +173,7 @@ export class InternalError extends Schema.Error<InternalError>("InternalError")(
 }
 
 /** 503, `Retry-After: 5`: a table stays locked, or a query reached 30 seconds (§7.2). */
-export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing")(fields("data_refreshing"), {
+export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing")(makeErrorFields("data_refreshing"), {
   httpApiStatus: 503,
   description: "Data is being refreshed; safe to retry after `Retry-After` seconds.",
 }) {
@@ -179,7 +183,7 @@ export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing
 
 /** 503, `Retry-After: 5`: no database connection could be had in time (§7.2). */
 export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("DatabasePoolTimeout")(
-  fields("database_pool_timeout"),
+  makeErrorFields("database_pool_timeout"),
   { httpApiStatus: 503, description: "No database connection in time; safe to retry after `Retry-After` seconds." },
 ) {
   readonly _tag = "DatabasePoolTimeout"

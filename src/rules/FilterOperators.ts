@@ -51,20 +51,20 @@ declare module "effect/Schema" {
 }
 
 /** Marks a parameter whose condition the handler has to give; the compiler asks for it there. */
-export interface Custom {
+export interface CustomFilter {
   readonly isCustom: true
 }
 
 /** A parameter whose condition the handler gives. */
-export const custom = <Field extends Schema.Top>(field: Field): Field["Rebuild"] & Custom =>
+export const customFilter = <Field extends Schema.Top>(field: Field): Field["Rebuild"] & CustomFilter =>
   Object.assign(field.annotate({ filter: { operator: "custom" } }), { isCustom: true } as const)
 
 /** The schema of a query; `fields` are its parameters. */
-export interface Parameters {
+export interface QuerySchema {
   readonly fields: Schema.Struct.Fields
   readonly Type: { readonly [name: string]: unknown }
 }
 
 /** What a parameter declares; undefined if it declares nothing. */
-export const filterOf = ({ ast }: { readonly ast: SchemaAST.AST }): FilterDeclaration | undefined =>
+export const getFilter = ({ ast }: { readonly ast: SchemaAST.AST }): FilterDeclaration | undefined =>
   SchemaAST.resolve(ast)?.filter

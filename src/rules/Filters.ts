@@ -3,15 +3,17 @@
  * operator that it stands for (`Operators.ts`).
  */
 import { Schema, SchemaTransformation } from "effect"
-import { Day, PastDay } from "./Dates.ts"
+import { CalendarDate, NonFutureDate } from "./Dates.ts"
 import type { ColumnOperator, FilterDeclaration } from "./FilterOperators.ts"
 
 /** Why a parameter is refused that the endpoint does not take (D4). */
-export const unknownParameter = "is not a parameter of this endpoint"
+export const unknownParameterReason = "is not a parameter of this endpoint"
 
 /** The query of an endpoint without parameters; an empty struct alone would take anything (D4). */
 export const NoParameters = Schema.Struct({}).check(
-  Schema.makeFilter((query: object) => Object.keys(query).map((name) => ({ path: [name], issue: unknownParameter }))),
+  Schema.makeFilter((query: object) =>
+    Object.keys(query).map((name) => ({ path: [name], issue: unknownParameterReason }))
+  ),
 )
 
 /** In a URL a parameter is text; `format` says how it is written. */
@@ -23,12 +25,12 @@ const written = <To extends Schema.Codec<string, string>>(
 ) => Schema.optionalKey(Schema.String.annotate({ description, format }).pipe(Schema.decodeTo(to)).annotate({ filter }))
 
 const pastDay = (operator: ColumnOperator, column: string, description: string) =>
-  written(PastDay, "date", { operator, column }, `${description}; not in the future.`)
+  written(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
 
 /** `date`, or `date_from` and `date_to`: days of the column. */
-export const onDate = (column: string) => ({
+export const dateFilters = (column: string) => ({
   date: written(
-    PastDay,
+    NonFutureDate,
     "date",
     { operator: "onDay", column },
     "Exactly this day; not in the future, and not with date_from or date_to.",
@@ -38,7 +40,7 @@ export const onDate = (column: string) => ({
 })
 
 /** The same, for a column `date`. */
-export const OnDate = onDate("date")
+export const DateFilters = dateFilters("date")
 
 type Keyed<Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field> = {
   readonly [Name in Names[number] as `${Prefix}${Name}${Suffix}`]: Field
@@ -71,34 +73,34 @@ const bound = (operator: "atLeast" | "atMost", column: string, says: string) =>
   written(Bound, "decimal", { operator, column }, `${column} of ${says} this.`)
 
 /** `min_x` and `max_x` of each name, inclusive; a row without the value never matches (D9). */
-export const bounds = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const numberRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...keyed(names, "min_", "", (column) => bound("atLeast", column, "at least")),
   ...keyed(names, "max_", "", (column) => bound("atMost", column, "at most")),
 })
 
 /** `x_from` and `x_to` of each name, for days that lie in the past by nature (D7, §4.4). */
-export const pastDays = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const pastDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...keyed(names, "", "_from", (column) => pastDay("fromDay", column, `${column} on this day or later`)),
   ...keyed(names, "", "_to", (column) => pastDay("toDay", column, `${column} on this day or earlier`)),
 })
 
 /** The same for instants: days on the clock on which they print, midnight to midnight (§2.1). */
-export const pastDaysOfInstants = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const pastInstantRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...keyed(names, "", "_from", (column) => pastDay("fromDayOfInstant", column, `${column} on this day or later`)),
   ...keyed(names, "", "_to", (column) => pastDay("toDayOfInstant", column, `${column} on this day or earlier`)),
 })
 
 const anyDay = (operator: "fromDay" | "toDay", column: string, says: string) =>
-  written(Day, "date", { operator, column }, `${column} on this day or ${says}.`)
+  written(CalendarDate, "date", { operator, column }, `${column} on this day or ${says}.`)
 
 /** `x_from` and `x_to` of each name, for days that may lie in the future (D7, §4.4). */
-export const anyDays = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const dateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...keyed(names, "", "_from", (column) => anyDay("fromDay", column, "later")),
   ...keyed(names, "", "_to", (column) => anyDay("toDay", column, "earlier")),
 })
 
 /** `x=true` or `x=false` of each name. */
-export const flags = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+export const booleanFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   keyed(
     names,
     "",
@@ -135,29 +137,29 @@ const listedAs = (operator: ColumnOperator, how: string) => (column: string) =>
   listed(Word, `${column} is this${how}; several values comma-separated.`, { operator, column })
 
 /** Equality of each name with one of several comma-separated identifiers, such as file numbers. */
-export const identifiers = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+export const exactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   keyed(names, "", "", listedAs("oneOf", ""))
 
 /** Equality of each name with one of several comma-separated texts, in any case (D33). */
-export const texts = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   keyed(names, "", "", listedAs("oneOfIgnoringCase", ", in any case"))
 
 /** `country` as two capital letters, which is how it is stored; sent in any case (D33). */
-export const countryCodes = listed(
+export const countryFilter = listed(
   Word.pipe(Schema.decodeTo(Schema.String, SchemaTransformation.toUpperCase())),
   "country is this, in any case; several values comma-separated.",
   { operator: "oneOf", column: "country" },
 )
 
 /** Equality with one of several statuses of HTTP, comma-separated. */
-export const statusCodes = listed(
+export const statusCodeFilter = listed(
   Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: "must be a status of HTTP, such as 200" })),
   "status_code is this; several values comma-separated.",
   { operator: "statement" },
 )
 
 /** Equality with one of a few words, comma-separated, in any case (D33); another word is refused. */
-export const someOf = <const Words extends ReadonlyArray<string>>(words: Words) =>
+export const literalFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
   listed(
     Schema.String.pipe(Schema.decodeTo(
       Schema.Literals(words).annotate({ message: `must be of: ${words.join(", ")}` }),
@@ -181,13 +183,14 @@ const partial = (name: string, filter: FilterDeclaration) =>
   )
 
 /** A part of the column's text, in any case. `%`, `_` and quotes are text. */
-export const part = (column: string) => partial(column, { operator: "contains", column })
+export const substringFilter = (column: string) => partial(column, { operator: "contains", column })
 
 /** A part of an element of the column's array, in any case; `name` says what an element is. */
-export const partOfElement = (column: string, name: string) => partial(name, { operator: "elementContains", column })
+export const elementSubstringFilter = (column: string, name: string) =>
+  partial(name, { operator: "elementContains", column })
 
 /** An element of the column's array, such as a tag, in any case (D33). */
-export const word = (column: string, description: string) =>
+export const arrayElementFilter = (column: string, description: string) =>
   Schema.optionalKey(
     Schema.String.annotate({ description }).pipe(Schema.decodeTo(Word)).annotate({
       filter: { operator: "hasElement", column },

@@ -1,10 +1,10 @@
 /** §1, D8: every list comes in pages, in one envelope. */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
-import { withoutKeys } from "./Errors.ts"
-import { Exchange } from "../http/RequestContext.ts"
-import { type Format, formats } from "../rows/Formats.ts"
-import type { Values } from "../rows/RowEncoder.ts"
-import { firstOf, type Results, writer } from "../rows/ResultWriter.ts"
+import { redactKeys } from "./Errors.ts"
+import { RequestContext } from "../http/RequestContext.ts"
+import { type ListFormat, listFormats } from "../rows/Formats.ts"
+import type { RowValues } from "../rows/RowEncoder.ts"
+import { makeFileWriter, type ResultEncoder, takeResults } from "../rows/ResultWriter.ts"
 
 /** Decimal digits alone (D8): no sign, exponent, fraction or white space. Leading zeros are digits and allowed. */
 const fromDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
@@ -19,7 +19,7 @@ const oneTo = (maximum: number) => `must be a whole number from 1 to ${maximum}`
 
 const limits = `${oneTo(100)}, or all with format=csv or format=ndjson`
 
-export const Paging = {
+export const PagingParameters = {
   page: fromDigits(
     whole(2_147_483_647, oneTo(2_147_483_647)).annotate({ default: 1, description: "The page, from 1." }),
     oneTo(2_147_483_647),
@@ -30,26 +30,26 @@ export const Paging = {
     description: "Rows a page, at most 100; `all`, with `format=csv` or `format=ndjson`: the whole list at once.",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(10))),
   format: Schema.optionalKey(
-    Schema.Literals(formats).annotate({
-      message: `must be of: ${formats.join(", ")}`,
+    Schema.Literals(listFormats).annotate({
+      message: `must be of: ${listFormats.join(", ")}`,
       description: "In what to answer; left out, the header `Accept` decides, and without it `json`.",
     }),
   ),
 }
 
-export interface Page {
+export interface PageQuery {
   readonly page: number
   readonly limit: number | "all"
-  readonly format?: Format
+  readonly format?: ListFormat
 }
 
 /** The `count` of a list. */
-export const Count = Schema.Int.annotate({ description: "The length of `results`." })
+export const ResultCount = Schema.Int.annotate({ description: "The length of `results`." })
 
 /** `{ count, results, message?, page, limit, has_more }`. */
-export const Envelope = <Row extends Schema.Top>(row: Row) =>
+export const ListEnvelope = <Row extends Schema.Top>(row: Row) =>
   Schema.Struct({
-    count: Count,
+    count: ResultCount,
     results: Schema.Array(row).annotate({ description: "The rows of the page." }),
     message: Schema.optionalKey(Schema.String.annotate({ description: "A data-quality disclaimer." })),
     page: Schema.Int.annotate({ description: "The page of this response." }),
@@ -58,78 +58,80 @@ export const Envelope = <Row extends Schema.Top>(row: Row) =>
   })
 
 /** What the results of a list are, where they are no rows (D28). */
-export const Unit = Context.Reference<"row" | "filing_group">("tickerline/policy/Unit", { defaultValue: () => "row" })
+export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/policy/Unit", {
+  defaultValue: () => "row",
+})
 
 /** More than any table has. */
-export const all = Number.MAX_SAFE_INTEGER
+export const allRows = Number.MAX_SAFE_INTEGER
 
 /** What a list query asks the database for: the page and one row more, which tells whether another page follows. */
-export const span = ({ limit, page }: Page) =>
-  limit === "all" ? { rows: all, skip: 0 } : { rows: limit + 1, skip: (page - 1) * limit }
+export const getRowRange = ({ limit, page }: PageQuery) =>
+  limit === "all" ? { rows: allRows, skip: 0 } : { rows: limit + 1, skip: (page - 1) * limit }
 
 const pageOf = (target: string, page: number) => {
   const [path = "/", search = ""] = target.split("?", 2)
-  const parameters = new URLSearchParams(withoutKeys(search))
+  const parameters = new URLSearchParams(redactKeys(search))
   parameters.set("page", String(page))
   return `${path}?${parameters}`
 }
 
 /** What is known of a page that is a file of its own. */
-export interface File {
+export interface FileMetadata {
   readonly format: "csv" | "ndjson"
   /** Lines of NDJSON; records of CSV, without the header. */
   readonly rows: number
 }
 
 /** A finished answer: what is known of it beside its text. */
-export interface Content {
+export interface ResponseContent {
   readonly text: string
   /** JSON, where nothing is said. */
-  readonly file?: File
+  readonly file?: FileMetadata
   /** How many results it has (D28, D29). */
   readonly records: number
   /** The page that follows. */
-  readonly next: number | undefined
+  readonly nextPage: number | undefined
 }
 
 /** An answer that is no list of rows: what its Schema writes is plain JSON already. */
-export const single = (encoded: Schema.Json, records: number): Content => ({
+export const makeSingleContent = (encoded: Schema.Json, records: number): ResponseContent => ({
   text: JSON.stringify(encoded),
   records,
-  next: undefined,
+  nextPage: undefined,
 })
 
 interface Listed {
-  readonly results: Results
-  readonly format: Format
+  readonly results: ResultEncoder
+  readonly format: ListFormat
   /** The rows that `span` asked for; those of a result too many tell of another page, and are not printed. */
-  readonly rows: ReadonlyArray<Values>
+  readonly rows: ReadonlyArray<RowValues>
   /** Of the rows that are shown. */
-  readonly message?: ((rows: ReadonlyArray<Values>) => string | undefined) | undefined
+  readonly message?: ((rows: ReadonlyArray<RowValues>) => string | undefined) | undefined
 }
 
 /** A page: JSON in the envelope; or else a file, without the message. */
-export const envelope = ({ limit, page }: Page, { format, message, results, rows }: Listed): Content => {
-  const shown = limit === "all" ? rows : firstOf(results, rows, limit)
+export const encodePage = ({ limit, page }: PageQuery, { format, message, results, rows }: Listed): ResponseContent => {
+  const shown = limit === "all" ? rows : takeResults(results, rows, limit)
   const has_more = shown.length < rows.length
   const next = has_more ? page + 1 : undefined
   if (format !== "json") {
-    const { end, head, write } = writer(results, format)
+    const { end, header: head, write } = makeFileWriter(results, format)
     const [most, rest] = [write(shown), end()]
     const file = { format, rows: most.rows + rest.rows }
-    return { text: head + most.text + rest.text, records: most.results + rest.results, next, file }
+    return { text: head + most.text + rest.text, records: most.results + rest.results, nextPage: next, file }
   }
   const printed = results.print(shown)
   const said = message?.(shown)
   const disclaimer = said === undefined ? "" : `"message":${JSON.stringify(said)},`
   const text = `{"count":${printed.length},"results":[${printed.join(",")}],${disclaimer}` +
     `"page":${page},"limit":${limit},"has_more":${has_more}}`
-  return { text, records: printed.length, next }
+  return { text, records: printed.length, nextPage: next }
 }
 
 /** Tells what the exchange has to know of an answer: its results, and the page that follows. */
-export const announce = ({ next, records }: Omit<Content, "text">) =>
-  Effect.map(Exchange, (exchange) => {
+export const setPageMetadata = ({ nextPage: next, records }: Omit<ResponseContent, "text">) =>
+  Effect.map(RequestContext, (exchange) => {
     exchange.records = records
     if (next !== undefined) exchange.links.push({ path: pageOf(exchange.target, next), attributes: `rel="next"` })
   })

@@ -37,14 +37,14 @@ const twoWaysToSayWhen = (query: Filters) =>
 const wholeList = ({ format, limit, page }: Filters) =>
   limit !== "all" ? [] : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
-    ...(format === "json" ? [{ path: ["limit"], issue: onlyWhole }] : []),
+    ...(format === "json" ? [{ path: ["limit"], issue: exportNeedsFileFormat }] : []),
   ]
 
 /** Why `limit=all` is refused in JSON. */
-export const onlyWhole = "can be all only with format=csv or format=ndjson"
+export const exportNeedsFileFormat = "can be all only with format=csv or format=ndjson"
 
 /** No range is upside down, and `date` and `limit=all` stand alone. Every query carries this check. */
-export const consistent = Schema.makeFilter((query: Filters) => [
+export const checkParameterCombinations = Schema.makeFilter((query: Filters) => [
   ...pairs(query),
   ...twoWaysToSayWhen(query),
   ...wholeList(query),

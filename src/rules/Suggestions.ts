@@ -32,7 +32,7 @@ const third = (name: string) => name.length / 3
  * The closest of the names that begin with the text, or differ from it in few letters, whatever their case. With a
  * `tolerance` of its own, the beginning of a name is not enough.
  */
-export const nearest = (
+export const findNearestName = (
   sent: string,
   names: ReadonlyArray<string>,
   tolerance?: (name: string) => number,
@@ -51,6 +51,7 @@ export const nearest = (
 }
 
 /** ` Did you mean news?`, or nothing. */
-export const didYouMean = Option.match({ onNone: () => "", onSome: (name: string) => ` Did you mean ${name}?` })
+export const formatSuggestion = Option.match({ onNone: () => "", onSome: (name: string) => ` Did you mean ${name}?` })
 
-export const hint = (sent: string, names: ReadonlyArray<string>) => didYouMean(nearest(sent, names))
+export const suggestName = (sent: string, names: ReadonlyArray<string>) =>
+  formatSuggestion(findNearestName(sent, names))

@@ -1,11 +1,11 @@
 /** §7.3, D5, D6: how a ticker parameter is read. */
 import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { withoutKeys } from "./Errors.ts"
-import { setHeaders } from "../http/RequestContext.ts"
+import { redactKeys } from "./Errors.ts"
+import { setResponseHeaders } from "../http/RequestContext.ts"
 import type { FilterDeclaration } from "./FilterOperators.ts"
 
 /** What a symbol is, wherever it is written. */
-export const symbol = /^[A-Z0-9.^-]{1,16}$/
+export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 
 /** Only the letters of the alphabet of symbols: elsewhere an upper case can turn a look-alike into one of them. */
 const upperCase = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
@@ -16,10 +16,10 @@ const mostShown = 20
 
 /** D5: at most twenty dropped symbols, each cut, so that a hostile list cannot swell the answer. */
 const shown = (dropped: ReadonlyArray<string>) =>
-  dropped.slice(0, mostShown).map((text) => encodeURIComponent(withoutKeys(text).slice(0, 32).toWellFormed())).join(",")
+  dropped.slice(0, mostShown).map((text) => encodeURIComponent(redactKeys(text).slice(0, 32).toWellFormed())).join(",")
 
 const invalid = (sent: ReadonlyArray<string>) => {
-  const names = sent.slice(0, mostShown).map((text) => withoutKeys(text).slice(0, 32)).join(", ")
+  const names = sent.slice(0, mostShown).map((text) => redactKeys(text).slice(0, 32)).join(", ")
   const more = sent.length > mostShown ? ` and ${sent.length - mostShown} more` : ""
   return new SchemaIssue.InvalidValue({
     message: sent.length === 0
@@ -30,8 +30,8 @@ const invalid = (sent: ReadonlyArray<string>) => {
 
 const readList = Effect.fnUntraced(function* (text: string) {
   const sent = text.split(",").map((entry) => upperCase(entry.replace(/\s+/gu, ""))).filter((entry) => entry !== "")
-  const dropped = sent.filter((entry) => !symbol.test(entry))
-  const tickers = Array.dedupe(sent.filter((entry) => symbol.test(entry)))
+  const dropped = sent.filter((entry) => !tickerPattern.test(entry))
+  const tickers = Array.dedupe(sent.filter((entry) => tickerPattern.test(entry)))
   if (!Array.isArrayNonEmpty(tickers)) return yield* Effect.fail(invalid(sent))
   if (tickers.length > mostTickers) {
     return yield* Effect.fail(
@@ -40,12 +40,12 @@ const readList = Effect.fnUntraced(function* (text: string) {
       }),
     )
   }
-  if (dropped.length > 0) yield* setHeaders({ "X-Dropped-Tickers": shown(dropped) })
+  if (dropped.length > 0) yield* setResponseHeaders({ "X-Dropped-Tickers": shown(dropped) })
   return tickers
 })
 
 /** A comma-separated list: invalid symbols are dropped (and named in `X-Dropped-Tickers`); none valid is an error. */
-export const Tickers = Schema.String.annotate({
+export const TickerList = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
     "when none is valid the request is refused.",
   examples: ["META,BYON"],

@@ -4,10 +4,10 @@ import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
 import { InternalError, ValidationError } from "./Errors.ts"
-import { Exchange } from "../http/RequestContext.ts"
-import { unknownParameter } from "./Filters.ts"
-import { hint } from "./Suggestions.ts"
-import { reasonsIn } from "./ValidationMessages.ts"
+import { RequestContext } from "../http/RequestContext.ts"
+import { unknownParameterReason } from "./Filters.ts"
+import { suggestName } from "./Suggestions.ts"
+import { makeReasonFormatter } from "./ValidationMessages.ts"
 
 const mostReasons = 20
 
@@ -21,7 +21,7 @@ const nameless = "The query string holds a parameter without a name; remove it."
 const repeated = "was given more than once; give it once"
 
 /** Every parameter is text until it is given twice (D4). */
-const reasons = reasonsIn({ missing: "is required", unexpected: unknownParameter, wrongType: repeated })
+const reasons = makeReasonFormatter({ missing: "is required", unexpected: unknownParameterReason, wrongType: repeated })
 
 const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
@@ -30,9 +30,9 @@ const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
 
 /** A misspelt filter must never widen the answer (D4): it is refused, with the name that was probably meant. */
 const suggest = (names: ReadonlyArray<string>) => ({ field, reason }: Field): Field => {
-  if (reason !== unknownParameter) return { field, reason }
-  const advice = hint(field, names) || ` It takes ${names.join(", ") || "none"}.`
-  return { field: field.slice(0, 64), reason: `${unknownParameter}.${advice}` }
+  if (reason !== unknownParameterReason) return { field, reason }
+  const advice = suggestName(field, names) || ` It takes ${names.join(", ") || "none"}.`
+  return { field: field.slice(0, 64), reason: `${unknownParameterReason}.${advice}` }
 }
 
 /** A reason that starts with a capital is a sentence of its own (`Invalid ticker(s): …`, §7.2). */
@@ -41,11 +41,12 @@ const sentence = ({ field, reason }: Field) => /^[A-Z]/.test(reason) ? reason : 
 const refusal = (fields: ReadonlyArray<Field>) =>
   new ValidationError({ error: { message: fields.map(sentence).join("; "), details: { fields } } })
 
-export class Validation extends HttpApiMiddleware.Service<Validation>()("tickerline/policy/Validation", {
-  error: ValidationError,
-}) {
+export class ValidationMiddleware
+  extends HttpApiMiddleware.Service<ValidationMiddleware>()("tickerline/policy/Validation", {
+    error: ValidationError,
+  }) {
   static readonly layer = HttpApiMiddleware.layerSchemaErrorTransform(
-    Validation,
+    ValidationMiddleware,
     (failure, { endpoint }) =>
       failure.kind === "Query"
         ? Effect.flatMap(HttpServerRequest.ParsedSearchParams, (sent) =>
@@ -53,7 +54,7 @@ export class Validation extends HttpApiMiddleware.Service<Validation>()("tickerl
             reasons(failure.cause.issue)
               .map(({ name, reason }) => ({
                 field: name || "query",
-                reason: name === "" && reason === unknownParameter
+                reason: name === "" && reason === unknownParameterReason
                   ? nameless
                   : Array.isArray(sent[name])
                   ? repeated
@@ -66,16 +67,17 @@ export class Validation extends HttpApiMiddleware.Service<Validation>()("tickerl
   )
 }
 
-export class Unexpected extends HttpApiMiddleware.Service<Unexpected>()("tickerline/policy/Unexpected", {
-  error: InternalError,
-}) {
+export class UnexpectedErrorMiddleware
+  extends HttpApiMiddleware.Service<UnexpectedErrorMiddleware>()("tickerline/policy/Unexpected", {
+    error: InternalError,
+  }) {
   static readonly layer = Layer.succeed(
     this,
     (served) =>
       Effect.catchDefect(
         served,
         (defect) =>
-          Effect.flatMap(Exchange, ({ id }) =>
+          Effect.flatMap(RequestContext, ({ id }) =>
             Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
               Effect.annotateLogs("request_id", id),
               Effect.andThen(

@@ -1,14 +1,14 @@
 /** Fenced blocks that are more than text: what the code knows is told from there, so that no guide repeats it. */
 import { Effect } from "effect"
-import { chain } from "./blocks/Chain.ts"
-import { converter } from "./blocks/Converter.ts"
-import { deprecations } from "./blocks/Deprecations.ts"
-import { tables } from "./blocks/Tables.ts"
-import type { Blocks } from "./Markdown.ts"
+import { renderLineageBlock } from "./blocks/Chain.ts"
+import { timestampConverter } from "./blocks/Converter.ts"
+import { renderDeprecations } from "./blocks/Deprecations.ts"
+import { makeReferenceTables } from "./blocks/Tables.ts"
+import type { GuideBlocks } from "./Markdown.ts"
 
-export const blocks = Effect.map(tables, (table): Blocks => ({
+export const makeGuideBlocks = Effect.map(makeReferenceTables, (table): GuideBlocks => ({
   table: (name) => () => table(name),
-  chain,
-  converter: () => () => converter,
-  deprecations: (how) => () => deprecations(how),
+  chain: renderLineageBlock,
+  converter: () => () => timestampConverter,
+  deprecations: (how) => () => renderDeprecations(how),
 }))

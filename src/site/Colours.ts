@@ -4,7 +4,7 @@ import bash from "highlight.js/lib/languages/bash"
 import json from "highlight.js/lib/languages/json"
 import python from "highlight.js/lib/languages/python"
 import typescript from "highlight.js/lib/languages/typescript"
-import { escape } from "./Html.ts"
+import { escapeHtml } from "./Html.ts"
 
 highlight.registerLanguage("sh", bash)
 highlight.registerLanguage("json", json)
@@ -12,5 +12,5 @@ highlight.registerLanguage("python", python)
 highlight.registerLanguage("ts", typescript)
 
 /** HTML; what is in no language that is known stays plain. */
-export const coloured = (language: string, text: string) =>
-  highlight.getLanguage(language) === undefined ? escape(text) : highlight.highlight(text, { language }).value
+export const highlightCode = (language: string, text: string) =>
+  highlight.getLanguage(language) === undefined ? escapeHtml(text) : highlight.highlight(text, { language }).value

@@ -1,9 +1,9 @@
 /** The guides: each file of `docs/`, read and rendered once, when the service starts. */
 import { Effect, FileSystem, Path } from "effect"
 import { BaseUrl } from "../http/Middleware.ts"
-import { blocks } from "./Blocks.ts"
-import { render } from "./Markdown.ts"
-import { at, type Page } from "./Page.ts"
+import { makeGuideBlocks } from "./Blocks.ts"
+import { renderGuide } from "./Markdown.ts"
+import { type Page, pagePath } from "./Page.ts"
 
 const folder = new URL("../../docs/", import.meta.url)
 
@@ -39,15 +39,15 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 /** Where examples ask; a reader is shown the address of the service that is read. */
-export const example = "http://127.0.0.1:8080"
+export const exampleServiceUrl = "http://127.0.0.1:8080"
 
 const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
 
-export const guides = Effect.gen(function* () {
+export const renderGuides = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const place = yield* path.fromFileUrl(folder)
-  const made = yield* blocks
+  const made = yield* makeGuideBlocks
   const base = yield* BaseUrl
   const names = (yield* fs.readDirectory(place)).filter((file) => file.endsWith(".md"))
     .map((file) => file.slice(0, -".md".length)).toSorted((left, right) =>
@@ -57,8 +57,8 @@ export const guides = Effect.gen(function* () {
     names,
     (name) =>
       Effect.map(fs.readFileString(path.join(place, `${name}.md`)), (source): Page => ({
-        ...render(`${name}.md`, base === "" ? source : source.replaceAll(example, base), made),
-        path: at(name),
+        ...renderGuide(`${name}.md`, base === "" ? source : source.replaceAll(exampleServiceUrl, base), made),
+        path: pagePath(name),
         section: sectionOf[name] ?? "Guides",
         scripts: scripts[name] ?? [],
         ...(name === "index" ? { label: "Introduction" } : {}),

@@ -9,6 +9,6 @@ const escapes: Readonly<Record<string, string>> = {
 }
 
 /** Text as it may stand between tags and in quoted attributes. */
-export const escape = (text: string) => text.replace(/[&<>"']/g, (found) => escapes[found] ?? found)
+export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (found) => escapes[found] ?? found)
 
-export const withoutTags = (html: string) => html.replace(/<[^>]+>/g, "")
+export const stripTags = (html: string) => html.replace(/<[^>]+>/g, "")

@@ -4,16 +4,16 @@
  */
 import { Context, Effect, FileSystem, Layer, Option, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { pathOfBase } from "../http/BaseUrl.ts"
-import { conditional } from "../http/ConditionalRequests.ts"
-import { constant } from "../http/Compression.ts"
-import { BaseUrl, nothingAt } from "../http/Middleware.ts"
-import { nearest } from "../rules/Suggestions.ts"
-import { escape } from "./Html.ts"
-import { frame } from "./Layout.ts"
-import { asset, at, type Page } from "./Page.ts"
-import { pages } from "./Pages.ts"
-import { indexOf } from "./Search.ts"
+import { getBasePath } from "../http/BaseUrl.ts"
+import { makeConditionalResponder } from "../http/ConditionalRequests.ts"
+import { cacheCompressedForms } from "../http/Compression.ts"
+import { BaseUrl, respondNotFound } from "../http/Middleware.ts"
+import { findNearestName } from "../rules/Suggestions.ts"
+import { escapeHtml } from "./Html.ts"
+import { renderLayout } from "./Layout.ts"
+import { assetPath, type Page, pagePath } from "./Page.ts"
+import { renderPages } from "./Pages.ts"
+import { buildSearchIndex } from "./SearchIndex.ts"
 
 interface File {
   readonly path: `/${string}`
@@ -57,7 +57,7 @@ const assets = Effect.gen(function* () {
   const names = (yield* fs.readDirectory(place)).filter((name) => path.extname(name) in types)
   return yield* Effect.forEach(names, (name) =>
     Effect.map(fs.readFileString(path.join(place, name)), (text): File => ({
-      path: asset(name),
+      path: assetPath(name),
       type: types[path.extname(name)] ?? "",
       text,
       headers: {},
@@ -67,7 +67,7 @@ const assets = Effect.gen(function* () {
 /** The answer to all who ask for the file; 304 to whoever has it (RFC 9110), in whatever encoding. */
 const answer = ({ headers, text, type }: File) => {
   const kept = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
-  const respond = conditional(constant(new TextEncoder().encode(text)), type, kept)
+  const respond = makeConditionalResponder(cacheCompressedForms(new TextEncoder().encode(text)), type, kept)
   return (request: HttpServerRequest.HttpServerRequest) => Effect.succeed(respond(request))
 }
 
@@ -75,7 +75,7 @@ const answer = ({ headers, text, type }: File) => {
 const meant = (path: string, all: ReadonlyArray<Page>) => {
   const wanted = (path.replace(/\/+$/, "").split("/").at(-1) ?? "").replace(/\.(md|html?)$/, "").toLowerCase()
   const named = all.map((page) => ({ page, name: page.path.split("/").at(-1) ?? "" }))
-  const closest = Option.getOrUndefined(nearest(wanted, named.map(({ name }) => name)))
+  const closest = Option.getOrUndefined(findNearestName(wanted, named.map(({ name }) => name)))
   const among = named.filter(({ name }) => wanted.length > 2 && (name.includes(wanted) || wanted.includes(name)))
   return Array.from(new Set([...named.filter(({ name }) => name === closest), ...among]), ({ page }) => page).slice(
     0,
@@ -84,17 +84,21 @@ const meant = (path: string, all: ReadonlyArray<Page>) => {
 }
 
 const lost = (path: string, all: ReadonlyArray<Page>): Page => {
-  const links = meant(path, all).map(({ path, title }) => `<li><a href="${escape(path)}">${escape(title)}</a></li>`)
+  const links = meant(path, all).map(({ path, title }) =>
+    `<li><a href="${escapeHtml(path)}">${escapeHtml(title)}</a></li>`
+  )
   return {
-    path: at("not-found"),
+    path: pagePath("not-found"),
     title: "Page not found",
     description: "There is no page of the documentation at this address.",
     section: "Start",
     scripts: [],
     body: `<h1>Page not found</h1>
-<p>The documentation has no page at <code>${escape(path.slice(0, 200))}</code>.</p>
+<p>The documentation has no page at <code>${escapeHtml(path.slice(0, 200))}</code>.</p>
 ${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
-<p><a href="${at("index")}">The first page</a> and the navigation lead to all pages; search finds their text.</p>`,
+<p><a href="${
+      pagePath("index")
+    }">The first page</a> and the navigation lead to all pages; search finds their text.</p>`,
   }
 }
 
@@ -103,9 +107,9 @@ const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) => /\btext\
 
 const notFound = (all: ReadonlyArray<Page>) => (request: HttpServerRequest.HttpServerRequest) => {
   const [path = ""] = request.url.split("?", 1)
-  if (!wantsPage(request)) return nothingAt(path)
+  if (!wantsPage(request)) return respondNotFound(path)
   return Effect.succeed(
-    HttpServerResponse.text(frame(lost(path, all), all), {
+    HttpServerResponse.text(renderLayout(lost(path, all), all), {
       status: 404,
       contentType: html,
       headers: { "Cache-Control": "no-store", Vary: "Accept", ...guarded },
@@ -118,7 +122,7 @@ const entrances = ["/", "/docs"] as const
 
 /** Below the path of `BASE_URL`, which a balancer may have taken off the request. */
 const entrance = (base: string) => {
-  const redirect = HttpServerResponse.redirect(`${pathOfBase(base)}${at("index")}`, {
+  const redirect = HttpServerResponse.redirect(`${getBasePath(base)}${pagePath("index")}`, {
     status: 302,
     headers: { "Cache-Control": "no-cache" },
   })
@@ -126,28 +130,28 @@ const entrance = (base: string) => {
 }
 
 /** The addresses at which there is something to read. */
-export class Addresses extends Context.Service<Addresses, ReadonlySet<string>>()("tickerline/site/Addresses") {}
+export class SiteAddresses extends Context.Service<SiteAddresses, ReadonlySet<string>>()("tickerline/site/Addresses") {}
 
 export const layer = Layer.effect(
-  Addresses,
+  SiteAddresses,
   Effect.gen(function* () {
     const router = yield* HttpRouter.HttpRouter
     const base = yield* BaseUrl
-    const all = yield* pages
+    const all = yield* renderPages
     const made: ReadonlyArray<File> = [
-      ...all.map((page) => ({ path: page.path, type: html, text: frame(page, all), headers: guarded })),
+      ...all.map((page) => ({ path: page.path, type: html, text: renderLayout(page, all), headers: guarded })),
       ...(yield* assets),
       {
-        path: asset("search.json"),
+        path: assetPath("search.json"),
         type: "application/json",
-        text: JSON.stringify({ entries: indexOf(all) }),
+        text: JSON.stringify({ entries: buildSearchIndex(all) }),
         headers: {},
       },
     ]
     yield* router.addAll([
       ...made.map((file) => HttpRouter.route("GET", file.path, answer(file))),
       ...entrances.map((path) => HttpRouter.route("GET", path, entrance(base))),
-      HttpRouter.route("GET", `${at("index")}/:page/*`, notFound(all)),
+      HttpRouter.route("GET", `${pagePath("index")}/:page/*`, notFound(all)),
     ])
     return new Set([...made.map(({ path }) => path), ...entrances])
   }),

@@ -1,9 +1,9 @@
 /** The frame of all pages. It works without scripts, on a phone, in light and dark, and on paper. */
-import { escape, withoutTags } from "./Html.ts"
-import { asset, at, type Page, referencePath, sections } from "./Page.ts"
+import { escapeHtml, stripTags } from "./Html.ts"
+import { assetPath, navigationSections, type Page, pagePath, referenceOverviewPath } from "./Page.ts"
 
 /** A line of the navigation. */
-export type Entry = Pick<Page, "path" | "section" | "title" | "label">
+export type NavigationEntry = Pick<Page, "path" | "section" | "title" | "label">
 
 /** Three bars, inside the page so that no request is needed. */
 const favicon = "data:image/svg+xml," + encodeURIComponent(
@@ -14,7 +14,7 @@ const favicon = "data:image/svg+xml," + encodeURIComponent(
 const logo = `<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="M3 15V9M8 15V2M13 15V6"/></svg>`
 
 const link = (path: string, title: string, current: string) =>
-  `<a href="${escape(path)}"${path === current ? ` aria-current="page"` : ""}>${escape(title)}</a>`
+  `<a href="${escapeHtml(path)}"${path === current ? ` aria-current="page"` : ""}>${escapeHtml(title)}</a>`
 
 /** The endpoints are many, so their list is open on their own pages only. */
 const group = (section: string, links: string, isOpen: boolean) =>
@@ -24,23 +24,23 @@ const group = (section: string, links: string, isOpen: boolean) =>
     }><summary class="section">${section}</summary>${links}</details>`
     : `<p class="section">${section}</p>${links}`
 
-const list = (entries: ReadonlyArray<Entry>, current: string) =>
-  sections.map((section) => ({ section, among: entries.filter((entry) => entry.section === section) }))
+const list = (entries: ReadonlyArray<NavigationEntry>, current: string) =>
+  navigationSections.map((section) => ({ section, among: entries.filter((entry) => entry.section === section) }))
     .filter(({ among }) => among.length > 0)
     .map(({ among, section }) =>
       group(
         section,
         `<ul>${among.map(({ label, path, title }) => `<li>${link(path, label ?? title, current)}</li>`).join("")}</ul>`,
-        current.startsWith(referencePath),
+        current.startsWith(referenceOverviewPath),
       )
     ).join("")
 
 const main = [
-  [at("first-steps"), "First steps"],
-  [referencePath, "API reference"],
-  [at("explorer"), "Explorer"],
-  [at("account"), "Your account"],
-  [at("changelog"), "Changelog"],
+  [pagePath("first-steps"), "First steps"],
+  [referenceOverviewPath, "API reference"],
+  [pagePath("explorer"), "Explorer"],
+  [pagePath("account"), "Your account"],
+  [pagePath("changelog"), "Changelog"],
 ] as const
 
 /** Scripts show it; without them the system's setting counts. */
@@ -53,7 +53,7 @@ const headings = (body: string) => Array.from(body.matchAll(/<h2 id="([^"]+)">([
 const contents = (body: string) => {
   const found = headings(body)
   if (found.length < 2) return ""
-  const lines = found.map(([, id = "", title = ""]) => `<li><a href="#${id}">${withoutTags(title)}</a></li>`)
+  const lines = found.map(([, id = "", title = ""]) => `<li><a href="#${id}">${stripTags(title)}</a></li>`)
   return `<nav class="contents" aria-label="On this page"><p class="section">On this page</p><ul>${
     lines.join("")
   }</ul></nav>`
@@ -68,37 +68,46 @@ const linked = (body: string) =>
   )
 
 /** The pages before and after this one in the navigation. */
-const neighbours = (path: string, entries: ReadonlyArray<Entry>) => {
-  const order = sections.flatMap((section) => entries.filter((entry) => entry.section === section))
+const neighbours = (path: string, entries: ReadonlyArray<NavigationEntry>) => {
+  const order = navigationSections.flatMap((section) => entries.filter((entry) => entry.section === section))
   const place = order.findIndex((entry) => entry.path === path)
   if (place < 0) return ""
-  const step = (entry: Entry | undefined, rel: string, name: string) =>
+  const step = (entry: NavigationEntry | undefined, rel: string, name: string) =>
     entry === undefined
       ? ""
-      : `<a rel="${rel}" href="${escape(entry.path)}"><span>${name}</span> ${escape(entry.label ?? entry.title)}</a>`
+      : `<a rel="${rel}" href="${escapeHtml(entry.path)}"><span>${name}</span> ${
+        escapeHtml(entry.label ?? entry.title)
+      }</a>`
   return `<nav class="steps" aria-label="Previous and next page">${step(order[place - 1], "prev", "Previous")}${
     step(order[place + 1], "next", "Next")
   }</nav>`
 }
 
 /** A page as it is sent. */
-export const frame = ({ body, description, path, scripts, title }: Page, entries: ReadonlyArray<Entry>) => {
-  const home = at("index")
+export const renderLayout = (
+  { body, description, path, scripts, title }: Page,
+  entries: ReadonlyArray<NavigationEntry>,
+) => {
+  const home = pagePath("index")
   const navigation = list(entries, path)
   const aside = contents(body)
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>${path === home ? "Tickerline" : `${escape(title)} · Tickerline`}</title>
-<meta name="description" content="${escape(description)}">
+<title>${path === home ? "Tickerline" : `${escapeHtml(title)} · Tickerline`}</title>
+<meta name="description" content="${escapeHtml(description)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<link rel="icon" href="${escape(favicon)}">
-<script src="${asset("theme.js")}"></script>
-<link rel="stylesheet" href="${asset("style.css")}">
-<link rel="stylesheet" href="${asset("pictures.css")}">
-${["page.js", "search.js", ...scripts].map((name) => `<script type="module" src="${asset(name)}"></script>`).join("\n")}
+<link rel="icon" href="${escapeHtml(favicon)}">
+<script src="${assetPath("theme.js")}"></script>
+<link rel="stylesheet" href="${assetPath("style.css")}">
+<link rel="stylesheet" href="${assetPath("pictures.css")}">
+${
+    ["page.js", "search.js", ...scripts].map((name) => `<script type="module" src="${assetPath(name)}"></script>`).join(
+      "\n",
+    )
+  }
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>

@@ -1,17 +1,17 @@
 /** A guide's Markdown as HTML. What it is made of is fixed: no HTML of its own, and links that lead somewhere. */
 import { Marked, type Tokens } from "marked"
-import { coloured } from "./Colours.ts"
-import { escape, withoutTags } from "./Html.ts"
-import { at } from "./Page.ts"
-import { table } from "./Table.ts"
+import { highlightCode } from "./Colours.ts"
+import { escapeHtml, stripTags } from "./Html.ts"
+import { pagePath } from "./Page.ts"
+import { renderHtmlTable } from "./Table.ts"
 
 /** Makes HTML of a fenced block; its text is what stands in the fence. */
-export type Block = (text: string) => string
+export type RenderBlock = (text: string) => string
 
 /** By the first word after the fence; the rest is the block's argument, where it has one. */
-export type Blocks = Readonly<Record<string, (argument: string) => Block>>
+export type GuideBlocks = Readonly<Record<string, (argument: string) => RenderBlock>>
 
-export interface Guide {
+export interface RenderedGuide {
   readonly title: string
   /** The first paragraph, as text. */
   readonly description: string
@@ -19,15 +19,15 @@ export interface Guide {
 }
 
 /** `#retry-or-not`, as code hosts make it of `## Retry, or not`. */
-export const slugOf = (heading: string) =>
+export const headingSlug = (heading: string) =>
   heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-")
 
 const plain = (text: string) => text.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
 
 /** `lineage.md#candidates` beside this file is a page of the site. */
-export const addressOf = (href: string) => {
+export const linkAddress = (href: string) => {
   const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
-  return name === undefined ? href : `${at(name)}${anchor}`
+  return name === undefined ? href : `${pagePath(name)}${anchor}`
 }
 
 const titles: Readonly<Record<string, string>> = {
@@ -40,12 +40,12 @@ const titles: Readonly<Record<string, string>> = {
 }
 
 /** A block of code, which scrolls by itself if it is wider than the page. */
-export const fence = (language: string, text: string) =>
-  `<div class="code" data-language="${escape(language)}"><p class="language">${
-    escape(titles[language] ?? language)
-  }</p><pre tabindex="0"><code>${coloured(language, text)}</code></pre></div>`
+export const renderCodeBlock = (language: string, text: string) =>
+  `<div class="code" data-language="${escapeHtml(language)}"><p class="language">${
+    escapeHtml(titles[language] ?? language)
+  }</p><pre tabindex="0"><code>${highlightCode(language, text)}</code></pre></div>`
 
-export const render = (file: string, source: string, blocks: Blocks): Guide => {
+export const renderGuide = (file: string, source: string, blocks: GuideBlocks): RenderedGuide => {
   const found = { title: "", description: "" }
   const slugs = new Set<string>()
   const marked = new Marked({
@@ -56,7 +56,7 @@ export const render = (file: string, source: string, blocks: Blocks): Guide => {
       },
       heading({ depth, tokens }: Tokens.Heading) {
         const inner = this.parser.parseInline(tokens)
-        const slug = slugOf(withoutTags(inner))
+        const slug = headingSlug(stripTags(inner))
         if (depth === 1) {
           found.title = plain(tokens.map(({ raw }) => raw).join(""))
           return `<h1>${inner}</h1>\n`
@@ -72,16 +72,16 @@ export const render = (file: string, source: string, blocks: Blocks): Guide => {
       },
       link({ href, tokens }: Tokens.Link) {
         const elsewhere = /^https?:/.test(href) ? ` rel="noreferrer"` : ""
-        return `<a href="${escape(addressOf(href))}"${elsewhere}>${this.parser.parseInline(tokens)}</a>`
+        return `<a href="${escapeHtml(linkAddress(href))}"${elsewhere}>${this.parser.parseInline(tokens)}</a>`
       },
       code({ lang = "", text }: Tokens.Code) {
         const [kind = "", ...rest] = lang.split(" ")
         const block = blocks[kind]
-        return block === undefined ? fence(kind, text) : block(rest.join(" "))(text)
+        return block === undefined ? renderCodeBlock(kind, text) : block(rest.join(" "))(text)
       },
       table({ header, rows }: Tokens.Table) {
         const cells = (row: ReadonlyArray<Tokens.TableCell>) => row.map(({ tokens }) => this.parser.parseInline(tokens))
-        return table(cells(header), rows.map(cells))
+        return renderHtmlTable(cells(header), rows.map(cells))
       },
     },
   })

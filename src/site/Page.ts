@@ -1,8 +1,8 @@
 /** One page of the documentation, whoever writes it. */
-import { documentation } from "../rules/Lifecycle.ts"
+import { documentationPath } from "../rules/Lifecycle.ts"
 
 /** The groups of the navigation, in order. */
-export const sections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
+export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
 export interface Page {
   /** Its address: `/v1/docs/lineage`. */
@@ -12,7 +12,7 @@ export interface Page {
   readonly label?: string
   /** A sentence, for search results and link previews. */
   readonly description: string
-  readonly section: typeof sections[number]
+  readonly section: typeof navigationSections[number]
   /** HTML: the content of `main`, from `h1` on. Text that is not the page's own is escaped. */
   readonly body: string
   /** Files in `browser/` that the page loads, as modules. */
@@ -22,12 +22,13 @@ export interface Page {
 }
 
 /** The address of the page of that name; the first page has none. */
-export const at = (name: string): `/${string}` =>
-  name === "" || name === "index" ? documentation : `${documentation}/${name}`
+export const pagePath = (name: string): `/${string}` =>
+  name === "" || name === "index" ? documentationPath : `${documentationPath}/${name}`
 
-export const asset = (name: string) => at(`assets/${name}`)
+export const assetPath = (name: string) => pagePath(`assets/${name}`)
 
-export const referencePath = at("reference")
+export const referenceOverviewPath = pagePath("reference")
 
 /** The reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
-export const referenceOf = (path: string) => at(`reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`)
+export const referencePagePath = (path: string) =>
+  pagePath(`reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`)

@@ -1,12 +1,17 @@
 /** Every page, in the order of the navigation. */
 import { Effect } from "effect"
-import * as Changelog from "./Changelog.ts"
-import { guides } from "./Guides.ts"
+import * as Changelog from "./ChangelogPage.ts"
+import { renderGuides } from "./Guides.ts"
 import type { Page } from "./Page.ts"
-import { reference } from "./Reference.ts"
-import { tools } from "./Tools.ts"
+import { renderReference } from "./ReferencePages.ts"
+import { toolPages } from "./ToolPages.ts"
 
-export const pages = Effect.gen(function* () {
-  const all: ReadonlyArray<Page> = [...(yield* guides), ...tools, Changelog.page, ...(yield* reference)]
+export const renderPages = Effect.gen(function* () {
+  const all: ReadonlyArray<Page> = [
+    ...(yield* renderGuides),
+    ...toolPages,
+    Changelog.changelogPage,
+    ...(yield* renderReference),
+  ]
   return all
 })

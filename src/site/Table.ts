@@ -1,5 +1,5 @@
 /** Tables that wrap if they can, become a list of cards on a phone, and otherwise scroll where the reader sees it. */
-import { withoutTags } from "./Html.ts"
+import { stripTags } from "./Html.ts"
 
 /** HTML, one string per cell. */
 type Cells = ReadonlyArray<string>
@@ -11,7 +11,7 @@ const breakable = (cell: string) =>
 /** A phone shows each row of a wide table as a card, in which the column's name precedes the value. */
 const mostColumns = 2
 
-const text = (html: string) => withoutTags(html).replaceAll('"', "&quot;")
+const text = (html: string) => stripTags(html).replaceAll('"', "&quot;")
 
 interface Options {
   readonly label?: string
@@ -20,7 +20,7 @@ interface Options {
 }
 
 /** Explicit roles, since some browsers forget those of a table whose cells are laid out as blocks. */
-export const table = (header: Cells, rows: ReadonlyArray<Cells>, options: Options = {}) => {
+export const renderHtmlTable = (header: Cells, rows: ReadonlyArray<Cells>, options: Options = {}) => {
   const { attributes = () => "", label = "Table" } = options
   const head = header.map((cell) => `<th scope="col" role="columnheader">${cell}</th>`).join("")
   const body = rows.map((cells, row) =>

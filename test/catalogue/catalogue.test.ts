@@ -9,10 +9,10 @@ import { assert, expect, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { free } from "../support/Contract.ts"
+import { freeEndpointPaths } from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at } = Service
+const { requestJson, valueAt } = Service
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
@@ -21,34 +21,39 @@ const entriesOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
 
 const open = { key: null } as const
 
-const document = Effect.map(ask("/v1/openapi.json", open), ({ body }) => body)
+const document = Effect.map(requestJson("/v1/openapi.json", open), ({ body }) => body)
 
 /** `GET` of every path. */
 const operations = Effect.map(
   document,
-  (spec) => entriesOf(at(spec, "paths")).map(([path, item]) => ({ path, operation: at(item, "get") })),
+  (spec) => entriesOf(valueAt(spec, "paths")).map(([path, item]) => ({ path, operation: valueAt(item, "get") })),
 )
 
 /** A schema with its references followed. */
 const resolved = (spec: unknown, schema: unknown): unknown => {
-  const reference = at(schema, "$ref")
-  return typeof reference === "string" ? resolved(spec, at(spec, ...reference.replace("#/", "").split("/"))) : schema
+  const reference = valueAt(schema, "$ref")
+  return typeof reference === "string"
+    ? resolved(spec, valueAt(spec, ...reference.replace("#/", "").split("/")))
+    : schema
 }
 
 const alternatives = (spec: unknown, schema: unknown): ReadonlyArray<unknown> => {
   const one = resolved(spec, schema)
-  const many = at(one, "anyOf")
+  const many = valueAt(one, "anyOf")
   return Array.isArray(many) ? many.flatMap((each) => alternatives(spec, each)) : [one]
 }
 
 /** The codes that an operation documents, by status. */
 const codes = (spec: unknown, operation: unknown) =>
   Object.fromEntries(
-    entriesOf(at(operation, "responses")).filter(([status]) => Number(status) >= 400).map(([status, response]) => [
+    entriesOf(valueAt(operation, "responses")).filter(([status]) => Number(status) >= 400).map(([status, response]) => [
       status,
-      alternatives(spec, at(resolved(spec, response), "content", "application/json", "schema")).map((schema) => {
-        const code = resolved(spec, at(resolved(spec, at(schema, "properties", "error")), "properties", "code"))
-        return at(code, "const") ?? at(code, "enum", 0)
+      alternatives(spec, valueAt(resolved(spec, response), "content", "application/json", "schema")).map((schema) => {
+        const code = resolved(
+          spec,
+          valueAt(resolved(spec, valueAt(schema, "properties", "error")), "properties", "code"),
+        )
+        return valueAt(code, "const") ?? valueAt(code, "enum", 0)
       }),
     ]),
   )
@@ -83,52 +88,52 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
     Effect.gen(function* () {
       const paths = ["/endpoints", "/v1/docs", "/v1/openapi.json", "/v1/changelog", "/health/live", "/health/ready"]
       for (const path of paths) {
-        for (const key of [null, "nonsense"]) assert.strictEqual((yield* ask(path, { key })).status, 200, path)
+        for (const key of [null, "nonsense"]) assert.strictEqual((yield* requestJson(path, { key })).status, 200, path)
       }
     }))
 
   it.effect("§2.5 D25 /endpoints has one row an endpoint, each with exactly the fields told", () =>
     Effect.gen(function* () {
-      const { body } = yield* ask("/endpoints", open)
-      const rows = listOf(at(body, "results"))
-      assert.strictEqual(at(body, "count"), rows.length)
+      const { body } = yield* requestJson("/endpoints", open)
+      const rows = listOf(valueAt(body, "results"))
+      assert.strictEqual(valueAt(body, "count"), rows.length)
       assert.isAbove(rows.length, 5)
       for (const row of rows) {
-        const path = String(at(row, "path"))
+        const path = String(valueAt(row, "path"))
         assert.deepStrictEqual(
           entriesOf(row).map(([name]) => name),
           ["path", "label", "description", "tier", "deprecated", "sunset", "successor"],
         )
         assert.match(path, /^\/[a-z0-9/.-]+$/)
-        assert.isNotEmpty(at(row, "label"), path)
-        assert.isNotEmpty(at(row, "description"), path)
-        assert.isBoolean(at(row, "deprecated"), path)
-        assert.strictEqual(at(row, "deprecated"), String(at(row, "label")).startsWith("DEPRECATED "), path)
-        if (at(row, "sunset") !== null) assert.match(String(at(row, "sunset")), /^\d{4}-\d{2}-\d{2}$/)
-        if (at(row, "deprecated") === false) {
-          assert.strictEqual(at(row, "sunset"), null, path)
-          assert.strictEqual(at(row, "successor"), null, path)
+        assert.isNotEmpty(valueAt(row, "label"), path)
+        assert.isNotEmpty(valueAt(row, "description"), path)
+        assert.isBoolean(valueAt(row, "deprecated"), path)
+        assert.strictEqual(valueAt(row, "deprecated"), String(valueAt(row, "label")).startsWith("DEPRECATED "), path)
+        if (valueAt(row, "sunset") !== null) assert.match(String(valueAt(row, "sunset")), /^\d{4}-\d{2}-\d{2}$/)
+        if (valueAt(row, "deprecated") === false) {
+          assert.strictEqual(valueAt(row, "sunset"), null, path)
+          assert.strictEqual(valueAt(row, "successor"), null, path)
         }
       }
-      const paths = rows.map((row) => at(row, "path"))
+      const paths = rows.map((row) => valueAt(row, "path"))
       assert.strictEqual(new Set(paths).size, paths.length)
     }))
 
   it.effect("D25 the tier of each row is the one that its endpoint asks for", () =>
     Effect.gen(function* () {
-      const { body } = yield* ask("/endpoints", open)
-      for (const row of listOf(at(body, "results"))) {
-        const { body: refusal, status } = yield* ask(String(at(row, "path")), open)
-        const tier = at(row, "path") === "/v1/research-reports" ? "ultimate" : "basic"
-        const what = `${at(row, "path")} ${JSON.stringify(refusal)}`
-        assert.strictEqual(at(row, "tier"), status === 401 ? tier : null, what)
+      const { body } = yield* requestJson("/endpoints", open)
+      for (const row of listOf(valueAt(body, "results"))) {
+        const { body: refusal, status } = yield* requestJson(String(valueAt(row, "path")), open)
+        const tier = valueAt(row, "path") === "/v1/research-reports" ? "ultimate" : "basic"
+        const what = `${valueAt(row, "path")} ${JSON.stringify(refusal)}`
+        assert.strictEqual(valueAt(row, "tier"), status === 401 ? tier : null, what)
       }
     }))
 
   it.effect("§2.5 §3 §4.2 §4.5 D24 D25 /v1/historical-tickers is the deprecated row", () =>
     Effect.gen(function* () {
-      const { body } = yield* ask("/endpoints", open)
-      const deprecated = listOf(at(body, "results")).filter((row) => at(row, "deprecated") === true)
+      const { body } = yield* requestJson("/endpoints", open)
+      const deprecated = listOf(valueAt(body, "results")).filter((row) => valueAt(row, "deprecated") === true)
       assert.strictEqual(deprecated.length, 1)
       assert.deepInclude(deprecated[0], {
         path: "/v1/historical-tickers",
@@ -142,9 +147,9 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   it.effect("§4.5 every row answers, and every operation of the OpenAPI document has its row", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      const { body } = yield* ask("/endpoints", open)
-      const paths = listOf(at(body, "results")).map((row) => String(at(row, "path")))
-      for (const path of paths) assert.include([200, 422], (yield* ask(path, { key: ultimate })).status, path)
+      const { body } = yield* requestJson("/endpoints", open)
+      const paths = listOf(valueAt(body, "results")).map((row) => String(valueAt(row, "path")))
+      for (const path of paths) assert.include([200, 422], (yield* requestJson(path, { key: ultimate })).status, path)
       const documented = (yield* operations).map(({ path }) => path)
       assert.sameMembers([...documented, "/v1/docs"], paths)
     }))
@@ -161,22 +166,22 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
 
   it.effect("§4.5 it is OpenAPI 3.1, as JSON", () =>
     Effect.gen(function* () {
-      const { body, headers } = yield* ask("/v1/openapi.json", open)
+      const { body, headers } = yield* requestJson("/v1/openapi.json", open)
       assert.match(String(headers["content-type"]), /^application\/json/)
-      assert.match(String(at(body, "openapi")), /^3\.1\.\d$/)
-      assert.strictEqual(at(body, "info", "version"), "v1")
+      assert.match(String(valueAt(body, "openapi")), /^3\.1\.\d$/)
+      assert.strictEqual(valueAt(body, "info", "version"), "v1")
     }))
 
   it.effect("§9.3 no schema has an internal name, and every row is one with a name of its own", () =>
     Effect.gen(function* () {
       const spec = yield* document
-      const names = entriesOf(at(spec, "components", "schemas")).map(([name]) => name)
+      const names = entriesOf(valueAt(spec, "components", "schemas")).map(([name]) => name)
       assert.includeMembers(names, ["NewsItem", "ScreenerRow", "AmbiguousTickerLineage", "LineageReason"])
       assert.deepStrictEqual(names.filter((name) => /Encoded|\d$/.test(name)), [])
       const nameless: Array<string> = []
       const walk = (value: unknown, path: string): void => {
-        const items = at(value, "items")
-        if (at(items, "properties") !== undefined) nameless.push(path)
+        const items = valueAt(value, "items")
+        if (valueAt(items, "properties") !== undefined) nameless.push(path)
         if (Array.isArray(value)) value.forEach((item, index) => walk(item, `${path}/${index}`))
         else entriesOf(value).forEach(([name, item]) => walk(item, `${path}/${name}`))
       }
@@ -187,42 +192,42 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   it.effect("§4.5 a list of closed words is an array of them, comma-separated", () =>
     Effect.gen(function* () {
       for (const { operation, path } of yield* operations) {
-        for (const parameter of listOf(at(operation, "parameters"))) {
-          if (!/^One of .*; several comma-separated\.$/.test(String(at(parameter, "description")))) continue
-          const what = `${path} ${String(at(parameter, "name"))}`
+        for (const parameter of listOf(valueAt(operation, "parameters"))) {
+          if (!/^One of .*; several comma-separated\.$/.test(String(valueAt(parameter, "description")))) continue
+          const what = `${path} ${String(valueAt(parameter, "name"))}`
           assert.deepInclude(parameter, { style: "form", explode: false }, what)
-          const words = listOf(at(parameter, "schema", "items", "enum"))
+          const words = listOf(valueAt(parameter, "schema", "items", "enum"))
           assert.isAbove(words.length, 1, what)
-          assert.include(String(at(parameter, "description")), `One of ${words.join(", ")};`)
+          assert.include(String(valueAt(parameter, "description")), `One of ${words.join(", ")};`)
         }
       }
     }))
 
   it.effect("§9.4 §4.5 deprecated operations are marked, and x-sunset stands only beside a sunset", () =>
     Effect.gen(function* () {
-      const { body } = yield* ask("/endpoints", open)
-      const rows = listOf(at(body, "results"))
+      const { body } = yield* requestJson("/endpoints", open)
+      const rows = listOf(valueAt(body, "results"))
       for (const { operation, path } of yield* operations) {
-        const row = rows.find((one) => at(one, "path") === path)
-        assert.strictEqual(at(operation, "deprecated") ?? false, at(row, "deprecated"), path)
-        assert.strictEqual(at(operation, "x-sunset") ?? null, at(row, "sunset"), path)
+        const row = rows.find((one) => valueAt(one, "path") === path)
+        assert.strictEqual(valueAt(operation, "deprecated") ?? false, valueAt(row, "deprecated"), path)
+        assert.strictEqual(valueAt(operation, "x-sunset") ?? null, valueAt(row, "sunset"), path)
       }
     }))
 
   it.effect("D2 D25 both ways to send a key are security schemes, of exactly the operations that need one", () =>
     Effect.gen(function* () {
       const spec = yield* document
-      const schemes = at(spec, "components", "securitySchemes")
+      const schemes = valueAt(spec, "components", "securitySchemes")
       assert.sameMembers(entriesOf(schemes).map(([name]) => name), ["bearer", "apiKey"])
-      assert.strictEqual(at(schemes, "bearer", "type"), "http")
-      assert.strictEqual(String(at(schemes, "bearer", "scheme")).toLowerCase(), "bearer")
-      assert.deepInclude(at(schemes, "apiKey"), { type: "apiKey", in: "header", name: "X-API-Key" })
-      const { body } = yield* ask("/endpoints", open)
+      assert.strictEqual(valueAt(schemes, "bearer", "type"), "http")
+      assert.strictEqual(String(valueAt(schemes, "bearer", "scheme")).toLowerCase(), "bearer")
+      assert.deepInclude(valueAt(schemes, "apiKey"), { type: "apiKey", in: "header", name: "X-API-Key" })
+      const { body } = yield* requestJson("/endpoints", open)
       for (const { operation, path } of yield* operations) {
-        const tier = at(listOf(at(body, "results")).find((row) => at(row, "path") === path), "tier")
+        const tier = valueAt(listOf(valueAt(body, "results")).find((row) => valueAt(row, "path") === path), "tier")
         // Either scheme is enough: two requirements of one scheme each.
         assert.deepStrictEqual(
-          listOf(at(operation, "security")),
+          listOf(valueAt(operation, "security")),
           tier === null ? [] : [{ bearer: [] }, { apiKey: [] }],
           path,
         )
@@ -235,16 +240,16 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       const documented = Object.fromEntries(
         (yield* operations).map(({ operation, path }) => [path, codes(spec, operation)]),
       )
-      const { body } = yield* ask("/endpoints", open)
+      const { body } = yield* requestJson("/endpoints", open)
       const special: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
         "/v1/ticker-changes": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/historical-tickers": { "404": ["not_found"] },
         "/health/ready": { "503": ["database_pool_timeout"] },
       }
-      for (const row of listOf(at(body, "results"))) {
-        const path = String(at(row, "path"))
+      for (const row of listOf(valueAt(body, "results"))) {
+        const path = String(valueAt(row, "path"))
         if (path === "/v1/docs") continue
-        const ofItsKind = at(row, "tier") === null ? everywhere : free.includes(path) ? keyed : priced
+        const ofItsKind = valueAt(row, "tier") === null ? everywhere : freeEndpointPaths.includes(path) ? keyed : priced
         const expected = { ...ofItsKind, ...special[path] }
         assert.deepStrictEqual(documented[path], expected, path)
       }
@@ -254,31 +259,35 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
     Effect.gen(function* () {
       const found = yield* operations
       const estimate = found.find(({ path }) => path === "/estimate")?.operation
-      const [endpoint, ...more] = listOf(at(estimate, "parameters"))
-      const named = listOf(at(endpoint, "schema", "enum"))
+      const [endpoint, ...more] = listOf(valueAt(estimate, "parameters"))
+      const named = listOf(valueAt(endpoint, "schema", "enum"))
       assert.deepInclude(endpoint, { name: "endpoint", in: "query", required: true })
-      const { body } = yield* ask("/endpoints", open)
-      assert.deepStrictEqual(named, listOf(at(body, "results")).map((row) => at(row, "path")))
+      const { body } = yield* requestJson("/endpoints", open)
+      assert.deepStrictEqual(named, listOf(valueAt(body, "results")).map((row) => valueAt(row, "path")))
       assert.strictEqual(more.length, 1)
       assert.deepInclude(more[0], { name: "parameters", in: "query", style: "form", explode: true })
-      assert.notStrictEqual(at(more[0], "required"), true)
-      assert.strictEqual(at(more[0], "schema", "type"), "object")
-      assert.match(String(at(more[0], "description")), /the request's own parameters/i)
+      assert.notStrictEqual(valueAt(more[0], "required"), true)
+      assert.strictEqual(valueAt(more[0], "schema", "type"), "object")
+      assert.match(String(valueAt(more[0], "description")), /the request's own parameters/i)
     }))
 
   it.effect("§7.1 D11 every documented error is an object of error and request_id", () =>
     Effect.gen(function* () {
       const spec = yield* document
       for (const { operation, path } of yield* operations) {
-        for (const [status, response] of entriesOf(at(operation, "responses"))) {
+        for (const [status, response] of entriesOf(valueAt(operation, "responses"))) {
           if (Number(status) < 400) continue
-          const content = at(resolved(spec, response), "content", "application/json", "schema")
+          const content = valueAt(resolved(spec, response), "content", "application/json", "schema")
           for (const schema of alternatives(spec, content)) {
             const what = `${path} ${status}`
-            assert.sameMembers([...listOf(at(schema, "required"))], ["error", "request_id"], what)
-            assert.strictEqual(at(resolved(spec, at(schema, "properties", "request_id")), "type"), "string", what)
-            const error = resolved(spec, at(schema, "properties", "error"))
-            assert.includeMembers([...listOf(at(error, "required"))], ["code", "message"], what)
+            assert.sameMembers([...listOf(valueAt(schema, "required"))], ["error", "request_id"], what)
+            assert.strictEqual(
+              valueAt(resolved(spec, valueAt(schema, "properties", "request_id")), "type"),
+              "string",
+              what,
+            )
+            const error = resolved(spec, valueAt(schema, "properties", "error"))
+            assert.includeMembers([...listOf(valueAt(error, "required"))], ["code", "message"], what)
           }
         }
       }
@@ -287,9 +296,9 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   it.effect("§7.1 D11 every documented error says whom its message is for", () =>
     Effect.gen(function* () {
       const spec = yield* document
-      const errors = entriesOf(at(spec, "components", "schemas")).flatMap(([name, schema]) => {
-        const message = at(schema, "properties", "error", "properties", "message")
-        return message === undefined ? [] : [{ name, description: at(message, "description") }]
+      const errors = entriesOf(valueAt(spec, "components", "schemas")).flatMap(([name, schema]) => {
+        const message = valueAt(schema, "properties", "error", "properties", "message")
+        return message === undefined ? [] : [{ name, description: valueAt(message, "description") }]
       })
       assert.isAtLeast(errors.length, 14)
       assert.deepStrictEqual(errors.filter(({ description }) => typeof description !== "string"), [])
@@ -300,12 +309,12 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       const spec = yield* document
       const closed: Array<string> = []
       const walk = (value: unknown, path: string): void => {
-        if (at(value, "additionalProperties") === false) closed.push(path)
+        if (valueAt(value, "additionalProperties") === false) closed.push(path)
         if (Array.isArray(value)) value.forEach((item, index) => walk(item, `${path}/${index}`))
         else entriesOf(value).forEach(([name, item]) => walk(item, `${path}/${name}`))
       }
-      for (const { operation, path } of yield* operations) walk(at(operation, "responses"), path)
-      walk(at(spec, "components", "schemas"), "components")
+      for (const { operation, path } of yield* operations) walk(valueAt(operation, "responses"), path)
+      walk(valueAt(spec, "components", "schemas"), "components")
       assert.deepStrictEqual(closed, [])
     }))
 
@@ -315,7 +324,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
 
   it.effect("§4.5 §9.4 /v1/docs is HTML", () =>
     Effect.gen(function* () {
-      const { headers, status, text } = yield* ask("/v1/docs", open)
+      const { headers, status, text } = yield* requestJson("/v1/docs", open)
       assert.strictEqual(status, 200)
       assert.match(String(headers["content-type"]), /^text\/html(; charset=utf-8)?$/)
       assert.match(text, /^<!doctype html>/i)
@@ -329,7 +338,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   it.effect("D2 /health/live and /health/ready answer ok", () =>
     Effect.gen(function* () {
       for (const path of ["/health/live", "/health/ready"]) {
-        const { body, status } = yield* ask(path, open)
+        const { body, status } = yield* requestJson(path, open)
         assert.strictEqual(status, 200)
         const parts = { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok" }
         assert.deepStrictEqual(body, path === "/health/live" ? { status: "ok" } : { status: "ok", parts })
@@ -339,9 +348,9 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   it.effect("D4 endpoints without parameters refuse every one", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/v1/openapi.json", "/health/live", "/health/ready"]) {
-        const { body, status } = yield* ask(`${path}?limit=1`, open)
+        const { body, status } = yield* requestJson(`${path}?limit=1`, open)
         assert.strictEqual(status, 422, path)
-        assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "limit")
+        assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), "limit")
       }
     }))
 })
@@ -392,23 +401,23 @@ absences.forEach(({ back, go, what }) =>
         const name = row?.name ?? ""
         yield* asAdmin(...go(name))
         yield* Effect.gen(function* () {
-          const ready = yield* ask("/health/ready", open).pipe(
+          const ready = yield* requestJson("/health/ready", open).pipe(
             Effect.repeat({ until: ({ status }) => status === 503, schedule: Schedule.spaced("20 millis") }),
             Effect.timeout("60 seconds"),
           )
           assert.strictEqual(ready.headers["retry-after"], "5")
-          assert.strictEqual(at(ready.body, "error", "code"), "database_pool_timeout")
-          assert.strictEqual(at(ready.body, "error", "details", "parts", "database"), "away")
-          assert.strictEqual(at(ready.body, "error", "details", "parts", "usage"), "ok")
-          assert.strictEqual(at(ready.body, "request_id"), ready.headers["x-request-id"])
+          assert.strictEqual(valueAt(ready.body, "error", "code"), "database_pool_timeout")
+          assert.strictEqual(valueAt(ready.body, "error", "details", "parts", "database"), "away")
+          assert.strictEqual(valueAt(ready.body, "error", "details", "parts", "usage"), "ok")
+          assert.strictEqual(valueAt(ready.body, "request_id"), ready.headers["x-request-id"])
           assert.notInclude(ready.text, name)
-          assert.strictEqual((yield* ask("/health/live", open)).status, 200)
-          assert.strictEqual((yield* ask("/endpoints", open)).status, 200)
-          const keyed = yield* ask("/v1/intraday-runners")
+          assert.strictEqual((yield* requestJson("/health/live", open)).status, 200)
+          assert.strictEqual((yield* requestJson("/endpoints", open)).status, 200)
+          const keyed = yield* requestJson("/v1/intraday-runners")
           assert.strictEqual(keyed.status, 503, keyed.text)
           assert.strictEqual(keyed.headers["retry-after"], "5")
         }).pipe(Effect.ensuring(Effect.orDie(asAdmin(...back(name)))))
-        const status = yield* Effect.map(ask("/health/ready", open), (answer) => answer.status).pipe(
+        const status = yield* Effect.map(requestJson("/health/ready", open), (answer) => answer.status).pipe(
           Effect.repeat({ until: (status) => status === 200, schedule: Schedule.spaced("100 millis") }),
           Effect.timeout("60 seconds"),
         )

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { addExamples } from "../../src/catalogue/OpenApi.ts"
+import { addExamples } from "../../src/catalogue/OpenApiDocument.ts"
 
 const documentOf = (content: object) => ({
   paths: { "/v1/widgets": { get: { responses: { "200": { content: { "application/json": content } } } } } },

@@ -4,12 +4,12 @@ import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
-import { atom, escaped } from "../../src/changelog/Atom.ts"
-import { changelog, isAnnounced, isOperational, releases } from "../../src/changelog/Changelog.ts"
-import { concerns, Release } from "../../src/changelog/Entry.ts"
+import { escapeXml, renderAtomFeed } from "../../src/changelog/AtomFeed.ts"
+import { changelog, isAnnouncedByEmail, isMandatoryNotice, releases } from "../../src/changelog/Changelog.ts"
+import { ChangelogRelease, concernsPath } from "../../src/changelog/ChangelogEntry.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at } = Service
+const { requestJson, valueAt } = Service
 
 const open = { key: null } as const
 
@@ -18,7 +18,7 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const refuses = (more: object) => {
   const entry = { id: "x", type: "added", title: "A title", text: "Text.", paths: ["/v1/news"], ...more }
   return Option.isNone(
-    Schema.decodeUnknownOption(Release, { onExcessProperty: "error" })({
+    Schema.decodeUnknownOption(ChangelogRelease, { onExcessProperty: "error" })({
       release: "1.0.0",
       date: "2026-11-21",
       entries: [entry],
@@ -51,12 +51,12 @@ describe("the entries", () => {
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
       assert.isNotNull(entry.migration, entry.id)
-      assert.isTrue(isOperational(entry) && isAnnounced(entry), entry.id)
+      assert.isTrue(isMandatoryNotice(entry) && isAnnouncedByEmail(entry), entry.id)
     }
   })
 
   it("D24 exactly the endpoints that are declared as deprecated have such an entry, with the declared days", () => {
-    const declared = endpoints.flatMap(({ life, row }) =>
+    const declared = endpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
     const told = changelog.filter(({ type }) => type === "deprecated")
@@ -76,7 +76,7 @@ describe("the entries", () => {
   it("§9.6 every path that an entry names is one of the service, or begins one", () => {
     const known = endpoints.map(({ row }) => row.path)
     const strange = changelog.flatMap(({ id, paths }) =>
-      paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concerns({ paths: [path] }, one))).map((
+      paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concernsPath({ paths: [path] }, one))).map((
         path,
       ) => `${id}: ${path}`)
     )
@@ -104,7 +104,7 @@ describe("the entries", () => {
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) => {
   it.effect("§9.6 D2 it lists every entry to everybody, free, in the envelope", () =>
     Effect.gen(function* () {
-      const { body, headers, status } = yield* ask("/v1/changelog", open)
+      const { body, headers, status } = yield* requestJson("/v1/changelog", open)
       assert.strictEqual(status, 200)
       assert.deepStrictEqual(body, { count: changelog.length, results: changelog })
       assert.match(String(headers["content-type"]), /^application\/json/)
@@ -115,9 +115,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
   it.effect("§9.6 filters narrow it, together, and by comma-separated types", () =>
     Effect.gen(function* () {
       const idsOf = (search: string) =>
-        Effect.map(ask(`/v1/changelog?${search}`, open), ({ body, status, text }) => {
+        Effect.map(requestJson(`/v1/changelog?${search}`, open), ({ body, status, text }) => {
           assert.strictEqual(status, 200, text)
-          return listOf(at(body, "results")).map((entry) => at(entry, "id"))
+          return listOf(valueAt(body, "results")).map((entry) => valueAt(entry, "id"))
         })
       const expected = (holds: (entry: typeof changelog[number]) => boolean) =>
         changelog.filter(holds).map(({ id }) => id)
@@ -147,10 +147,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       ], ["typ", "added"]]
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
         for (const [name = "", value = ""] of refused) {
-          const { body, status } = yield* ask(`${path}?${name}=${value}`, open)
+          const { body, status } = yield* requestJson(`${path}?${name}=${value}`, open)
           assert.strictEqual(status, 422, name)
-          assert.strictEqual(at(body, "error", "code"), "validation_error")
-          assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), name)
+          assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
+          assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), name)
         }
       }
     }))
@@ -158,23 +158,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
   it.effect("README, changelog: whoever has it gets a 304, with its tag; another choice has another", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
-        const { headers } = yield* ask(path, open)
+        const { headers } = yield* requestJson(path, open)
         const etag = String(headers["etag"])
         assert.match(etag, /^"[^"]+"$/)
         // It may be kept by a cache for all, which must know that there are several forms.
         assert.match(String(headers["vary"]), /accept-encoding/i)
         for (const sent of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
-          const again = yield* ask(path, { ...open, headers: { "If-None-Match": sent } })
+          const again = yield* requestJson(path, { ...open, headers: { "If-None-Match": sent } })
           assert.strictEqual(again.status, 304, sent)
           assert.strictEqual(again.text, "")
           if (sent !== "*") assert.strictEqual(again.headers["etag"], etag)
           assert.strictEqual(again.headers["cache-control"], "public, max-age=300")
           assert.strictEqual(again.headers["x-api-version"], "v1")
         }
-        const other = yield* ask(`${path}?type=added`, { ...open, headers: { "If-None-Match": etag } })
+        const other = yield* requestJson(`${path}?type=added`, { ...open, headers: { "If-None-Match": etag } })
         assert.strictEqual(other.status, 200)
         assert.notStrictEqual(other.headers["etag"], etag)
-        const head = yield* ask(path, { ...open, method: "HEAD" })
+        const head = yield* requestJson(path, { ...open, method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.headers["etag"], etag)
       }
@@ -182,7 +182,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
 })
 
 const feed = (search = "", base = "https://api.example.com") =>
-  atom(changelog, { base, search, newest: changelog[0]?.date ?? "" })
+  renderAtomFeed(changelog, { baseUrl: base, search, newestDate: changelog[0]?.date ?? "" })
 
 const idsIn = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
 
@@ -198,7 +198,7 @@ const read = Effect.fnUntraced(function* (text: string, path: string) {
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (it) => {
   it.effect("RFC 4287 it is a feed with all that a feed and an entry must have, once", () =>
     Effect.gen(function* () {
-      const { headers, text } = yield* ask("/v1/changelog.atom", open)
+      const { headers, text } = yield* requestJson("/v1/changelog.atom", open)
       assert.strictEqual(headers["content-type"], "application/atom+xml; charset=utf-8")
       const declared = text.replace(/^<\?xml[^>]*\?>\n/, "")
       for (const one of ["a:id", "a:title", "a:updated", "a:author/a:name"]) {
@@ -222,14 +222,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
   it.effect("RFC 4287 any text arrives as it is", () =>
     Effect.gen(function* () {
       for (const text of [`<b>&amp; "quoted" 'too' ]]>`, "Größe 漢字 🚀", "a\tb\nc"]) {
-        const [found = ""] = yield* read(`<t xmlns="http://www.w3.org/2005/Atom">${escaped(text)}</t>`, "/a:t/text()")
-        const [attribute = ""] = yield* read(`<t xmlns="x" a="${escaped(text.replaceAll(/\s/g, " "))}"/>`, "//@a")
+        const [found = ""] = yield* read(`<t xmlns="http://www.w3.org/2005/Atom">${escapeXml(text)}</t>`, "/a:t/text()")
+        const [attribute = ""] = yield* read(`<t xmlns="x" a="${escapeXml(text.replaceAll(/\s/g, " "))}"/>`, "//@a")
         const plain = (one: string) =>
           one.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", `"`).replaceAll("&amp;", "&")
         assert.strictEqual(plain(found), text)
         assert.strictEqual(plain(attribute), text.replaceAll(/\s/g, " "))
       }
-      assert.strictEqual(escaped("a\0b\u0007c\ud800d\ufffee"), "abc\ufffdde")
+      assert.strictEqual(escapeXml("a\0b\u0007c\ud800d\ufffee"), "abc\ufffdde")
     }))
 
   it.effect("RFC 4287 ids depend on the entries alone; another choice is another feed with the same entries", () =>

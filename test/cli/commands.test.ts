@@ -6,26 +6,34 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import { inject } from "vitest"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
-import { widthOf } from "../../src/cli/terminal/Text.ts"
-import { run } from "../support/Commands.ts"
-import { end, type Ended, type Environment, freePort, run as runProgram, saying, start } from "../support/Processes.ts"
+import { displayWidth } from "../../src/cli/terminal/Text.ts"
+import { runCommand } from "../support/InProcessCommands.ts"
+import {
+  type EndedProcess,
+  endProcess,
+  type Environment,
+  findFreePort,
+  runCommandProcess as runProgram,
+  startCommandProcess,
+  waitForOutput,
+} from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at } = Service
+const { requestJson, valueAt } = Service
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
 /** It did as it was told and said nothing but the result. */
-const succeeded = (ended: Ended) => {
+const succeeded = (ended: EndedProcess) => {
   assert.strictEqual(ended.code, 0, ended.err)
   assert.strictEqual(ended.err, "")
   return ended.out
 }
 
 /** It failed in words on standard error, and there is no result. */
-const ending = (code: number) => (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
+const ending = (code: number) => (ended: EndedProcess, ...said: ReadonlyArray<RegExp>) => {
   assert.strictEqual(ended.code, code, `${ended.out}${ended.err}`)
   for (const words of said) assert.match(ended.err, words)
   assertNoStack(ended.err)
@@ -39,14 +47,17 @@ const failed = ending(1)
 const misunderstood = ending(2)
 
 /** As `failed`, and one line says it all. */
-const refused = (ended: Ended, ...said: ReadonlyArray<RegExp>) => {
+const refused = (ended: EndedProcess, ...said: ReadonlyArray<RegExp>) => {
   failed(ended, ...said)
   assert.match(ended.err, /^tickerline: [^\n]+\n$/)
 }
 
 /** The database of another program, as `DATABASE_URL` names it. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/DatabaseUrl") {
-  static readonly layer = Layer.effect(DatabaseUrl, Effect.map(Service.ownDatabase, (url) => Redacted.value(url)))
+  static readonly layer = Layer.effect(
+    DatabaseUrl,
+    Effect.map(Service.copyMigratedDatabase, (url) => Redacted.value(url)),
+  )
 }
 
 /** Whatever commands of accounts and keys may change; a request changes only when something was used last. */
@@ -59,16 +70,16 @@ const books = Effect.gen(function* () {
   `
 })
 
-const nothing: Ended = { code: null, out: "", err: "" }
+const nothing: EndedProcess = { code: null, out: "", err: "" }
 
 /** Mistakes, each with what must be said of it; whatever is tried, nothing is changed. */
 const mistaken = Effect.fnUntraced(function* (
   tried: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]>,
-  check: (ended: Ended, said: RegExp) => void,
+  check: (ended: EndedProcess, said: RegExp) => void,
 ) {
   const environment = { DATABASE_URL: yield* DatabaseUrl }
   const before = yield* books
-  const ended = yield* Effect.forEach(tried, ([args]) => run(args, environment), { concurrency: 3 })
+  const ended = yield* Effect.forEach(tried, ([args]) => runCommand(args, environment), { concurrency: 3 })
   for (const [index, [, said]] of tried.entries()) check(ended[index] ?? nothing, said)
   assert.deepStrictEqual(yield* books, before)
 })
@@ -80,7 +91,7 @@ const table = (out: string) => {
 }
 
 /** What `keys create` and `keys rotate` print. */
-const keyIn = (ended: Ended) => {
+const keyIn = (ended: EndedProcess) => {
   const out = succeeded(ended)
   assert.match(out, /^tl_live_[0-9A-Za-z]{38}\n$/)
   return out.trim()
@@ -119,7 +130,7 @@ const newRole = Effect.gen(function* () {
 
 const target = "/v1/ticker-changes?ticker=AAA"
 
-const statusOf = (key: string, path = target) => Effect.map(ask(path, { key }), ({ status }) => status)
+const statusOf = (key: string, path = target) => Effect.map(requestJson(path, { key }), ({ status }) => status)
 
 /** Real milliseconds until the key is answered so; at most five seconds. */
 const until = Effect.fnUntraced(function* (key: string, status: number) {
@@ -133,9 +144,12 @@ const until = Effect.fnUntraced(function* (key: string, status: number) {
   return (yield* Clock.currentTimeMillis) - start
 })
 
-const TestLayer = Service.layerOver(
+const TestLayer = Service.serviceLayerOver(
   Layer.unwrap(
-    Effect.map(DatabaseUrl, (url) => client({ url: Redacted.make(url), applicationName: "tickerline-test" })),
+    Effect.map(
+      DatabaseUrl,
+      (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+    ),
   ),
 ).pipe(Layer.provideMerge(DatabaseUrl.layer))
 
@@ -217,14 +231,14 @@ const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
 ]
 
 /** What each of them makes of the start; asked of several processes at once, since each takes a moment. */
-class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<Ended>>()("test/commands/WrongStarts") {
+class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProcess>>()("test/commands/WrongStarts") {
   static readonly layer = Layer.effect(
     WrongStarts,
     Effect.gen(function* () {
-      const [url, port] = [yield* DatabaseUrl, String(yield* freePort)]
+      const [url, port] = [yield* DatabaseUrl, String(yield* findFreePort)]
       return yield* Effect.forEach(
         wrongValues,
-        ([name, value]) => run(["serve"], { DATABASE_URL: url, PORT: port, [name]: value }),
+        ([name, value]) => runCommand(["serve"], { DATABASE_URL: url, PORT: port, [name]: value }),
         { concurrency: 3 },
       )
     }),
@@ -250,12 +264,12 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         const program = programs[index] ?? nothing
         assert.strictEqual(program.code, code, args.join(" "))
         assert.notStrictEqual(`${program.out}${program.err}`, "", args.join(" "))
-        assert.deepStrictEqual(yield* run(args, environment), program, args.join(" "))
+        assert.deepStrictEqual(yield* runCommand(args, environment), program, args.join(" "))
       }
       const wrong = { ...environment, PORT: "http" }
       const program = yield* runProgram(["serve"], wrong)
       failed(program, /PORT/)
-      assert.deepStrictEqual(yield* run(["serve"], wrong), program)
+      assert.deepStrictEqual(yield* runCommand(["serve"], wrong), program)
     }))
 
   it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells columns", () =>
@@ -263,32 +277,35 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const market = `${yield* folder}/market`
-      const generated = yield* run(["generate", market], environment)
+      const generated = yield* runCommand(["generate", market], environment)
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
-      assert.match(succeeded(yield* run(["load", "--all", market, "--check"], environment)), /news: \d+ rows are right/)
+      assert.match(
+        succeeded(yield* runCommand(["load", "--all", market, "--check"], environment)),
+        /news: \d+ rows are right/,
+      )
       assert.deepStrictEqual(yield* sql`select 1 from news limit 1`, [])
-      assert.match(succeeded(yield* run(["load", "--all", market], environment)), /screener: 51 rows loaded/)
+      assert.match(succeeded(yield* runCommand(["load", "--all", market], environment)), /screener: 51 rows loaded/)
       assert.strictEqual((yield* sql`select 1 from screener`).length, 51)
-      const [description = ""] = succeeded(yield* run(["datasets", "screener"], {})).split("\n\n")
+      const [description = ""] = succeeded(yield* runCommand(["datasets", "screener"], {})).split("\n\n")
       assert.match(description, /^screener \(one row for each ticker\)$/m)
       assert.match(description, /^ {2}is_adr +true \| false +required/m)
-      misunderstood(yield* run(["datasets", "nope"], {}), /There is no dataset nope/)
+      misunderstood(yield* runCommand(["datasets", "nope"], {}), /There is no dataset nope/)
       misunderstood(
-        yield* run(["load", "news"], environment),
+        yield* runCommand(["load", "news"], environment),
         /load takes a dataset and a file, or --all with a folder/,
       )
-      failed(yield* run(["load", "--all", "/nowhere"], environment), /There is no folder \/nowhere\./)
+      failed(yield* runCommand(["load", "--all", "/nowhere"], environment), /There is no folder \/nowhere\./)
       const file = `${market}/news.csv`
-      failed(yield* run(["load", "--all", file], environment), /news\.csv is a file, and --all takes a folder\./)
-      failed(yield* run(["load", "news", market], environment), /market is a folder, and load takes a file\./)
+      failed(yield* runCommand(["load", "--all", file], environment), /news\.csv is a file, and --all takes a folder\./)
+      failed(yield* runCommand(["load", "news", market], environment), /market is a folder, and load takes a file\./)
       yield* sql`truncate screener, news, daily_prices`
     }))
 
   it.effect("README, command line: --help of every command shows an example, and starts nothing", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
-      const shown = yield* Effect.forEach(commands, (name) => run([...name.split(" "), "--help"], nowhere), {
+      const shown = yield* Effect.forEach(commands, (name) => runCommand([...name.split(" "), "--help"], nowhere), {
         concurrency: 3,
       })
       for (const [index, name] of commands.entries()) {
@@ -342,7 +359,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const sql = yield* SqlClient.SqlClient
       const url = yield* DatabaseUrl
       const out = succeeded(
-        yield* run(["keys", "create", "--account", "acme", "--tier", "pro", "--email", "ops@acme.example"], {
+        yield* runCommand(["keys", "create", "--account", "acme", "--tier", "pro", "--email", "ops@acme.example"], {
           DATABASE_URL: url,
         }),
       )
@@ -353,24 +370,24 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         from api_keys as k join accounts as a using (account_id) where a.name = 'acme'
       `
       assert.strictEqual(row?.["hash"], createHash("sha256").update(key).digest("hex"))
-      assert.strictEqual(at(row, "stored", "key_hint"), key.slice(0, 12))
-      assert.strictEqual(at(row, "stored", "tier"), "pro")
-      assert.strictEqual(at(row, "stored", "contact_email"), "ops@acme.example")
+      assert.strictEqual(valueAt(row, "stored", "key_hint"), key.slice(0, 12))
+      assert.strictEqual(valueAt(row, "stored", "tier"), "pro")
+      assert.strictEqual(valueAt(row, "stored", "contact_email"), "ops@acme.example")
       assert.notInclude(JSON.stringify(row), key.slice(12))
-      assert.strictEqual((yield* ask("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
     }))
 
   it.effect("README, command line: keys list shows every key and revoke ends one", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const made = yield* run(
+      const made = yield* runCommand(
         ["keys", "create", "--account", "lister", "--tier", "basic", "--expires", "2099-12-31"],
         environment,
       )
       const key = succeeded(made).trim()
       const { id } = yield* rowOf(key)
-      const listed = Effect.map(run(["keys", "list"], environment), (ended) => {
+      const listed = Effect.map(runCommand(["keys", "list"], environment), (ended) => {
         const out = succeeded(ended)
         const { header, rows } = table(out)
         assert.deepStrictEqual(header, [
@@ -400,11 +417,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         times: 50,
       })
       assert.match((yield* listed).get(id)?.[8] ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
-      assert.match(succeeded(yield* run(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
+      assert.match(succeeded(yield* runCommand(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
       assert.strictEqual((yield* listed).get(id)?.[5], "revoked")
       assert.isBelow(yield* until(key, 401), 1000)
-      const answer = yield* ask(target, { key })
-      assert.deepStrictEqual([answer.status, at(answer.body, "error", "code")], [401, "api_key_disabled"])
+      const answer = yield* requestJson(target, { key })
+      assert.deepStrictEqual([answer.status, valueAt(answer.body, "error", "code")], [401, "api_key_disabled"])
       yield* sql`update api_keys set revoked_at = null, disabled_at = now() where key_id = ${id}::text::bigint`
       assert.strictEqual((yield* listed).get(id)?.[5], "disabled")
       yield* sql`update api_keys set disabled_at = null, expires_at = now() where key_id = ${id}::text::bigint`
@@ -416,7 +433,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const paths = ["/v1/news", "/v1/ticker-changes"]
       const key = keyIn(
-        yield* run([
+        yield* runCommand([
           "keys",
           "create",
           "--account",
@@ -429,14 +446,14 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         ], environment),
       )
       const { id } = yield* rowOf(key)
-      const row = table(succeeded(yield* run(["keys", "list"], environment))).rows.get(id)
+      const row = table(succeeded(yield* runCommand(["keys", "list"], environment))).rows.get(id)
       assert.deepStrictEqual([row?.[3], row?.[9]], ["the news", paths.join(",")])
       for (const path of paths) assert.strictEqual(yield* statusOf(key, `${path}?ticker=AAA`), 200)
-      const { body, status } = yield* ask("/v1/screener", { key })
+      const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
-      assert.deepStrictEqual(at(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
+      assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
       // The account is there now: another key of it needs no tier, and opens everything that the account may see.
-      const other = keyIn(yield* run(["keys", "create", "--account", "limited"], environment))
+      const other = keyIn(yield* runCommand(["keys", "create", "--account", "limited"], environment))
       assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
       assert.deepStrictEqual(yield* rowOf(other), {
         ...yield* rowOf(other),
@@ -452,12 +469,12 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const names = ["日本の株", "naïve café", "a"]
       for (const name of names) {
-        keyIn(yield* run(["keys", "create", "--account", name, "--tier", "ultimate"], environment))
+        keyIn(yield* runCommand(["keys", "create", "--account", name, "--tier", "ultimate"], environment))
       }
       for (const [list, after] of [["keys", "ultimate"], ["accounts", "ultimate"]] as const) {
-        const lines = succeeded(yield* run([list, "list"], environment)).trimEnd().split("\n")
+        const lines = succeeded(yield* runCommand([list, "list"], environment)).trimEnd().split("\n")
         const starts = lines.filter((line) => names.some((name) => line.includes(` ${name} `)))
-          .map((line) => widthOf(line.slice(0, line.indexOf(after))))
+          .map((line) => displayWidth(line.slice(0, line.indexOf(after))))
         assert.strictEqual(starts.length, names.length, list)
         assert.strictEqual(new Set(starts).size, 1, `${list}: ${starts.join(", ")}`)
         assert.strictEqual(starts[0], (lines[0] ?? "").indexOf("tier"))
@@ -476,9 +493,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         ["2020-01-01", yesterday].map((day) => [create(day), new RegExp(`--expires.*${day}.*is over`, "s")] as const),
         misunderstood,
       )
-      assert.strictEqual(yield* statusOf(keyIn(yield* run(create("2099-12-31"), environment))), 200)
+      assert.strictEqual(yield* statusOf(keyIn(yield* runCommand(create("2099-12-31"), environment))), 200)
       // New York's midnight may pass in between.
-      if ((yield* todayInNewYork) === today) keyIn(yield* run(create(yield* todayInNewYork), environment))
+      if ((yield* todayInNewYork) === today) keyIn(yield* runCommand(create(yield* todayInNewYork), environment))
     }))
 
   it.effect("keys create makes an account with --tier, and never changes one (README, keys)", () =>
@@ -489,20 +506,20 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["keys", "create", "--account", "nobody"], /no account nobody.*accounts list.*accounts create/],
         [["keys", "create", "--account", "nobody", "--email", "a@b.example"], /no account nobody/],
       ], refused)
-      keyIn(yield* run(create("--tier", "basic"), environment))
+      keyIn(yield* runCommand(create("--tier", "basic"), environment))
       yield* mistaken([
         [create("--tier", "ultimate"), /riser has the tier basic.*No key was made.*accounts set-tier "riser" ultimate/],
         [create("--tier", "basic", "--email", "a@b.example"), /no email.*accounts set-email "riser" a@b\.example/],
         [create("--email", "a@b.example"), /No key was made.*accounts set-email "riser" a@b\.example/],
       ], refused)
-      succeeded(yield* run(["accounts", "set-email", "riser", "a@b.example"], environment))
+      succeeded(yield* runCommand(["accounts", "set-email", "riser", "a@b.example"], environment))
       yield* mistaken(
         [[create("--email", "c@b.example"), /another email address.*set-email "riser" c@b\.example/]],
         refused,
       )
       // What the account has already may be given again.
-      keyIn(yield* run(create("--tier", "basic", "--email", "a@b.example"), environment))
-      const { rows } = table(succeeded(yield* run(["accounts", "list"], environment)))
+      keyIn(yield* runCommand(create("--tier", "basic", "--email", "a@b.example"), environment))
+      const { rows } = table(succeeded(yield* runCommand(["accounts", "list"], environment)))
       const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
       assert.deepStrictEqual(others, [])
       assert.deepStrictEqual(row.slice(1), ["riser", "basic", "billed later", "-", "2", "a@b.example"])
@@ -512,9 +529,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const made = (account: string, ...more: ReadonlyArray<string>) =>
-        Effect.map(run(["keys", "create", "--account", account, "--tier", "basic", ...more], environment), keyIn)
+        Effect.map(runCommand(["keys", "create", "--account", account, "--tier", "basic", ...more], environment), keyIn)
       const rotated = (id: string, ...more: ReadonlyArray<string>) =>
-        Effect.map(run(["keys", "rotate", id, ...more], environment), keyIn)
+        Effect.map(runCommand(["keys", "rotate", id, ...more], environment), keyIn)
       const limits = ["--name", "turning", "--endpoint", "/v1/ticker-changes", "--expires", "2099-06-30"]
 
       const old = yield* made("turner", ...limits)
@@ -540,7 +557,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       // Without grace it stops at once.
       const last = yield* rotated(nextId)
       assert.isBelow(yield* until(next, 401), 1000)
-      assert.strictEqual(at((yield* ask(target, { key: next })).body, "error", "code"), "api_key_disabled")
+      assert.strictEqual(valueAt((yield* requestJson(target, { key: next })).body, "error", "code"), "api_key_disabled")
       assert.strictEqual(yield* statusOf(last), 200)
       assert.strictEqual(yield* statusOf(old), 200)
 
@@ -563,11 +580,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
   it.effect("README, keys: a disabled key can be enabled again, and a revoked one cannot", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const key = keyIn(yield* run(["keys", "create", "--account", "switched", "--tier", "basic"], environment))
+      const key = keyIn(yield* runCommand(["keys", "create", "--account", "switched", "--tier", "basic"], environment))
       const { id } = yield* rowOf(key)
-      const told = (verb: string) => Effect.map(run(["keys", verb, id], environment), succeeded)
+      const told = (verb: string) => Effect.map(runCommand(["keys", verb, id], environment), succeeded)
       const status = Effect.map(
-        run(["keys", "list"], environment),
+        runCommand(["keys", "list"], environment),
         (ended) => table(succeeded(ended)).rows.get(id)?.[5],
       )
       assert.strictEqual(yield* statusOf(key), 200)
@@ -595,9 +612,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
   it.effect("README, keys: a key that was put aside and then revoked is left as it is, whatever is tried", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const key = keyIn(yield* run(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
+      const key = keyIn(yield* runCommand(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
       const { id } = yield* rowOf(key)
-      for (const verb of ["disable", "revoke"]) succeeded(yield* run(["keys", verb, id], environment))
+      for (const verb of ["disable", "revoke"]) succeeded(yield* runCommand(["keys", verb, id], environment))
       yield* mistaken([[["keys", "enable", id], new RegExp(`Key ${id} was revoked`)]], refused)
     }))
 
@@ -613,7 +630,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const created = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
-        const out = succeeded(yield* run(["accounts", "create", ...args], environment))
+        const out = succeeded(yield* runCommand(["accounts", "create", ...args], environment))
         assert.match(out, /^Account [^\n]+\n$/)
         return out
       })
@@ -622,7 +639,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         `keys create --account "two words"`,
       )
       yield* created("plain", "--tier", "basic")
-      const listed = Effect.map(run(["accounts", "list"], environment), (ended) => {
+      const listed = Effect.map(runCommand(["accounts", "list"], environment), (ended) => {
         const { header, rows } = table(succeeded(ended))
         assert.deepStrictEqual(header, ["id", "name", "tier", "balance (USD)", "last charged (UTC)", "keys", "email"])
         return (name: string) => Array.from(rows.values()).find((row) => row[1] === name)?.slice(2)
@@ -636,10 +653,10 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "set-tier", "nobody", "pro"], /no account nobody.*accounts list/],
       ], refused)
 
-      const key = keyIn(yield* run(["keys", "create", "--account", "plain"], environment))
+      const key = keyIn(yield* runCommand(["keys", "create", "--account", "plain"], environment))
       const reports = statusOf(key, "/v1/research-reports")
       assert.strictEqual(yield* reports, 403)
-      const set = yield* run(["accounts", "set-tier", "plain", "ultimate"], environment)
+      const set = yield* runCommand(["accounts", "set-tier", "plain", "ultimate"], environment)
       assert.strictEqual(succeeded(set), "The tier of plain is ultimate.\n")
       const start = yield* Clock.currentTimeMillis
       yield* Effect.repeat(reports, {
@@ -656,14 +673,14 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      succeeded(yield* run(["accounts", "create", "payer", "--tier", "basic", "--prepaid"], environment))
-      const key = keyIn(yield* run(["keys", "create", "--account", "payer"], environment))
-      const other = yield* run(["accounts", "create", "other payer", "--tier", "basic"], environment)
+      succeeded(yield* runCommand(["accounts", "create", "payer", "--tier", "basic", "--prepaid"], environment))
+      const key = keyIn(yield* runCommand(["keys", "create", "--account", "payer"], environment))
+      const other = yield* runCommand(["accounts", "create", "other payer", "--tier", "basic"], environment)
       succeeded(other)
       assert.strictEqual(yield* statusOf(key), 402)
 
       const credited = (...args: ReadonlyArray<string>) =>
-        Effect.map(run(["accounts", "credit", ...args], environment), succeeded)
+        Effect.map(runCommand(["accounts", "credit", ...args], environment), succeeded)
       const balance = (amount: string) =>
         `The balance of payer is ${amount} USD.\n${
           amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
@@ -733,7 +750,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(row?.answers, 2)
       assert.isAbove(Number(row?.cost), 0)
       assert.strictEqual(Number(row?.left), 25_000_000 - Number(row?.cost))
-      const { rows } = table(succeeded(yield* run(["accounts", "list"], environment)))
+      const { rows } = table(succeeded(yield* runCommand(["accounts", "list"], environment)))
       const [, , , left, charged] = Array.from(rows.values()).find(([, name]) => name === "payer") ?? []
       assert.strictEqual(left, `24.${String(row?.left).slice(2)}`)
       assert.match(charged ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
@@ -743,11 +760,15 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      succeeded(yield* run(["accounts", "create", "hurried", "--tier", "basic"], environment))
+      succeeded(yield* runCommand(["accounts", "create", "hurried", "--tier", "basic"], environment))
       const ended = yield* Effect.all(
         Array.from(
           { length: 4 },
-          () => run(["accounts", "credit", "hurried", "--usd", "3", "--reference", "once", "--prepaid"], environment),
+          () =>
+            runCommand(
+              ["accounts", "credit", "hurried", "--usd", "3", "--reference", "once", "--prepaid"],
+              environment,
+            ),
         ),
         { concurrency: 4 },
       )
@@ -769,20 +790,20 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const own = { DATABASE_URL: url }
 
       // Before, it may not even look.
-      refused(yield* run(["keys", "list"], own), /permission denied|may not/)
-      const granted = succeeded(yield* run(["grant", name], { DATABASE_URL: owner }))
+      refused(yield* runCommand(["keys", "list"], own), /permission denied|may not/)
+      const granted = succeeded(yield* runCommand(["grant", name], { DATABASE_URL: owner }))
       assert.match(granted, new RegExp(`^${name} may serve[^\\n]*\\n$`))
-      assert.strictEqual(succeeded(yield* run(["grant", name], { DATABASE_URL: owner })), granted)
+      assert.strictEqual(succeeded(yield* runCommand(["grant", name], { DATABASE_URL: owner })), granted)
 
-      assert.strictEqual(succeeded(yield* run(["migrate"], own)), "Up to date.\n")
-      const port = yield* freePort
-      const running = yield* start(["serve"], { ...own, PORT: String(port) })
-      yield* saying(running, /keys create/)
+      assert.strictEqual(succeeded(yield* runCommand(["migrate"], own)), "Up to date.\n")
+      const port = yield* findFreePort
+      const running = yield* startCommandProcess(["serve"], { ...own, PORT: String(port) })
+      yield* waitForOutput(running, /keys create/)
       const { basic } = yield* Service.TestKeys
       const base = `http://127.0.0.1:${port}`
       assert.strictEqual((yield* get(`${base}/health/ready`)).status, 200)
       assert.strictEqual((yield* get(`${base}${target}`, { "X-API-Key": basic })).status, 200)
-      const { code, err } = yield* end(running, "SIGTERM")
+      const { code, err } = yield* endProcess(running, "SIGTERM")
       assert.strictEqual(code, 0)
       assert.notMatch(err, /permission denied/)
       const used = yield* sql`
@@ -804,7 +825,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         ["keys", "disable", id],
         ["load", "ticker-changes", file],
       ]
-      const ended = yield* Effect.forEach(forbidden, (args) => run(args, own), { concurrency: 3 })
+      const ended = yield* Effect.forEach(forbidden, (args) => runCommand(args, own), { concurrency: 3 })
       for (const [index, args] of forbidden.entries()) {
         const one = ended[index] ?? nothing
         assert.strictEqual(one.code, 1, args.join(" "))
@@ -818,9 +839,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [serving, other] = [yield* newRole, yield* newRole]
-      succeeded(yield* run(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
+      succeeded(yield* runCommand(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
       refused(
-        yield* run(["grant", other.name], { DATABASE_URL: serving.url }),
+        yield* runCommand(["grant", other.name], { DATABASE_URL: serving.url }),
         /may not|permission denied|no privileges/,
       )
       const may = yield* sql`select has_table_privilege(${other.name}, 'accounts', 'select') as may`
@@ -838,7 +859,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const ended = yield* Effect.forEach(
         [" acme ", ""],
-        (name) => run(["keys", "create", "--account", name, "--tier", "pro"], environment),
+        (name) => runCommand(["keys", "create", "--account", name, "--tier", "pro"], environment),
         { concurrency: 2 },
       )
       for (const each of ended) misunderstood(each, /account/)
@@ -847,27 +868,30 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
   it.effect("README, command line: migrate prints what it applied, and then that nothing is left to do", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* emptyDatabase }
-      const first = succeeded(yield* run(["migrate"], environment)).trimEnd().split("\n")
+      const first = succeeded(yield* runCommand(["migrate"], environment)).trimEnd().split("\n")
       assert.deepStrictEqual(first.slice(0, 3), ["1_accounts", "2_ticker_changes", "3_intraday_runners"])
-      assert.match(succeeded(yield* run(["migrate"], environment)), /^[^\n]*\n$/)
+      assert.match(succeeded(yield* runCommand(["migrate"], environment)), /^[^\n]*\n$/)
     }))
 
   it.effect("README, command line: openapi prints the document that the service serves, without a database", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none" }
-      const printed: unknown = JSON.parse(succeeded(yield* run(["openapi"], nowhere)))
-      const { body, status } = yield* ask("/v1/openapi.json", { key: null })
+      const printed: unknown = JSON.parse(succeeded(yield* runCommand(["openapi"], nowhere)))
+      const { body, status } = yield* requestJson("/v1/openapi.json", { key: null })
       assert.strictEqual(status, 200)
       for (const part of ["openapi", "paths", "components", "tags"]) {
-        assert.deepStrictEqual(at(printed, part), at(body, part))
+        assert.deepStrictEqual(valueAt(printed, part), valueAt(body, part))
       }
-      assert.strictEqual(at(printed, "openapi"), "3.1.0")
+      assert.strictEqual(valueAt(printed, "openapi"), "3.1.0")
     }))
 
   it.effect("D1, README, command line: the server of openapi is BASE_URL, and where serve listens by default", () =>
     Effect.gen(function* () {
       const server = (environment: Readonly<Record<string, string>>) =>
-        Effect.map(run(["openapi"], environment), (ended) => at(JSON.parse(succeeded(ended)), "servers", 0, "url"))
+        Effect.map(
+          runCommand(["openapi"], environment),
+          (ended) => valueAt(JSON.parse(succeeded(ended)), "servers", 0, "url"),
+        )
       assert.strictEqual(yield* server({}), "http://127.0.0.1:8080")
       assert.strictEqual(yield* server({ BASE_URL: "https://api.example.com/data/" }), "https://api.example.com/data")
     }))
@@ -879,19 +903,19 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const file = yield* written("a.csv", changesFile)
       const bad = yield* written("bad.csv", changesFile.replace("2025-01-02", "2025-02-30"))
       assert.match(
-        succeeded(yield* run(["load", "ticker-changes", file], environment)),
+        succeeded(yield* runCommand(["load", "ticker-changes", file], environment)),
         /^ticker_changes: 1 row loaded, in \d+\.\d s\n$/,
       )
       assert.match(
-        succeeded(yield* run(["load", "ticker-changes", file, "--append"], environment)),
+        succeeded(yield* runCommand(["load", "ticker-changes", file, "--append"], environment)),
         /^ticker_changes: 1 row merged: 0 added, 0 updated, 1 unchanged, in \d+\.\d s\n$/,
       )
       failed(
-        yield* run(["load", "ticker-changes", bad], environment),
+        yield* runCommand(["load", "ticker-changes", bad], environment),
         /bad\.csv/,
         /^ {2}line 2: effective_date .*calendar/m,
       )
-      failed(yield* run(["load", "ticker-changes", `${file}.none.csv`], environment), /none\.csv/)
+      failed(yield* runCommand(["load", "ticker-changes", `${file}.none.csv`], environment), /none\.csv/)
       assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
     }))
 
@@ -910,13 +934,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
-        const ended = yield* run(args, { DATABASE_URL: away, PORT: String(yield* freePort) })
+        const ended = yield* runCommand(args, { DATABASE_URL: away, PORT: String(yield* findFreePort) })
         failed(ended, /DATABASE_URL/, /127\.0\.0\.1|connect|reach/)
         assert.notInclude(ended.err, "hunter2")
       }
       const wrongPassword = new URL(yield* DatabaseUrl)
       wrongPassword.password = "hunter2"
-      const ended = yield* run(["migrate"], { DATABASE_URL: wrongPassword.href })
+      const ended = yield* runCommand(["migrate"], { DATABASE_URL: wrongPassword.href })
       failed(ended, /DATABASE_URL/, /password|authenti/i)
       assert.notInclude(ended.err, "hunter2")
     }))
@@ -925,27 +949,27 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* folder}/home`
-      const port = yield* freePort
-      const running = yield* start(["serve"], {
+      const port = yield* findFreePort
+      const running = yield* startCommandProcess(["serve"], {
         DATABASE_URL: yield* DatabaseUrl,
         TICKERLINE_HOME: home,
         PORT: String(port),
       })
-      yield* saying(running, /keys create/)
+      yield* waitForOutput(running, /keys create/)
       assert.strictEqual((yield* get(`http://127.0.0.1:${port}/health/ready`)).status, 200)
       assert.isFalse(yield* fs.exists(home))
-      const { code } = yield* end(running, "SIGTERM")
+      const { code } = yield* endProcess(running, "SIGTERM")
       assert.strictEqual(code, 0)
     }))
 
   it.effect("README, deploy: SIGTERM exits with 0 whatever options stand before serve", () =>
     Effect.gen(function* () {
-      const running = yield* start(["--log-level", "warn", "serve"], {
+      const running = yield* startCommandProcess(["--log-level", "warn", "serve"], {
         DATABASE_URL: yield* DatabaseUrl,
-        PORT: String(yield* freePort),
+        PORT: String(yield* findFreePort),
       })
-      yield* saying(running, /keys create/)
-      const { code } = yield* end(running, "SIGTERM")
+      yield* waitForOutput(running, /keys create/)
+      const { code } = yield* endProcess(running, "SIGTERM")
       assert.strictEqual(code, 0)
     }))
 })
@@ -987,7 +1011,7 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
           process.kill(Number(text.split("\n")[0]), "SIGQUIT")
         }))
       )
-      return { home, port: yield* freePort }
+      return { home, port: yield* findFreePort }
     }),
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
@@ -1005,8 +1029,8 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
   const serving = Effect.fnUntraced(function* (more: Environment = {}) {
     const { home, port } = yield* Home
     const began = performance.now()
-    const running = yield* start(["serve"], { TICKERLINE_HOME: home, PORT: String(port), ...more })
-    const out = yield* saying(running, /curl .*\n/)
+    const running = yield* startCommandProcess(["serve"], { TICKERLINE_HOME: home, PORT: String(port), ...more })
+    const out = yield* waitForOutput(running, /curl .*\n/)
     return { running, out, milliseconds: performance.now() - began }
   })
 
@@ -1031,13 +1055,13 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       assert.isTrue(url.startsWith(`${base}/`), url)
       const answer = yield* get(url, headers)
       assert.strictEqual(answer.status, 200)
-      assert.strictEqual(at(answer.body, "results", 0, "current_ticker"), "NXH")
+      assert.strictEqual(valueAt(answer.body, "results", 0, "current_ticker"), "NXH")
 
       // Logs are JSON lines on standard error; standard output has the address alone.
-      const lines = running.said.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
+      const lines = running.output.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
       assert.isAtLeast(lines.length, 1)
-      for (const line of lines) assert.strictEqual(at(line, "level"), "INFO")
-      assert.notInclude(running.said.err, key)
+      for (const line of lines) assert.strictEqual(valueAt(line, "level"), "INFO")
+      assert.notInclude(running.output.err, key)
 
       const mine = { "X-API-Key": key }
       const environment = { TICKERLINE_HOME: home }
@@ -1059,7 +1083,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       )
       assert.strictEqual((yield* get(`${base}/health/ready`)).status, 200)
 
-      const { code } = yield* end(running, "SIGTERM")
+      const { code } = yield* endProcess(running, "SIGTERM")
       assert.strictEqual(code, 0)
       yield* assertStopped
     }))
@@ -1069,7 +1093,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       const { port } = yield* Home
       const { milliseconds, out, running } = yield* serving()
       console.info(`first start ${remembered.milliseconds.toFixed(0)} ms, second ${milliseconds.toFixed(0)} ms`)
-      assert.notInclude(running.said.err, "Loaded sample data")
+      assert.notInclude(running.output.err, "Loaded sample data")
       const { headers, key, url } = pasted(out)
       assert.strictEqual(key, remembered.key)
       assert.strictEqual((yield* get(url, headers)).status, 200)
@@ -1077,8 +1101,8 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
         (yield* get(`http://127.0.0.1:${port}/v1/historical-tickers?ticker=LATER`, headers)).status,
         200,
       )
-      assert.notInclude(running.said.err, "Loaded")
-      const { code } = yield* end(running, "SIGINT")
+      assert.notInclude(running.output.err, "Loaded")
+      const { code } = yield* endProcess(running, "SIGINT")
       assert.strictEqual(code, 0)
       yield* assertStopped
     }))
@@ -1088,14 +1112,14 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       const { home, port } = yield* Home
       const killed = yield* serving()
       const { headers } = pasted(killed.out)
-      yield* end(killed.running, "SIGKILL")
+      yield* endProcess(killed.running, "SIGKILL")
       const { running } = yield* serving()
       assert.strictEqual(
         (yield* get(`http://127.0.0.1:${port}/v1/historical-tickers?ticker=LATER`, headers)).status,
         200,
       )
       assert.strictEqual((yield* serversOf(home)).length, 1)
-      const { code } = yield* end(running, "SIGTERM")
+      const { code } = yield* endProcess(running, "SIGTERM")
       assert.strictEqual(code, 0)
       yield* assertStopped
     }))

@@ -5,13 +5,13 @@ import { Effect, FileSystem, Layer, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createServer, type Socket } from "node:net"
-import { client } from "../../src/db/Database.ts"
-import { layer as readOnly } from "../../src/cli/doctor/DatabaseChecks.ts"
-import { type Finding, findings } from "../../src/cli/doctor/Finding.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import { readOnlyConnection as readOnly } from "../../src/cli/doctor/DatabaseChecks.ts"
+import { type Finding, runCheck } from "../../src/cli/doctor/Finding.ts"
 import * as Ill from "../../src/cli/doctor/SchemaChecks.ts"
-import { readers } from "../../src/cli/doctor/SettingChecks.ts"
-import { type Environment, freePort, root, run } from "../support/Processes.ts"
-import { ownDatabase } from "../support/Service.ts"
+import { settingReaders } from "../../src/cli/doctor/SettingChecks.ts"
+import { type Environment, findFreePort, projectRoot, runCommandProcess } from "../support/Processes.ts"
+import { copyMigratedDatabase } from "../support/Service.ts"
 
 const Report = Schema.fromJsonString(Schema.Struct({
   ok: Schema.Boolean,
@@ -28,7 +28,10 @@ const Report = Schema.fromJsonString(Schema.Struct({
 
 /** As a process, with what it says of each check. */
 const doctor = Effect.fnUntraced(function* (environment: Environment) {
-  const { code, err, out } = yield* run(["doctor", "--json"], { PORT: String(yield* freePort), ...environment })
+  const { code, err, out } = yield* runCommandProcess(["doctor", "--json"], {
+    PORT: String(yield* findFreePort),
+    ...environment,
+  })
   const report = yield* Schema.decodeEffect(Report)(out)
   const of = (check: string) => report.checks.filter((one) => one.check === check)
   return { code, err, out, report, of }
@@ -38,7 +41,7 @@ const doctor = Effect.fnUntraced(function* (environment: Environment) {
 const looked = <E>(
   url: Redacted.Redacted,
   look: Effect.Effect<Finding | ReadonlyArray<Finding>, E, SqlClient.SqlClient | FileSystem.FileSystem | PathService>,
-) => findings({ name: "check", look }).pipe(Effect.provide(readOnly(url)), Effect.map(([first]) => first))
+) => runCheck({ name: "check", effect: look }).pipe(Effect.provide(readOnly(url)), Effect.map(([first]) => first))
 
 /** Another program on a port of the loopback. */
 const listening = (greet: (socket: Socket) => void) =>
@@ -65,7 +68,7 @@ const listening = (greet: (socket: Socket) => void) =>
 
 type PathService = Layer.Success<typeof NodeServices.layer>
 
-const admin = (url: Redacted.Redacted) => client({ url, applicationName: "tickerline-test" })
+const admin = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
 const as = (url: Redacted.Redacted, ...statements: ReadonlyArray<string>) =>
   Effect.flatMap(
@@ -76,7 +79,7 @@ const as = (url: Redacted.Redacted, ...statements: ReadonlyArray<string>) =>
 layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
   it.effect("README, doctor: a database that is as it should be, though empty, is well; nothing in it changes", () =>
     Effect.gen(function* () {
-      const url = yield* ownDatabase
+      const url = yield* copyMigratedDatabase
       const { code, err, of, report } = yield* doctor({ DATABASE_URL: Redacted.value(url) })
       assert.strictEqual(code, 0, err)
       assert.strictEqual(err, "")
@@ -96,7 +99,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
 
   it.effect("D17 a trigger that is off or gone is found, by name and with the cure", () =>
     Effect.gen(function* () {
-      const url = yield* ownDatabase
+      const url = yield* copyMigratedDatabase
       yield* as(url, "alter table news disable trigger note_change")
       const off = yield* looked(url, Ill.checkTriggers)
       assert.strictEqual(off?.state, "failed")
@@ -109,7 +112,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
 
   it.effect("README, doctor: an invalid index is found, with the cure", () =>
     Effect.gen(function* () {
-      const url = yield* ownDatabase
+      const url = yield* copyMigratedDatabase
       assert.strictEqual((yield* looked(url, Ill.checkIndexes))?.state, "ok")
       yield* as(
         url,
@@ -132,7 +135,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
 
   it.effect("README, deploy: missing migrations fail; a database that is newer than the program, as while a release is replaced, is told", () =>
     Effect.gen(function* () {
-      const url = yield* ownDatabase
+      const url = yield* copyMigratedDatabase
       yield* as(url, "delete from tickerline_migrations where migration_id = 24")
       const older = yield* looked(url, Ill.checkMigrations)
       assert.strictEqual(older?.state, "failed")
@@ -149,7 +152,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
 
   it.effect("README, deploy: a role is told what it lacks, and what it has too much", () =>
     Effect.gen(function* () {
-      const url = yield* ownDatabase
+      const url = yield* copyMigratedDatabase
       const name = `doctored_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
       yield* Effect.acquireRelease(
         as(url, `create role ${name} login password 'hunter2'`),
@@ -164,7 +167,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.match(bare.of("role")[0]?.found ?? "", /lacks: .*select on/)
       assert.include(bare.of("role")[0]?.advice ?? "", `tickerline grant ${name}`)
       assert.notInclude(`${bare.out}${bare.err}`, "hunter2")
-      assert.strictEqual((yield* run(["grant", name], { DATABASE_URL: Redacted.value(url) })).code, 0)
+      assert.strictEqual((yield* runCommandProcess(["grant", name], { DATABASE_URL: Redacted.value(url) })).code, 0)
       const serving = yield* doctor(environment)
       assert.deepStrictEqual(serving.of("role").map(({ state }) => state), ["ok"], JSON.stringify(serving.of("role")))
       yield* as(url, `grant insert on news to ${name}`)
@@ -201,7 +204,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-doctor-" })}/home`
       const port = yield* listening((socket) => socket.end("220 mail\r\n"))
-      const { code, err, out } = yield* run(["doctor"], { TICKERLINE_HOME: home, PORT: String(port.port), LANG: "C" })
+      const { code, err, out } = yield* runCommandProcess(["doctor"], {
+        TICKERLINE_HOME: home,
+        PORT: String(port.port),
+        LANG: "C",
+      })
       assert.strictEqual(code, 1)
       assert.match(err, /^tickerline: doctor: 1 of \d+ checks failed\.\n$/)
       assert.include(out, `x  port: ${port.port} is in use by another program\n    -> End that program, or set PORT`)
@@ -213,7 +220,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
   it.effect("README, settings: each variable of the table is one that doctor reads, and no other is", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      const readme = yield* fs.readFileString(`${root}/README.md`)
+      const readme = yield* fs.readFileString(`${projectRoot}/README.md`)
       const [, section = ""] = /\n### Settings\n(.*?)\n## /s.exec(readme) ?? []
       const named = Array.from(section.matchAll(/^\| (`[^|]*?) +\|/gm), ([, cell = ""]) => {
         const names = Array.from(cell.matchAll(/`([A-Z_]+)`/g), ([, name = ""]) => name)
@@ -221,6 +228,6 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
         return names.map((name) => name.startsWith("_") ? `${first.slice(0, first.lastIndexOf("_"))}${name}` : name)
       }).flat()
       assert.isAbove(named.length, 20)
-      assert.sameMembers(Object.keys(readers), named)
+      assert.sameMembers(Object.keys(settingReaders), named)
     }))
 })

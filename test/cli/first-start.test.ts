@@ -5,22 +5,22 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
-import { client } from "../../src/db/Database.ts"
-import { loadLock } from "../../src/db/AdvisoryLocks.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import { loadLockName } from "../../src/db/AdvisoryLocks.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { filesIn } from "../../src/load/FolderScan.ts"
-import { load } from "../../src/load/Load.ts"
+import { findDatasetFiles } from "../../src/load/FolderScan.ts"
+import { loadFile } from "../../src/load/Load.ts"
 import * as Logs from "../../src/cli/Logging.ts"
-import { watched } from "../../src/cli/terminal/ProgressDisplay.ts"
+import { withProgressDisplay } from "../../src/cli/terminal/ProgressDisplay.ts"
 import { startProgram } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at } = Service
+const { requestJson, valueAt } = Service
 
 /** The service on a database that got its samples as a new embedded one gets them. */
 const ownClient = Layer.unwrap(
-  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+  Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 )
 /** A migrated database in which nothing happened yet. */
 const FreshLayer = Layer.mergeAll(ownClient, NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
@@ -40,7 +40,9 @@ const promised = Effect.fnUntraced(function* (heading: string) {
 
 const links = (history: unknown) =>
   Array.isArray(history)
-    ? history.map((link) => `${at(link, "old_ticker")} ${at(link, "new_ticker")} ${at(link, "effective_date")}`)
+    ? history.map((link) =>
+      `${valueAt(link, "old_ticker")} ${valueAt(link, "new_ticker")} ${valueAt(link, "effective_date")}`
+    )
     : []
 
 interface Chain {
@@ -103,7 +105,7 @@ const refusals: Readonly<Record<string, Refused>> = {
   },
 }
 
-layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
+layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) => {
   it.effect("README, sample data: at most 200 real facts, and the numbers of rows that the README tells", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -126,7 +128,7 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
         sessions: 421,
         companies: 51,
       })
-      assert.isAtMost(Number(at(counted, "real")), 200)
+      assert.isAtMost(Number(valueAt(counted, "real")), 200)
     }))
 
   it.effect("README, sample data: what is made up cannot be taken for real", () =>
@@ -159,7 +161,7 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
       const named = yield* promised("`/v1/ticker-changes?ticker=…`")
       assert.isAtLeast(named.length, 15)
       for (const symbol of named) {
-        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=${symbol}`)
+        const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
         const line = (yield* file("README.md")).split("\n").find((text) => text.startsWith(`| \`${symbol}\` |`)) ?? ""
         assert.strictEqual(status, line.includes("(200") ? 200 : 409, `${symbol}: ${JSON.stringify(body)}`)
         const reason = [
@@ -170,7 +172,7 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
           "max_hops_exceeded",
         ]
           .find((word) => line.includes(`\`${word}\``))
-        if (reason !== undefined) assert.strictEqual(at(body, "error", "details", "reason"), reason, symbol)
+        if (reason !== undefined) assert.strictEqual(valueAt(body, "error", "details", "reason"), reason, symbol)
       }
     }))
 
@@ -178,13 +180,13 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
     "§2.2 $symbol is one chain, whole",
     ({ current, history, symbol }) =>
       Effect.gen(function* () {
-        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=${symbol}`)
+        const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
         assert.strictEqual(status, 200)
-        assert.strictEqual(at(body, "count"), history.length)
-        assert.strictEqual(at(body, "results", 0, "query_ticker"), symbol)
-        assert.strictEqual(at(body, "results", 0, "has_changes"), history.length > 0)
-        assert.strictEqual(at(body, "results", 0, "current_ticker"), current)
-        assert.deepStrictEqual(links(at(body, "results", 0, "history")), history)
+        assert.strictEqual(valueAt(body, "count"), history.length)
+        assert.strictEqual(valueAt(body, "results", 0, "query_ticker"), symbol)
+        assert.strictEqual(valueAt(body, "results", 0, "has_changes"), history.length > 0)
+        assert.strictEqual(valueAt(body, "results", 0, "current_ticker"), current)
+        assert.deepStrictEqual(links(valueAt(body, "results", 0, "history")), history)
       }),
   )
 
@@ -192,11 +194,11 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
     Effect.gen(function* () {
       for (const symbols of [["OSTK", "BYON", "BBBY", "NXH"], twelve.flatMap((link) => link.split(" ").slice(0, 2))]) {
         const answers = yield* Effect.forEach(symbols, (symbol) =>
-          Effect.map(ask(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) =>
+          Effect.map(requestJson(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) =>
             JSON.stringify([
-              at(body, "count"),
-              at(body, "results", 0, "current_ticker"),
-              at(body, "results", 0, "history"),
+              valueAt(body, "count"),
+              valueAt(body, "results", 0, "current_ticker"),
+              valueAt(body, "results", 0, "history"),
             ])))
         assert.strictEqual(new Set(answers).size, 1)
       }
@@ -206,17 +208,17 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
     "D21 $symbol is refused, with its reasons, symbols and candidates",
     ({ candidates, reasons, symbol, tickers }) =>
       Effect.gen(function* () {
-        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=${symbol}`)
+        const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
         assert.strictEqual(status, 409)
-        const details = at(body, "error", "details")
-        assert.strictEqual(at(body, "error", "code"), "ambiguous_ticker_lineage")
-        assert.deepStrictEqual(at(details, "reasons"), reasons)
-        assert.strictEqual(at(details, "reason"), reasons[0])
-        assert.deepStrictEqual(at(details, "tickers"), tickers)
-        const found = at(details, "candidates")
+        const details = valueAt(body, "error", "details")
+        assert.strictEqual(valueAt(body, "error", "code"), "ambiguous_ticker_lineage")
+        assert.deepStrictEqual(valueAt(details, "reasons"), reasons)
+        assert.strictEqual(valueAt(details, "reason"), reasons[0])
+        assert.deepStrictEqual(valueAt(details, "tickers"), tickers)
+        const found = valueAt(details, "candidates")
         assert.deepStrictEqual(
           Array.isArray(found)
-            ? found.map((candidate) => [at(candidate, "cik"), at(candidate, "current_ticker")])
+            ? found.map((candidate) => [valueAt(candidate, "cik"), valueAt(candidate, "current_ticker")])
             : found,
           candidates.map((candidate) => Array.from(candidate)),
         )
@@ -226,34 +228,34 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
   it.effect("D21 SPWR, MEGX, FNGU, BD0 and KNT0 show the remaining reasons", () =>
     Effect.gen(function* () {
       const details = (symbol: string) =>
-        Effect.map(ask(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) => at(body, "error", "details"))
+        Effect.map(requestJson(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) => valueAt(body, "error", "details"))
       const spwr = yield* details("SPWR")
-      assert.strictEqual(at(spwr, "reason"), "multiple_cik_lineages")
-      assert.deepStrictEqual(at(spwr, "candidates"), [])
-      assert.strictEqual(at(yield* details("MEGX"), "reason"), "competing_destinations")
-      assert.deepStrictEqual(at(yield* details("FNGU"), "reasons"), ["broken_chain"])
-      assert.deepStrictEqual(at(yield* details("BD0"), "reasons"), ["max_hops_exceeded"])
-      const knotted = at(yield* details("KNT0"), "reasons")
+      assert.strictEqual(valueAt(spwr, "reason"), "multiple_cik_lineages")
+      assert.deepStrictEqual(valueAt(spwr, "candidates"), [])
+      assert.strictEqual(valueAt(yield* details("MEGX"), "reason"), "competing_destinations")
+      assert.deepStrictEqual(valueAt(yield* details("FNGU"), "reasons"), ["broken_chain"])
+      assert.deepStrictEqual(valueAt(yield* details("BD0"), "reasons"), ["max_hops_exceeded"])
+      const knotted = valueAt(yield* details("KNT0"), "reasons")
       assert.strictEqual(Array.isArray(knotted) ? knotted.length : 0, 4)
     }))
 
   it.effect("D19 BNT is a chain of two, and its three estimated events move nothing", () =>
     Effect.gen(function* () {
-      const { body } = yield* ask("/v1/ticker-changes?ticker=BNT")
-      const history = links(at(body, "results", 0, "history"))
+      const { body } = yield* requestJson("/v1/ticker-changes?ticker=BNT")
+      const history = links(valueAt(body, "results", 0, "history"))
       assert.strictEqual(history.length, 2)
-      assert.strictEqual(at(body, "results", 0, "current_ticker"), "BNT")
+      assert.strictEqual(valueAt(body, "results", 0, "current_ticker"), "BNT")
       assert.strictEqual(history[1], "BNRE BNT 2024-09-06")
     }))
 
   it.effect("D19 an event dated 2099 does not count yet, from either of its symbols", () =>
     Effect.gen(function* () {
-      const former = yield* ask("/v1/ticker-changes?ticker=FTR1")
-      assert.deepStrictEqual(links(at(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
+      const former = yield* requestJson("/v1/ticker-changes?ticker=FTR1")
+      assert.deepStrictEqual(links(valueAt(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
       for (const symbol of ["FTR3", "FTR8", "FTR9"]) {
-        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=${symbol}`)
+        const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
         assert.strictEqual(status, 200)
-        assert.isFalse(at(body, "results", 0, "has_changes"))
+        assert.isFalse(valueAt(body, "results", 0, "has_changes"))
       }
     }))
 
@@ -273,7 +275,7 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
         }
       assert.deepStrictEqual(yield* promised("`/v1/historical-tickers?ticker=…` (all made up)"), Object.keys(names))
       for (const [symbol, historical_tickers] of Object.entries(names)) {
-        const { body } = yield* ask(`/v1/historical-tickers?ticker=${symbol}`)
+        const { body } = yield* requestJson(`/v1/historical-tickers?ticker=${symbol}`)
         assert.deepStrictEqual(body, { count: historical_tickers.length, historical_tickers })
       }
     }))
@@ -283,25 +285,25 @@ layer(Service.sampled, { excludeTestServices: true })("samples", (it) => {
       const requests = yield* promised("The made-up market (companies live from 2024-11-13 to 2026-11-13)")
       assert.strictEqual(requests.length, 16)
       for (const request of requests) {
-        const { body, status } = yield* ask(request)
+        const { body, status } = yield* requestJson(request)
         assert.strictEqual(status, 200, request)
-        assert.isAbove(Number(at(body, "count")), 0, request)
+        assert.isAbove(Number(valueAt(body, "count")), 0, request)
       }
     }))
 
   it.effect("§2.5 §2.6 §2.7 the stories of the README", () =>
     Effect.gen(function* () {
       const first = Effect.fnUntraced(function* (request: string, ...path: ReadonlyArray<string>) {
-        return at((yield* ask(request)).body, "results", 0, ...path)
+        return valueAt((yield* requestJson(request)).body, "results", 0, ...path)
       })
       assert.strictEqual(yield* first("/v1/gap-stats?ticker=GAP7&date=2025-01-30", "gap_percentage"), 84.9673)
       assert.strictEqual(yield* first("/v1/ticker-changes?ticker=GAP7", "current_ticker"), "GPW8")
       assert.strictEqual(yield* first("/v1/pump-and-dump-tracker?ticker=PMP1", "lock_up_expiration"), "2027-03-23")
       assert.strictEqual(yield* first("/v1/float-outstanding?ticker=BIG1", "affiliate_percent"), 0)
-      assert.isUndefined(at((yield* ask("/v1/float-outstanding?ticker=BIG1")).body, "message"))
-      assert.isString(at((yield* ask("/v1/float-outstanding?ticker=QT01")).body, "message"))
-      const { body } = yield* ask("/v1/ownership?ticker=QT01")
-      assert.deepStrictEqual(at(body, "results"), [])
+      assert.isUndefined(valueAt((yield* requestJson("/v1/float-outstanding?ticker=BIG1")).body, "message"))
+      assert.isString(valueAt((yield* requestJson("/v1/float-outstanding?ticker=QT01")).body, "message"))
+      const { body } = yield* requestJson("/v1/ownership?ticker=QT01")
+      assert.deepStrictEqual(valueAt(body, "results"), [])
     }))
 })
 
@@ -316,19 +318,19 @@ describe("the first start", () => {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
       const home = yield* folder
-      const first = yield* FirstStart.prepare(home)
+      const first = yield* FirstStart.prepareFirstStart(home)
       assert.match(first, /^tl_live_[0-9A-Za-z]{38}$/)
       assert.strictEqual((yield* fs.stat(`${home}/demo-key`)).mode & 0o777, 0o600)
       yield* sql`delete from historical_tickers`
-      assert.strictEqual(yield* FirstStart.prepare(home), first)
+      assert.strictEqual(yield* FirstStart.prepareFirstStart(home), first)
       // Samples come once: what was deleted stays so.
       assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
       let last = first
       for (const ended of ["revoked_at", "disabled_at", "expires_at"]) {
         yield* sql`update api_keys set ${sql(ended)} = now() where ${sql(ended)} is null`
-        const next = yield* FirstStart.prepare(home)
+        const next = yield* FirstStart.prepareFirstStart(home)
         assert.notStrictEqual(next, last)
-        assert.strictEqual(yield* FirstStart.prepare(home), next)
+        assert.strictEqual(yield* FirstStart.prepareFirstStart(home), next)
         last = next
       }
       // All of them are the demo account's, which sees everything and is billed for nothing.
@@ -348,8 +350,8 @@ describe("the first start", () => {
       const home = yield* folder
       const own = `${home}/own.csv`
       yield* fs.writeFileString(own, "old_ticker,new_ticker,effective_date,status\nMINE,OURS,2025-01-02,confirmed\n")
-      yield* load({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
-      yield* FirstStart.prepare(home)
+      yield* loadFile({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
+      yield* FirstStart.prepareFirstStart(home)
       const kept = yield* sql`select new_ticker from ticker_changes where old_ticker = 'MINE'`
       assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
     }).pipe(Effect.provide(FreshLayer)))
@@ -360,22 +362,25 @@ describe("the first start", () => {
     return yield* Effect.forEach(
       datasets,
       ({ table }) =>
-        Effect.map(sql`select count(*)::int as rows from ${sql(table)}`, ([row]) => [table, at(row, "rows")] as const),
+        Effect.map(
+          sql`select count(*)::int as rows from ${sql(table)}`,
+          ([row]) => [table, valueAt(row, "rows")] as const,
+        ),
     )
   })
 
   /** The same after a first start that nothing interrupts. */
-  const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepare), rowCounts)
+  const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepareFirstStart), rowCounts)
 
   it.effect("README, sample data: the folder that the first start writes loads what it loaded", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const home = yield* folder
-      yield* FirstStart.prepare(home)
+      yield* FirstStart.prepareFirstStart(home)
       const loaded = yield* rowCounts
-      const { others, tasks } = yield* filesIn(`${home}/samples`)
+      const { others, tasks } = yield* findDatasetFiles(`${home}/samples`)
       assert.deepStrictEqual([tasks.length, others], [datasets.length, []])
-      for (const task of tasks) yield* load({ ...task, append: false }, yield* Ref.make(0))
+      for (const task of tasks) yield* loadFile({ ...task, append: false }, yield* Ref.make(0))
       assert.deepStrictEqual(yield* rowCounts, loaded)
       // The README's first request.
       const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
@@ -389,8 +394,8 @@ describe("the first start", () => {
     const lines: Array<string> = []
     const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
     const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))
-    const starting = watched(FirstStart.prepare(home)).pipe(
-      Effect.provide(Layer.provide(Logs.layer, config)),
+    const starting = withProgressDisplay(FirstStart.prepareFirstStart(home)).pipe(
+      Effect.provide(Layer.provide(Logs.loggingLayer, config)),
       Effect.provideService(Console.Console, output),
     )
     const waiting = sql`
@@ -399,7 +404,7 @@ describe("the first start", () => {
     `
     const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     const holding = Effect.andThen(
-      sql`select pg_advisory_xact_lock(hashtext(${loadLock("news")}))`,
+      sql`select pg_advisory_xact_lock(hashtext(${loadLockName("news")}))`,
       Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
     )
     yield* Effect.forkChild(sql.withTransaction(holding))
@@ -414,7 +419,7 @@ describe("the first start", () => {
 
   it.effect("README, Watching it: with LOG_FORMAT=json the progress of a slow first start is log entries", () =>
     Effect.gen(function* () {
-      const messages = (yield* standardError("json")).map((line) => at(JSON.parse(line), "message"))
+      const messages = (yield* standardError("json")).map((line) => valueAt(JSON.parse(line), "message"))
       assert.strictEqual(messages.length, 2)
       assert.match(String(messages[0]), /^sample data: 0:10 so far$/)
       assert.match(String(messages[1]), /^Loaded sample data/)
@@ -442,7 +447,7 @@ describe("the first start", () => {
       const home = yield* folder
       const [found] = yield* sql`select current_database() as name`
       const url = new URL(inject("databaseUrl"))
-      url.pathname = `/${at(found, "name")}`
+      url.pathname = `/${valueAt(found, "name")}`
       const environment = { DATABASE_URL: url.href, TICKERLINE_HOME: home }
       for (const { table } of [datasets[8], datasets.at(-1)].filter((dataset) => dataset !== undefined)) {
         const { child, ended } = yield* startProgram(
@@ -463,7 +468,7 @@ describe("the first start", () => {
         assert.isNull((yield* Effect.promise(() => ended)).code, `it ended before it loaded ${table}`)
       }
       assert.isEmpty(yield* sql`select 1 from accounts`)
-      yield* FirstStart.prepare(home)
+      yield* FirstStart.prepareFirstStart(home)
       assert.deepStrictEqual(yield* rowCounts, yield* Effect.provide(sampledCounts, FreshLayer))
     }).pipe(Effect.scoped, Effect.provide(FreshLayer)))
 })

@@ -1,56 +1,56 @@
 /** README, "Watching it": a line a request, where the log shows that much. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
-import { at } from "../support/Contract.ts"
-import * as Instances from "../support/Instances.ts"
+import { valueAt } from "../support/DocumentedEndpoints.ts"
+import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 /** A log at a level, as lines of JSON. */
 const log = (level: "Debug" | "Info") => {
   const lines: Array<unknown> = []
   const logger = Logger.make((options) => void lines.push(JSON.parse(Logger.formatJson.log(options))))
   const watched = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level))
-  return { answered: () => lines.filter((line) => at(line, "message") === "answered"), watched }
+  return { answered: () => lines.filter((line) => valueAt(line, "message") === "answered"), watched }
 }
 
-layer(Instances.database, { excludeTestServices: true })("The log", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true })("The log", (it) => {
   it.effect("README, Watching it: at the level debug each request is one line, from memory or not, without its key", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Debug")
-      const port = yield* instance({}, { port: 0 }, { watched })
+      const port = yield* startInstance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
       const ids: Array<string> = []
       for (let round = 0; round < 6; round++) {
-        const { headers, status } = yield* wire(port, "/v1/news?limit=5", basic)
+        const { headers, status } = yield* requestOverWire(port, "/v1/news?limit=5", basic)
         assert.strictEqual(status, 200)
         ids.push(headers["x-request-id"] ?? "")
       }
-      const wrong = yield* wire(port, `/v1/news?x=${basic}`, basic)
+      const wrong = yield* requestOverWire(port, `/v1/news?x=${basic}`, basic)
       const lines = answered()
       assert.deepStrictEqual(
-        lines.map((line) => at(line, "annotations", "request_id")),
+        lines.map((line) => valueAt(line, "annotations", "request_id")),
         [...ids, wrong.headers["x-request-id"]],
       )
-      const cached = lines.map((line) => at(line, "annotations", "cached"))
+      const cached = lines.map((line) => valueAt(line, "annotations", "cached"))
       assert.include(cached, true)
       assert.include(cached, false)
       const last = lines.at(-1)
-      assert.strictEqual(at(last, "annotations", "status"), 422)
-      assert.strictEqual(at(last, "annotations", "endpoint"), "/v1/news")
-      assert.strictEqual(at(last, "annotations", "target"), "/v1/news?x=tl_live_…")
-      assert.isNumber(at(last, "annotations", "account_id"))
-      assert.isNumber(at(last, "annotations", "milliseconds"))
+      assert.strictEqual(valueAt(last, "annotations", "status"), 422)
+      assert.strictEqual(valueAt(last, "annotations", "endpoint"), "/v1/news")
+      assert.strictEqual(valueAt(last, "annotations", "target"), "/v1/news?x=tl_live_…")
+      assert.isNumber(valueAt(last, "annotations", "account_id"))
+      assert.isNumber(valueAt(last, "annotations", "milliseconds"))
       assert.notInclude(JSON.stringify(lines), basic.slice(12))
     }))
 
   it.effect("README, Watching it: at the level info there is none", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Info")
-      const port = yield* instance({}, { port: 0 }, { watched })
+      const port = yield* startInstance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
-      assert.strictEqual((yield* wire(port, "/v1/news", basic)).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, "/v1/news", basic)).status, 200)
       assert.deepStrictEqual(answered(), [])
     }))
 })

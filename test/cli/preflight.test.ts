@@ -5,10 +5,10 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { obstacle } from "../../src/cli/preflight.js"
-import { placesOf, root } from "../support/Processes.ts"
+import { candidatePaths, projectRoot } from "../support/Processes.ts"
 
 /** The folder of another Node of the PATH, which does not run TypeScript. */
-const older = placesOf("node").find((node) => {
+const older = candidatePaths("node").find((node) => {
   try {
     return execFileSync(node, ["-p", "Boolean(process.features.typescript)"], { encoding: "utf8" }).trim() === "false"
   } catch {
@@ -23,7 +23,7 @@ const withFresh = (use: (folder: string) => void) => {
   const folder = mkdtempSync(join(tmpdir(), "tickerline-fresh-"))
   try {
     for (const name of ["package.json", ".npmrc", "bin", "src"]) {
-      cpSync(join(root, name), join(folder, name), { recursive: true })
+      cpSync(join(projectRoot, name), join(folder, name), { recursive: true })
     }
     use(folder)
   } finally {

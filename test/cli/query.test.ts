@@ -2,10 +2,10 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Option } from "effect"
 import { createServer } from "node:http"
-import { chain, parse, rowsOf } from "../../src/cli/query/ResponseRows.ts"
-import { holdsKey, target } from "../../src/cli/query/QueryTarget.ts"
-import { run } from "../support/Commands.ts"
-import { type Environment, freePort } from "../support/Processes.ts"
+import { extractRows, formatSymbolHistory, parseExactJson } from "../../src/cli/query/ResponseRows.ts"
+import { containsApiKey, parseQueryTarget } from "../../src/cli/query/QueryTarget.ts"
+import { runCommand } from "../support/InProcessCommands.ts"
+import { type Environment, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const nowhere = { TICKERLINE_HOME: "/nonexistent" }
@@ -13,8 +13,13 @@ const nowhere = { TICKERLINE_HOME: "/nonexistent" }
 /** Asked with the basic key, as the environment gives it. */
 const query = Effect.fnUntraced(function* (args: ReadonlyArray<string>, environment: Environment = {}) {
   const { basic } = yield* Service.TestKeys
-  const port = yield* Service.port
-  return yield* run(["query", ...args], { ...nowhere, PORT: String(port), TICKERLINE_KEY: basic, ...environment })
+  const port = yield* Service.servicePort
+  return yield* runCommand(["query", ...args], {
+    ...nowhere,
+    PORT: String(port),
+    TICKERLINE_KEY: basic,
+    ...environment,
+  })
 })
 
 /** A service of the test's own, for answers that ours never gives. */
@@ -37,7 +42,7 @@ const answering = (body: string, headers: Readonly<Record<string, string>> = { "
     ({ close }) => Effect.sync(close),
   )
 
-layer(Service.sampled, { excludeTestServices: true })("query", (it) => {
+layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
   it.effect("README, command line: query prints rows as a table, and beside it what they cost", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* query(["/v1/ticker-changes?ticker=OSTK"], { LANG: "C.UTF-8" })
@@ -116,7 +121,7 @@ layer(Service.sampled, { excludeTestServices: true })("query", (it) => {
 
   it.effect("README, command line: where no service runs it says how to start one", () =>
     Effect.gen(function* () {
-      const port = yield* freePort
+      const port = yield* findFreePort
       const { code, err, out } = yield* query(["news"], { PORT: String(port) })
       assert.strictEqual(code, 1)
       assert.strictEqual(out, "")
@@ -151,23 +156,27 @@ describe("query, what was typed", () => {
   it("README, command line: news, v1/news, /v1/news and the whole address are one", () => {
     const wanted = { origin: undefined, path: "/v1/news", search: "?ticker=A" }
     for (const typed of ["news?ticker=A", "v1/news?ticker=A", "/v1/news?ticker=A"]) {
-      assert.deepStrictEqual(target(typed, {}, paths), wanted)
+      assert.deepStrictEqual(parseQueryTarget(typed, {}, paths), wanted)
     }
-    assert.deepStrictEqual(target("https://api.example.com/v1/news?ticker=A", {}, paths), {
+    assert.deepStrictEqual(parseQueryTarget("https://api.example.com/v1/news?ticker=A", {}, paths), {
       ...wanted,
       origin: "https://api.example.com",
     })
-    assert.deepStrictEqual(target("endpoints", {}, paths), { origin: undefined, path: "/endpoints", search: "" })
-    assert.strictEqual(target("news?a=1", { b: "x&y=?" }, paths).search, "?a=1&b=x%26y%3D%3F")
+    assert.deepStrictEqual(parseQueryTarget("endpoints", {}, paths), {
+      origin: undefined,
+      path: "/endpoints",
+      search: "",
+    })
+    assert.strictEqual(parseQueryTarget("news?a=1", { b: "x&y=?" }, paths).search, "?a=1&b=x%26y%3D%3F")
   })
 
   it("§4.1 a chain is drawn from its changes, and nothing else is taken for one", () => {
-    assert.strictEqual(chain([{ old_ticker: "A", new_ticker: "B" }], "→"), "A → B")
-    assert.isUndefined(chain([], "→"))
-    assert.isUndefined(chain([{ old_ticker: "A" }], "→"))
-    assert.isTrue(Option.isNone(parse("{")))
-    assert.deepStrictEqual(rowsOf([1, 2]), [])
-    assert.isTrue(holdsKey("ticker=TL_LIVE_abc"))
-    assert.isFalse(holdsKey("ticker=GAP7"))
+    assert.strictEqual(formatSymbolHistory([{ old_ticker: "A", new_ticker: "B" }], "→"), "A → B")
+    assert.isUndefined(formatSymbolHistory([], "→"))
+    assert.isUndefined(formatSymbolHistory([{ old_ticker: "A" }], "→"))
+    assert.isTrue(Option.isNone(parseExactJson("{")))
+    assert.deepStrictEqual(extractRows([1, 2]), [])
+    assert.isTrue(containsApiKey("ticker=TL_LIVE_abc"))
+    assert.isFalse(containsApiKey("ticker=GAP7"))
   })
 })

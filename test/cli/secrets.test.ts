@@ -5,12 +5,19 @@ import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createServer, type Socket } from "node:net"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as Roles from "../../src/db/migrations/ServiceRole.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { end, freePort, saying, startProgram, talk, saidBy } = Processes
+const {
+  endProcess,
+  findFreePort,
+  waitForOutput,
+  startProgram,
+  exchangeText,
+  combinedOutput,
+} = Processes
 
 const secret = "hidden-word"
 
@@ -65,9 +72,9 @@ const ask = (port: number, path: string, key: string) =>
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("passwords", (it) => {
   it.effect("README, deploy: an address that is wrong or leads nowhere stops the start, and nothing said tells it", () =>
     Effect.gen(function* () {
-      const database = Redacted.value(yield* Service.ownDatabase)
+      const database = Redacted.value(yield* Service.copyMigratedDatabase)
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
-        const environment = { DATABASE_URL: database, [name]: value, PORT: String(yield* freePort) }
+        const environment = { DATABASE_URL: database, [name]: value, PORT: String(yield* findFreePort) }
         const running = yield* startProgram(
           process.execPath,
           ["src/main.ts", "--log-level", "all", "serve"],
@@ -75,9 +82,9 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         )
         const code = (yield* Effect.promise(() => running.ended)).code
         assert.strictEqual(code, 1, value)
-        assert.match(saidBy(running), new RegExp(`\\b${name}(: | is | has a value )`), value)
-        assert.notInclude(saidBy(running), secret, value)
-        assert.notMatch(saidBy(running), /^\s+at .*node_modules/m, value)
+        assert.match(combinedOutput(running), new RegExp(`\\b${name}(: | is | has a value )`), value)
+        assert.notInclude(combinedOutput(running), secret, value)
+        assert.notMatch(combinedOutput(running), /^\s+at .*node_modules/m, value)
       }, Effect.scoped)
       yield* Effect.forEach(wrongAddresses, tried, { concurrency: 2, discard: true })
     }))
@@ -86,28 +93,28 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     "README, deploy: when database and Redis go away while it runs, no log and no answer tells an address (%s)",
     (format) =>
       Effect.gen(function* () {
-        const database = yield* Service.ownDatabase
-        const owner = yield* Layer.build(client({ url: database, applicationName: "owner" }))
+        const database = yield* Service.copyMigratedDatabase
+        const owner = yield* Layer.build(databaseClientLayer({ url: database, applicationName: "owner" }))
         const sql = Context.get(owner, SqlClient.SqlClient)
-        const key = yield* Effect.provide(Service.keyFor("keeper", "basic"), owner)
+        const key = yield* Effect.provide(Service.ensureAccountWithKey("keeper", "basic"), owner)
         const role = `keeper_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
         yield* Effect.acquireRelease(
           sql.unsafe(`create role ${role} login password '${secret}'`),
           () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))),
         )
-        yield* Effect.provide(Roles.grantServing(role), owner)
+        yield* Effect.provide(Roles.grantServiceRole(role), owner)
         const url = new URL(Redacted.value(database))
         url.username = role
         url.password = secret
         const redis = yield* agreeing
-        const port = yield* freePort
+        const port = yield* findFreePort
         const running = yield* startProgram(process.execPath, ["src/main.ts", "--log-level", "all", "serve"], {
           DATABASE_URL: url.href,
           REDIS_URL: `redis://keeper:${secret}@127.0.0.1:${redis.port}`,
           PORT: String(port),
           LOG_FORMAT: format,
         })
-        yield* saying(running, /keys create/)
+        yield* waitForOutput(running, /keys create/)
         assert.include(redis.heard(), secret, "it was sent where it belongs")
 
         const answers = [yield* ask(port, "/v1/screener", key)]
@@ -122,16 +129,16 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         for (const path of ["/v1/screener", "/estimate?endpoint=/v1/news", "/v1/account"]) {
           answers.push(yield* ask(port, path, key))
         }
-        answers.push(yield* talk(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
-        answers.push(yield* talk(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))
-        yield* saying(running, /The database cannot be reached/)
-        yield* saying(running, /[Rr]edis/)
+        answers.push(yield* exchangeText(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
+        answers.push(yield* exchangeText(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))
+        yield* waitForOutput(running, /The database cannot be reached/)
+        yield* waitForOutput(running, /[Rr]edis/)
         assert.match(answers[0] ?? "", /^200 /)
         assert.match(answers.at(-1) ?? "", /^HTTP\/1\.1 400 /)
-        yield* saying(running, /was not recorded/)
+        yield* waitForOutput(running, /was not recorded/)
         // An orderly end would wait for the database.
-        yield* end(running, "SIGKILL")
-        for (const text of [...answers, saidBy(running)]) {
+        yield* endProcess(running, "SIGKILL")
+        for (const text of [...answers, combinedOutput(running)]) {
           assert.notInclude(text, secret)
           assert.notInclude(text, key.slice(12))
         }

@@ -1,42 +1,42 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql"
-import { patience } from "../../src/http/ConnectionLimits.ts"
-import * as Instances from "../support/Instances.ts"
-import { freePort } from "../support/Processes.ts"
-import * as Raw from "../support/Raw.ts"
+import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import { findFreePort } from "../support/Processes.ts"
+import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 
-layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
   it.effect("README, deploy: whoever gets a connection while the service starts is answered", () =>
     Effect.gen(function* () {
-      const port = yield* freePort
-      const asking = Instances.wire(port, "/health/live", "").pipe(
+      const port = yield* findFreePort
+      const asking = Instances.requestOverWire(port, "/health/live", "").pipe(
         Effect.retry({ while: isRefused, schedule: Schedule.spaced("1 millis") }),
         Effect.timeout("20 seconds"),
       )
       // Each tries again until it is let in, so that all of them are there in the first moment.
       const first = yield* Effect.forkChild(Effect.all(Array.from({ length: 20 }, () => asking), { concurrency: 20 }))
-      yield* Instances.instance({}, { port })
+      yield* Instances.startInstance({}, { port })
       for (const { status } of yield* Fiber.join(first)) assert.strictEqual(status, 200)
     }).pipe(Effect.scoped))
 
   it.effect("README, deploy: with REUSE_PORT several instances answer at one port, and who goes leaves it to the others", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const at = { port: yield* freePort, reusePort: true }
+      const at = { port: yield* findFreePort, reusePort: true }
       const ask = Effect.all(
         Array.from(
           { length: 60 },
-          () => Instances.wire(at.port, "/v1/screener", basic, { headers: { Connection: "close" } }),
+          () => Instances.requestOverWire(at.port, "/v1/screener", basic, { headers: { Connection: "close" } }),
         ),
         { concurrency: 20 },
       )
-      yield* Instances.instance({}, at)
+      yield* Instances.startInstance({}, at)
       yield* Effect.scoped(Effect.gen(function* () {
-        yield* Instances.instance({ RATE_LIMIT_BASIC: "2000000" }, at)
+        yield* Instances.startInstance({ RATE_LIMIT_BASIC: "2000000" }, at)
         const answers = yield* ask
         assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
         const limits = new Set(answers.map(({ headers }) => headers["x-ratelimit-limit"]))
@@ -48,8 +48,10 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
 
   it.effect("ops/README, upgrades: between requests a connection outlives the 60 seconds that balancers keep theirs", () =>
     Effect.gen(function* () {
-      const port = yield* Instances.instance({}, { port: 0 })
-      const { headers } = yield* Instances.wire(port, "/health/live", "", { headers: { Connection: "keep-alive" } })
+      const port = yield* Instances.startInstance({}, { port: 0 })
+      const { headers } = yield* Instances.requestOverWire(port, "/health/live", "", {
+        headers: { Connection: "keep-alive" },
+      })
       assert.strictEqual(headers["keep-alive"], "timeout=75")
     }).pipe(Effect.scoped))
 
@@ -58,7 +60,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
       const scope = yield* Scope.make()
-      const port = yield* Scope.provide(Instances.instance({}, { port: 0 }), scope)
+      const port = yield* Scope.provide(Instances.startInstance({}, { port: 0 }), scope)
       const released = yield* Deferred.make<void>()
       const locked = yield* Deferred.make<void>()
       const holding = yield* Effect.forkChild(sql.withTransaction(
@@ -69,12 +71,12 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       ))
       yield* Deferred.await(locked)
       const asking = yield* Effect.forkChild(
-        Instances.wire(port, "/v1/screener?limit=7", basic, { headers: { Connection: "keep-alive" } }),
+        Instances.requestOverWire(port, "/v1/screener?limit=7", basic, { headers: { Connection: "keep-alive" } }),
       )
       const waits = sql`select 1 from pg_locks where relation = 'screener'::regclass and not granted`
       yield* Effect.repeat(waits, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis") })
       const ending = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-      const isOpen = Effect.match(Instances.wire(port, "/health/live", ""), {
+      const isOpen = Effect.match(Instances.requestOverWire(port, "/health/live", ""), {
         onFailure: (error) => !isRefused(error),
         onSuccess: () => true,
       })
@@ -88,9 +90,9 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
   it.effect("README, deploy: an orderly end does not wait for a client that does not take its answer", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const short = { ...patience, end: Duration.millis(300) }
-      const port = yield* Scope.provide(Instances.instance({}, { port: 0 }, { patience: short }), scope)
-      const { socket } = yield* Raw.open(port)
+      const short = { ...defaultConnectionTimeouts, end: Duration.millis(300) }
+      const port = yield* Scope.provide(Instances.startInstance({}, { port: 0 }, { patience: short }), scope)
+      const { socket } = yield* Raw.openConnection(port)
       // Longer than what the buffers between them take up.
       const beginning = Effect.callback<void>((resume) => {
         socket.removeAllListeners("data").once("data", () => {

@@ -4,19 +4,24 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Redacted, Result } from "effect"
 import { HttpServerError } from "effect/http"
 import { createServer } from "node:net"
-import { readers, wrongSettings } from "../../src/cli/doctor/SettingChecks.ts"
-import { whyNotListening } from "../../src/cli/ListenErrors.ts"
-import { misspelt, names, report, sentence } from "../../src/cli/SettingErrors.ts"
+import { invalidSettings, settingReaders } from "../../src/cli/doctor/SettingChecks.ts"
+import { describeListenError } from "../../src/cli/ListenErrors.ts"
+import {
+  findMisspeltSettings,
+  formatSettingProblem,
+  formatSettingProblems,
+  settingNames,
+} from "../../src/cli/SettingErrors.ts"
 import { settings } from "../../src/cli/SettingsTable.ts"
-import * as Commands from "../support/Commands.ts"
-import { freePort, run } from "../support/Processes.ts"
-import { ownDatabase } from "../support/Service.ts"
+import * as Commands from "../support/InProcessCommands.ts"
+import { findFreePort, runCommandProcess } from "../support/Processes.ts"
+import { copyMigratedDatabase } from "../support/Service.ts"
 
 type Environment = Readonly<Record<string, string>>
 
 const under = (env: Environment) => ConfigProvider.layer(ConfigProvider.fromEnv({ env }))
 
-const problemsUnder = (env: Environment) => Effect.provide(wrongSettings, under(env))
+const problemsUnder = (env: Environment) => Effect.provide(invalidSettings, under(env))
 
 /** A value that each setting refuses. Every text is a host, a folder or a key. */
 const wrong: Environment = {
@@ -69,8 +74,8 @@ const common = `
 describe("Settings", () => {
   it.effect("README, settings: every setting has a description, and its example is one that the service takes", () =>
     Effect.gen(function* () {
-      assert.sameMembers(Object.keys(readers), [...names])
-      for (const [name, reader] of Object.entries(readers)) {
+      assert.sameMembers(Object.keys(settingReaders), [...settingNames])
+      for (const [name, reader] of Object.entries(settingReaders)) {
         const example = settings[name]?.example ?? ""
         const read = yield* Effect.result(Effect.provide(reader, under({ [name]: example })))
         assert.isTrue(Result.isSuccess(read), `${name}=${example}`)
@@ -80,11 +85,11 @@ describe("Settings", () => {
   it.effect("README, settings: a wrong value is named with what is expected, an example and the fix; no secret is", () =>
     Effect.gen(function* () {
       const text = new Set(["HOST", "TICKERLINE_HOME", "TICKERLINE_KEY", "METRICS_HOST"])
-      assert.sameMembers(Object.keys(wrong), names.filter((name) => !text.has(name)))
+      assert.sameMembers(Object.keys(wrong), settingNames.filter((name) => !text.has(name)))
       for (const [name, value] of Object.entries(wrong)) {
         const problems = yield* problemsUnder({ [name]: value })
         assert.deepStrictEqual(problems.map((problem) => problem.name), [name])
-        const said = problems.map(sentence).join("")
+        const said = problems.map(formatSettingProblem).join("")
         const { expected, isSecret } = settings[name] ?? { expected: "?" }
         assert.isTrue(said.startsWith(`${name} `), said)
         assert.include(said, `must be ${expected}`)
@@ -99,7 +104,7 @@ describe("Settings", () => {
     Effect.gen(function* () {
       const problems = yield* problemsUnder(wrong)
       assert.strictEqual(problems.length, Object.keys(wrong).length)
-      const lines = report(problems).split("\n")
+      const lines = formatSettingProblems(problems).split("\n")
       assert.strictEqual(lines[0], `${problems.length} settings cannot be used:`)
       assert.strictEqual(lines.length, problems.length + 1)
     }))
@@ -107,28 +112,28 @@ describe("Settings", () => {
   it.effect("SECURITY, secrets: no message shows the password of a URL, whatever else is wrong with it", () =>
     Effect.gen(function* () {
       const secret = "hunter2"
-      const secrets = names.filter((name) => settings[name]?.isSecret === true && name !== "TICKERLINE_KEY")
+      const secrets = settingNames.filter((name) => settings[name]?.isSecret === true && name !== "TICKERLINE_KEY")
       assert.isAbove(secrets.length, 4)
       for (const name of secrets) {
         for (const url of [`x://a:${secret}@b/c`, `x://b?p=${secret}`, `x://:${secret}@`, `//a:${secret}@b`, secret]) {
-          assert.notInclude(report(yield* problemsUnder({ [name]: url })), secret, `${name}=${url}`)
+          assert.notInclude(formatSettingProblems(yield* problemsUnder({ [name]: url })), secret, `${name}=${url}`)
         }
       }
     }))
 
   it.effect("README, settings: SMTP_URL without MAIL_FROM, and one port for the API and the metrics, are refused", () =>
     Effect.gen(function* () {
-      const sender = report(yield* problemsUnder({ SMTP_URL: "smtp://mail.example" }))
+      const sender = formatSettingProblems(yield* problemsUnder({ SMTP_URL: "smtp://mail.example" }))
       assert.match(sender, /^MAIL_FROM is not set, but SMTP_URL is.* for example MAIL_FROM=.*, or unset SMTP_URL\.$/)
       const both = { SMTP_URL: "smtp://mail.example", MAIL_FROM: "a@example.com" }
       assert.deepStrictEqual(yield* problemsUnder(both), [])
-      const port = report(yield* problemsUnder({ METRICS_PORT: "8080" }))
+      const port = formatSettingProblems(yield* problemsUnder({ METRICS_PORT: "8080" }))
       assert.match(port, /^METRICS_PORT is 8080, which is the PORT of the API too\./)
     }))
 
   it("README, settings: a misspelt name is noticed, and no variable of another program is", () => {
     const meant = (name: string, value = "x") =>
-      misspelt({ [name]: value }).map((one) => one.meant._tag === "Some" ? one.meant.value : null)
+      findMisspeltSettings({ [name]: value }).map((one) => one.meant._tag === "Some" ? one.meant.value : null)
     for (
       const [name, setting] of [
         ["DATABSE_URL", "DATABASE_URL"],
@@ -145,13 +150,13 @@ describe("Settings", () => {
     assert.deepStrictEqual(common.filter((name) => meant(name).length > 0), [])
     assert.deepStrictEqual(meant("TICKERLINE_PORT", "tcp://10.0.0.7:8080"), [])
     // A setting that is set is not misspelt.
-    assert.deepStrictEqual(misspelt({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
-    assert.deepStrictEqual(misspelt(Object.fromEntries(names.map((name) => [name, "x"]))), [])
+    assert.deepStrictEqual(findMisspeltSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
+    assert.deepStrictEqual(findMisspeltSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
   })
 })
 
 const listening = (cause: object, env: Environment = {}) =>
-  Effect.provide(whyNotListening(new HttpServerError.ServeError({ cause })), under(env))
+  Effect.provide(describeListenError(new HttpServerError.ServeError({ cause })), under(env))
 
 describe("Listening", () => {
   it.effect("README, settings: what cannot be listened on blames the setting that is wrong", () =>
@@ -202,14 +207,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("settings of commands",
         DATABSE_URL: "x",
         RATE_LIMIT_PRO: "x",
       }
-      const { code, err, out } = yield* run(["serve"], environment)
+      const { code, err, out } = yield* runCommandProcess(["serve"], environment)
       assert.deepStrictEqual([code, out], [1, ""])
       assert.match(
         err,
         /^tickerline: 3 settings cannot be used:\n- PORT is "abc".*\n- RATE_LIMIT_PRO .*\n- LOG_FORMAT /m,
       )
       assertNoStack(err)
-      const warned = yield* run(["datasets", "news"], { DATABSE_URL: "x" })
+      const warned = yield* runCommandProcess(["datasets", "news"], { DATABSE_URL: "x" })
       assert.strictEqual(warned.code, 0)
       assert.match(warned.err, /WARN.*DATABSE_URL is set, but is not a setting.* Did you mean DATABASE_URL\?/)
       assert.isFalse(yield* fs.exists(home))
@@ -219,13 +224,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("settings of commands",
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const file = yield* fs.makeTempFileScoped({ prefix: "tickerline-home-" })
-      const asFile = yield* Commands.run(["migrate"], { TICKERLINE_HOME: file })
+      const asFile = yield* Commands.runCommand(["migrate"], { TICKERLINE_HOME: file })
       assert.strictEqual(asFile.code, 1)
       assert.match(
         asFile.err,
         new RegExp(`^tickerline: TICKERLINE_HOME is "${file}", which is a file, but must be a folder`),
       )
-      const noUrl = yield* Commands.run(["migrate"], { DATABASE_URL: "localhost/tickerline:geheim" })
+      const noUrl = yield* Commands.runCommand(["migrate"], { DATABASE_URL: "localhost/tickerline:geheim" })
       assert.strictEqual(noUrl.code, 1)
       assert.match(noUrl.err, /^tickerline: DATABASE_URL has a value that is not shown.*DATABASE_URL=postgres:\/\//)
       assert.notInclude(noUrl.err, "geheim")
@@ -233,16 +238,16 @@ layer(NodeServices.layer, { excludeTestServices: true })("settings of commands",
 
   it.effect("README, settings: a port of the metrics that is in use is blamed on METRICS_PORT", () =>
     Effect.gen(function* () {
-      const port = yield* freePort
+      const port = yield* findFreePort
       yield* Effect.acquireRelease(
         Effect.callback<ReturnType<typeof createServer>>((resume) => {
           const server = createServer().listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
         }),
         (server) => Effect.sync(() => server.close()),
       )
-      const { code, err } = yield* Commands.run(["serve"], {
-        DATABASE_URL: Redacted.value(yield* ownDatabase),
-        PORT: String(yield* freePort),
+      const { code, err } = yield* Commands.runCommand(["serve"], {
+        DATABASE_URL: Redacted.value(yield* copyMigratedDatabase),
+        PORT: String(yield* findFreePort),
         METRICS_PORT: String(port),
       })
       assert.strictEqual(code, 1)

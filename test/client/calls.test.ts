@@ -2,19 +2,24 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Logger, Predicate, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
-import { type AmbiguousTickerLineage, make, type Options, type Told } from "../../src/client/Client.ts"
+import {
+  type AmbiguousTickerLineage,
+  type ClientOptions,
+  makeClient,
+  type ResponseMetadata,
+} from "../../src/client/Client.ts"
 import { createServer } from "node:http"
-import { nameOf } from "../../src/client/Contract.ts"
+import { endpointNameOf } from "../../src/client/Contract.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
-import * as Contract from "../support/Contract.ts"
+import * as Contract from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
-const address = Effect.map(Service.port, (port) => `http://127.0.0.1:${port}`)
+const address = Effect.map(Service.servicePort, (port) => `http://127.0.0.1:${port}`)
 
-const inEffect = Effect.fnUntraced(function* (options: Partial<Options> = {}) {
+const inEffect = Effect.fnUntraced(function* (options: Partial<ClientOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
   const asked = { baseUrl: yield* address, apiKey: Redacted.make(ultimate), ...options }
-  return yield* Effect.provide(make(asked), FetchHttpClient.layer)
+  return yield* Effect.provide(makeClient(asked), FetchHttpClient.layer)
 })
 
 type Promised = Parameters<typeof createClient>[0]
@@ -35,21 +40,21 @@ const rejected = (promise: () => Promise<unknown>) =>
   })
 
 /** What must be sent, by name. */
-const queryOf = (endpoint: Contract.Endpoint) => Object.fromEntries(Contract.needed(endpoint))
+const queryOf = (endpoint: Contract.DocumentedEndpoint) => Object.fromEntries(Contract.requiredQuery(endpoint))
 
 const method = (client: object, path: string, name: string) => {
-  const resource: unknown = Reflect.get(client, nameOf(path))
+  const resource: unknown = Reflect.get(client, endpointNameOf(path))
   const found: unknown = Predicate.isObject(resource) ? Reflect.get(resource, name) : undefined
   return Predicate.isFunction(found) ? found : undefined
 }
 
-layer(Service.sampled, { excludeTestServices: true })("docs/client.md", (it) => {
+layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", (it) => {
   it.effect("§4.5 each endpoint of the contract has its method in both faces, lists have pages and rows, and all answer", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* inEffect(), yield* inPromises({ onDeprecated: () => {} })]
       // A feed is no JSON, and has no method.
-      const asked = Contract.endpoints.filter(({ path }) => !path.endsWith(".atom"))
-      const names = asked.map(({ path }) => nameOf(path)).toSorted()
+      const asked = Contract.documentedEndpoints.filter(({ path }) => !path.endsWith(".atom"))
+      const names = asked.map(({ path }) => endpointNameOf(path)).toSorted()
       assert.deepStrictEqual(Object.keys(effects).toSorted(), names)
       assert.deepStrictEqual(Object.keys(promises).toSorted(), names)
       for (const endpoint of asked) {
@@ -81,9 +86,11 @@ layer(Service.sampled, { excludeTestServices: true })("docs/client.md", (it) => 
       const promises = yield* inPromises({ onDeprecated: () => {} })
       const { ultimate } = yield* Service.TestKeys
       let compared = 0
-      for (const endpoint of Contract.datasetEndpoints) {
+      for (const endpoint of Contract.documentedDatasetEndpoints) {
         const query = { ...queryOf(endpoint), ticker: "GAP7" }
-        const sent = yield* Service.ask(Contract.url(endpoint.path, Object.entries(query)), { key: ultimate })
+        const sent = yield* Service.requestJson(Contract.buildUrl(endpoint.path, Object.entries(query)), {
+          key: ultimate,
+        })
         const ask = method(promises, endpoint.path, "get")
         const answer: unknown = yield* Effect.promise(async () => {
           try {
@@ -136,8 +143,8 @@ layer(Service.sampled, { excludeTestServices: true })("docs/client.md", (it) => 
 
   it.effect("D8 rows are those of all pages, each once, and no page is asked for that nobody takes", () =>
     Effect.gen(function* () {
-      const asked: Array<Told> = []
-      const onAnswer = (_: string, told: Told) => Effect.sync(() => void asked.push(told))
+      const asked: Array<ResponseMetadata> = []
+      const onAnswer = (_: string, told: ResponseMetadata) => Effect.sync(() => void asked.push(told))
       const tickerline = yield* inEffect({ onAnswer })
       const query = { ticker: ["GAP7", "PMP1"], limit: 3 }
       const all = yield* Stream.runCollect(tickerline.gapStats.rows(query))
@@ -152,7 +159,7 @@ layer(Service.sampled, { excludeTestServices: true })("docs/client.md", (it) => 
       const second = yield* Stream.runHead(tickerline.gapStats.pages({ ...query, page: 2 }))
       assert.strictEqual(second._tag === "Some" ? second.value.page : 0, 2)
 
-      const told: Array<Told> = []
+      const told: Array<ResponseMetadata> = []
       const promises = yield* inPromises({ onAnswer: (_, seen) => void told.push(seen) })
       const rows: Array<string> = []
       yield* Effect.promise(async () => {
@@ -183,7 +190,7 @@ layer(Service.sampled, { excludeTestServices: true })("docs/client.md", (it) => 
 
   it.effect("D16 a decimal comes with digits that no float holds", () =>
     Effect.gen(function* () {
-      yield* Service.insert("intraday_runners", {
+      yield* Service.insertRows("intraday_runners", {
         ticker: "ZZEXACT",
         date: "2025-07-01",
         gap_percentage: "-99999999999999.9999",

@@ -17,10 +17,10 @@ import {
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { version } from "../../src/client/HttpSender.ts"
-import { run } from "../support/Examples.ts"
-import { fencesOf } from "../support/Fences.ts"
-import { placesOf, root } from "../support/Processes.ts"
+import { clientVersion } from "../../src/client/HttpSender.ts"
+import { runProgram } from "../support/DocumentExamples.ts"
+import { readCodeBlocks } from "../support/CodeBlocks.ts"
+import { candidatePaths, projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const works = Effect.fnUntraced(function* (
@@ -29,16 +29,16 @@ const works = Effect.fnUntraced(function* (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {},
 ) {
-  const { code, error, out } = yield* run(command, args, folder, env)
+  const { code, error, out } = yield* runProgram(command, args, folder, env)
   assert.strictEqual(code, 0, `${command} ${args.join(" ")}\n${out}${error}`)
   return out
 })
 
 /** The compiler and Deno of this project. */
-const tool = (name: string) => join(root, "node_modules/.bin", name)
+const tool = (name: string) => join(projectRoot, "node_modules/.bin", name)
 
 /** A Node of the PATH that is another one than this. */
-const older = placesOf("node").find((node) => {
+const older = candidatePaths("node").find((node) => {
   try {
     const [major] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }).split(".")
     return Number(major) >= 20 && Number(major) < 24
@@ -58,7 +58,7 @@ const Packed = Schema.Array(
 /** Compiles only if the types of the published Promise client are those of the contract. */
 const sameTypes = (published: string) => `
 import type * as Published from "${published}/dist/client/Endpoints.d.ts"
-import type * as Contract from "${root}/src/client/Endpoints.ts"
+import type * as Contract from "${projectRoot}/src/client/Endpoints.ts"
 
 type ContractDetails = { readonly [Code in Contract.Code]: [Contract.DetailsOf<Code>] }
 type PublishedDetails = { readonly [Code in Contract.Code]: [Published.DetailsOf<Code>] }
@@ -94,21 +94,21 @@ class Project extends Context.Service<Project, {
       mkdirSync(source)
       mkdirSync(installed, { recursive: true })
       for (const file of ["package.json", "README.md", "LICENSE"]) {
-        cpSync(join(root, "client", file), join(source, file))
+        cpSync(join(projectRoot, "client", file), join(source, file))
       }
-      yield* works(root, process.execPath, ["client/build.ts", join(source, "dist")])
+      yield* works(projectRoot, process.execPath, ["client/build.ts", join(source, "dist")])
       const packed = yield* works(source, "npm", ["pack", "--json", "--offline", "--pack-destination", home])
       const [first] = yield* Schema.decodeUnknownEffect(Packed)(JSON.parse(packed))
       if (first === undefined) return assert.fail(packed)
       yield* works(home, "tar", ["-xzf", first.filename, "--strip-components=1", "-C", installed])
-      symlinkSync(join(root, "node_modules/effect"), join(folder, "node_modules/effect"))
+      symlinkSync(join(projectRoot, "node_modules/effect"), join(folder, "node_modules/effect"))
       writeFileSync(join(folder, "package.json"), `{ "name": "fresh", "type": "module", "private": true }`)
       writeFileSync(join(folder, "deno.json"), `{ "nodeModulesDir": "manual" }`)
-      cpSync(join(root, "test/client/consumer.ts"), join(folder, "consumer.ts"))
+      cpSync(join(projectRoot, "test/client/consumer.ts"), join(folder, "consumer.ts"))
       mkdirSync(plain)
       writeFileSync(join(plain, "package.json"), `{ "name": "plain", "type": "module", "private": true }`)
       writeFileSync(join(plain, "deno.json"), `{ "nodeModulesDir": "manual" }`)
-      cpSync(join(root, "test/client/plain.ts"), join(plain, "plain.ts"))
+      cpSync(join(projectRoot, "test/client/plain.ts"), join(plain, "plain.ts"))
       yield* works(plain, "npm", ["install", "--offline", "--no-audit", "--no-fund", join(home, first.filename)])
       return { folder, plain, bytes: first.size, files: first.files.map(({ path }) => path).toSorted() }
     }),
@@ -121,8 +121,8 @@ const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexe
 const examples = Effect.gen(function* () {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys
-  const env = { TICKERLINE_URL: `http://127.0.0.1:${yield* Service.port}`, TICKERLINE_KEY: ultimate }
-  const fences = fencesOf("docs/client.md")
+  const env = { TICKERLINE_URL: `http://127.0.0.1:${yield* Service.servicePort}`, TICKERLINE_KEY: ultimate }
+  const fences = readCodeBlocks("docs/client.md")
   const programs = fences.flatMap((fence, at) =>
     fence.language === "ts" ? [{ code: fence.text, wanted: fences[at + 1]?.text ?? "" }] : []
   )
@@ -141,15 +141,15 @@ const examples = Effect.gen(function* () {
 const printsPlainly = Effect.fnUntraced(function* (command: string, args: ReadonlyArray<string>) {
   const { plain } = yield* Project
   const { ultimate } = yield* Service.TestKeys
-  const env = { BASE_URL: `http://127.0.0.1:${yield* Service.port}`, API_KEY: ultimate }
+  const env = { BASE_URL: `http://127.0.0.1:${yield* Service.servicePort}`, API_KEY: ultimate }
   const said: unknown = JSON.parse(yield* works(plain, command, args, env))
-  assert.strictEqual(Service.at(said, "current"), "NXH")
-  assert.deepStrictEqual(Service.at(said, "refused"), [
+  assert.strictEqual(Service.valueAt(said, "current"), "NXH")
+  assert.deepStrictEqual(Service.valueAt(said, "refused"), [
     "Roundhill Ball Metaverse ETF",
     "Meta Platforms Inc. Class A Common Stock",
   ])
-  assert.match(String(Service.at(said, "days", 0)), /^\d{4}-\d\d-\d\d [\d.]+ \d{4}-\d\d-\d\dT[\d:]{8}-05:00$/)
-  assert.isTrue(Service.at(said, "isSame"))
+  assert.match(String(Service.valueAt(said, "days", 0)), /^\d{4}-\d\d-\d\d [\d.]+ \d{4}-\d\d-\d\dT[\d:]{8}-05:00$/)
+  assert.isTrue(Service.valueAt(said, "isSame"))
 })
 
 /** The files that one of the package imports, itself included. */
@@ -170,19 +170,19 @@ const reached = (folder: string, file: string, found: ReadonlySet<string> = new 
 const prints = Effect.fnUntraced(function* (command: string, args: ReadonlyArray<string>) {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys
-  const port = yield* Service.port
+  const port = yield* Service.servicePort
   const env = { BASE_URL: `http://127.0.0.1:${port}`, API_KEY: ultimate }
   const said: unknown = JSON.parse(yield* works(folder, command, args, env))
-  assert.strictEqual(Service.at(said, "current"), "NXH")
-  assert.strictEqual(Service.at(said, "count"), 3)
-  const refused = Service.at(said, "refused")
+  assert.strictEqual(Service.valueAt(said, "current"), "NXH")
+  assert.strictEqual(Service.valueAt(said, "count"), 3)
+  const refused = Service.valueAt(said, "refused")
   assert.isTrue(Array.isArray(refused) && refused.length === 2)
-  const times = Service.at(said, "inEffect", "times")
+  const times = Service.valueAt(said, "inEffect", "times")
   assert.isTrue(Array.isArray(times) && times.length === 3)
-  assert.strictEqual(Service.at(said, "inEffect", "reason"), "multiple_cik_lineages")
+  assert.strictEqual(Service.valueAt(said, "inEffect", "reason"), "multiple_cik_lineages")
 })
 
-const service = Layer.provideMerge(Project.layer, Service.sampled)
+const service = Layer.provideMerge(Project.layer, Service.sampleDataLayer)
 
 layer(service, { excludeTestServices: true })("docs/client.md, package", (it) => {
   it.effect("docs/client.md holds these files and no others (`npm test -- package -u` renews the list)", () =>
@@ -240,7 +240,7 @@ layer(service, { excludeTestServices: true })("docs/client.md, package", (it) =>
       yield* works(folder, tool("tsc"), [...args, "--types", "", "same.ts"])
       // It would notice a difference.
       writeFileSync(join(folder, "other.ts"), program.replace(/code: Published\.Code/, `code: Published.Code | "more"`))
-      const { code } = yield* run(tool("tsc"), [...args, "--types", "", "other.ts"], folder, {})
+      const { code } = yield* runProgram(tool("tsc"), [...args, "--types", "", "other.ts"], folder, {})
       assert.notStrictEqual(code, 0)
     }))
 
@@ -248,13 +248,13 @@ layer(service, { excludeTestServices: true })("docs/client.md, package", (it) =>
     Effect.sync(() => {
       const require = createRequire(import.meta.url)
       const [client, service] = [require("../../client/package.json"), require("../../package.json")]
-      assert.strictEqual(Service.at(client, "version"), version)
-      assert.strictEqual(Service.at(service, "version"), version)
-      assert.deepStrictEqual(Service.at(client, "dependencies"), undefined)
-      const peer = String(Service.at(service, "dependencies", "effect")).replace(/\.\d+$/, ".0")
-      assert.deepStrictEqual(Service.at(client, "peerDependencies"), { effect: `~${peer}` })
-      assert.deepStrictEqual(Service.at(client, "peerDependenciesMeta"), { effect: { optional: true } })
-      const text = (file: string) => readFileSync(join(root, file), "utf8")
+      assert.strictEqual(Service.valueAt(client, "version"), clientVersion)
+      assert.strictEqual(Service.valueAt(service, "version"), clientVersion)
+      assert.deepStrictEqual(Service.valueAt(client, "dependencies"), undefined)
+      const peer = String(Service.valueAt(service, "dependencies", "effect")).replace(/\.\d+$/, ".0")
+      assert.deepStrictEqual(Service.valueAt(client, "peerDependencies"), { effect: `~${peer}` })
+      assert.deepStrictEqual(Service.valueAt(client, "peerDependenciesMeta"), { effect: { optional: true } })
+      const text = (file: string) => readFileSync(join(projectRoot, file), "utf8")
       assert.strictEqual(text("client/LICENSE"), text("LICENSE"))
     }))
 

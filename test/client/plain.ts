@@ -1,12 +1,12 @@
 /** A program without Effect, as a user of the package writes it. It is compiled and run outside of the repository. */
-import { type Code, createClient, type Options, type TickerlineClient, TickerlineError } from "tickerline"
+import { type Code, createClient, type PromiseClientOptions, type TickerlineClient, TickerlineError } from "tickerline"
 import * as Promises from "tickerline/promise"
 
 declare const process: { readonly env: Readonly<Record<string, string | undefined>> }
 
 const { API_KEY: apiKey = "", BASE_URL: baseUrl = "" } = process.env
 
-const options: Options = { baseUrl, apiKey, retries: 1, longestWaitMs: 1_000 }
+const options: PromiseClientOptions = { baseUrl, apiKey, retries: 1, longestWaitMs: 1_000 }
 const tickerline: TickerlineClient = createClient(options)
 
 const { count, results: [chain] } = await tickerline.tickerChanges.get({ ticker: "OSTK" })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Clock, Effect, Fiber, Layer, Redacted, Result, Schema } from "effect"
 import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import { make, type Options, type Told } from "../../src/client/Client.ts"
+import { type ClientOptions, makeClient, type ResponseMetadata } from "../../src/client/Client.ts"
 
 type Said = { readonly status: number; readonly body: string; readonly headers?: Readonly<Record<string, string>> }
 /** An answer, a connection that is lost, or one on which nothing ever comes. */
@@ -39,14 +39,14 @@ const scripted = (...turns: readonly [Turn, ...ReadonlyArray<Turn>]) => {
 
 const key = "tl_live_secret"
 
-const clientOf = (script: ReturnType<typeof scripted>, options: Partial<Options> = {}) =>
-  Effect.provide(make({ baseUrl: "http://x.example", apiKey: Redacted.make(key), ...options }), script.layer)
+const clientOf = (script: ReturnType<typeof scripted>, options: Partial<ClientOptions> = {}) =>
+  Effect.provide(makeClient({ baseUrl: "http://x.example", apiKey: Redacted.make(key), ...options }), script.layer)
 
 /** Asks once; the clock goes on as far as told. */
 const outcome = Effect.fnUntraced(function* (
   script: ReturnType<typeof scripted>,
   elapsed: Parameters<typeof TestClock.adjust>[0],
-  options: Partial<Options> = {},
+  options: Partial<ClientOptions> = {},
 ) {
   const tickerline = yield* clientOf(script, options)
   const asking = yield* Effect.forkChild(Effect.result(tickerline.tickerChanges.getWithHeaders({ ticker: "A" })))
@@ -250,7 +250,7 @@ describe("docs/client.md, a newer service", () => {
 describe("docs/client.md, headers", () => {
   it.effect("§9.4 D5 D18 D27 are told of each answer, an error's too, and a deprecation once of each endpoint", () =>
     Effect.gen(function* () {
-      const answers: Array<readonly [string, Told]> = []
+      const answers: Array<readonly [string, ResponseMetadata]> = []
       const deprecations: Array<unknown> = []
       const script = scripted({
         ...refusal(404, "not_found", {
@@ -307,7 +307,7 @@ describe("docs/client.md, headers", () => {
 
   it.effect("D2 options that no request can be sent with are refused when the client is made, without the key", () =>
     Effect.gen(function* () {
-      const wrong: ReadonlyArray<Partial<Options>> = [
+      const wrong: ReadonlyArray<Partial<ClientOptions>> = [
         { baseUrl: "" },
         { baseUrl: "api.example.com" },
         { baseUrl: "ftp://x" },

@@ -2,11 +2,11 @@
 import { Effect, Fiber, Schedule, Schema } from "effect"
 import { Agent } from "node:http"
 import { performance } from "node:perf_hooks"
-import { type Numbers, ticker } from "./Numbers.ts"
-import { type Answer, ask, headerOf } from "./Wire.ts"
+import { type CommitCounter, counterTicker } from "./CommitCounter.ts"
+import { headerValue, requestWithTimeout, type TimedResponse } from "./TimedRequest.ts"
 
 /** A request, and what became of it. */
-export interface Told {
+export interface ObservedRequest {
   readonly id: string
   readonly account: string
   readonly path: string
@@ -18,15 +18,15 @@ export interface Told {
   /** Whether its key was known, so that it is recorded. */
   readonly isKeyed: boolean
   /** The process, as the balancer names it. */
-  readonly by: string
-  readonly began: number
-  readonly ended: number
+  readonly servedBy: string
+  readonly startedAt: number
+  readonly endedAt: number
 }
 
-export interface Wanted {
+export interface ClusterClientOptions {
   readonly address: { readonly host: string; readonly port: number }
   readonly keys: Readonly<Record<string, string>>
-  readonly numbers: Numbers
+  readonly numbers: CommitCounter
   /** What the ids of its requests begin with. */
   readonly name: string
   readonly clients?: number
@@ -51,40 +51,40 @@ const wide = (at: number) => `/v1/gap-stats?page=${(at * 31) % 97 + 1}&limit=${(
 
 const pathAt = (at: number) =>
   at % 4 === 0
-    ? `/v1/screener?ticker=${ticker}&limit=${at % 100 + 1}`
+    ? `/v1/screener?ticker=${counterTicker}&limit=${at % 100 + 1}`
     : at % 4 === 1
     ? wide(at)
     : paths[Math.floor(at / 2) % paths.length] ?? ""
 
-const codeOf = ({ text }: Answer) => /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1] ?? ""
+const codeOf = ({ text }: TimedResponse) => /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1] ?? ""
 const idOf = /"request_id":"[^"]*"/
 
-const isDocumented = (answer: Answer, id: string) =>
-  headerOf(answer, "retry-after") === "5" && headerOf(answer, "x-request-id") === id &&
+const isDocumented = (answer: TimedResponse, id: string) =>
+  headerValue(answer, "retry-after") === "5" && headerValue(answer, "x-request-id") === id &&
   ["data_refreshing", "database_pool_timeout"].includes(codeOf(answer))
 
 const Numbered = Schema.fromJsonString(
   Schema.Struct({ results: Schema.Tuple([Schema.Struct({ outstanding: Schema.Int })]) }),
 )
 
-const numberIn = ({ text }: Answer) => Schema.decodeSync(Numbered)(text).results[0].outstanding
+const numberIn = ({ text }: TimedResponse) => Schema.decodeSync(Numbered)(text).results[0].outstanding
 
-export const start = Effect.fnUntraced(function* (
-  { address, clients = 16, keys, mayBreak = false, name, numbers, pause = 100 }: Wanted,
+export const startClusterClients = Effect.fnUntraced(function* (
+  { address, clients = 16, keys, mayBreak = false, name, numbers, pause = 100 }: ClusterClientOptions,
 ) {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
   const truth = new Map<string, string>()
-  const told: Array<Told> = []
+  const told: Array<ObservedRequest> = []
   const wrong: Array<string> = []
   const accounts = Object.entries(keys)
   let [asked, stopping] = [0, false]
 
   /** What is wrong with it; empty: nothing. */
-  const judge = (path: string, id: string, account: string, began: number, answer: Answer) => {
+  const judge = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
     const { status, text } = answer
     if (mayBreak && [502, 504].includes(status)) return ""
-    if (headerOf(answer, "x-request-id") !== id) return "its id is another"
+    if (headerValue(answer, "x-request-id") !== id) return "its id is another"
     if (status === 503) return isDocumented(answer, id) ? "" : "a 503 that is not documented"
     if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
     if (![200, 404, 409, 422].includes(status)) return `a status that nobody expects`
@@ -102,27 +102,39 @@ export const start = Effect.fnUntraced(function* (
     const [account, key] = accounts[number % accounts.length] ?? ["", ""]
     const began = performance.now()
     const headers = { Authorization: `Bearer ${key}`, "X-Request-Id": id }
-    const answer = yield* Effect.result(ask({ ...address, path, headers, agent }))
+    const answer = yield* Effect.result(requestWithTimeout({ ...address, path, headers, agent }))
     const ended = performance.now()
     if (answer._tag === "Failure") {
-      told.push({ id, account, path, began, ended, status: 0, code: "", bytes: 0, cost: 0, isKeyed: false, by: "" })
+      told.push({
+        id,
+        account,
+        path,
+        startedAt: began,
+        endedAt: ended,
+        status: 0,
+        code: "",
+        bytes: 0,
+        cost: 0,
+        isKeyed: false,
+        servedBy: "",
+      })
       if (!mayBreak) wrong.push(`${path}: ${answer.failure.message} after ${Math.round(ended - began)} ms`)
       return
     }
     const { status, text } = answer.success
-    const cost = headerOf(answer.success, "x-cost-microdollars")
+    const cost = headerValue(answer.success, "x-cost-microdollars")
     told.push({
       id,
       account,
       path,
-      began,
-      ended,
+      startedAt: began,
+      endedAt: ended,
       status,
       code: codeOf(answer.success),
       bytes: Buffer.byteLength(text),
       cost: Number(cost),
       isKeyed: cost !== "",
-      by: headerOf(answer.success, "x-served-by"),
+      servedBy: headerValue(answer.success, "x-served-by"),
     })
     const why = judge(path, id, account, began, answer.success)
     if (why !== "") wrong.push(`${path}: ${why}: ${status} ${text.slice(0, 300)}`)
@@ -152,4 +164,4 @@ export const start = Effect.fnUntraced(function* (
   return { more, told, wrong, stop }
 })
 
-export type Clients = Effect.Success<ReturnType<typeof start>>
+export type ClusterClients = Effect.Success<ReturnType<typeof startClusterClients>>

@@ -3,19 +3,19 @@ import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
-import * as Numbers from "./Numbers.ts"
-import { passwords } from "./Patroni.ts"
-import * as Postgres from "./Postgres.ts"
-import * as Service from "./Service.ts"
-import { apps, haproxy, ports, redis, roles } from "./Surroundings.ts"
-import { World } from "./World.ts"
+import * as Numbers from "./CommitCounter.ts"
+import { databasePasswords } from "./Patroni.ts"
+import * as Postgres from "./DatabaseCluster.ts"
+import * as Service from "./ServiceProcesses.ts"
+import { appHosts, databaseRoles, redis, servicePorts, startHaproxy } from "./ProxiesAndPoolers.ts"
+import { Hosts } from "./Hosts.ts"
 
 class Unwell extends Data.TaggedError("Unwell")<{ readonly message: string }> {}
 
 /** Until it holds, for so many seconds at most; then it fails with what was wrong last. */
-export const within = (seconds: number) => <A, E, R>(asked: Effect.Effect<A, E, R>) =>
+export const retryWithin = (seconds: number) => <A, E, R>(asked: Effect.Effect<A, E, R>) =>
   Effect.retry(asked, {
     schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
   })
@@ -29,9 +29,11 @@ const customers = {
 
 const customer = Effect.fnUntraced(function* (name: keyof typeof customers) {
   const { balance, tier } = customers[name]
-  yield* Accounts.ensure({ name, tier, email: null, prepaid: balance !== undefined })
-  if (balance !== undefined) yield* Accounts.credit({ name, microdollars: balance, reference: "first", prepaid: true })
-  return yield* Keys.create({ account: name, name: "cluster", expires: null, endpoints: null })
+  yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: balance !== undefined })
+  if (balance !== undefined) {
+    yield* Accounts.creditAccount({ name, microdollars: balance, reference: "first", prepaid: true })
+  }
+  return yield* Keys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
 })
 
 const stage = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
@@ -43,24 +45,24 @@ const stage = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
   })
 
 const make = Effect.gen(function* () {
-  const world = yield* World
+  const world = yield* Hosts
   const { addressOf, folder } = world
-  const postgres = yield* Postgres.make
-  yield* haproxy
+  const postgres = yield* Postgres.startDatabaseCluster
+  yield* startHaproxy
   let cache = yield* redis
-  const startRedis = Effect.map(Effect.provideService(redis, World, world), (program) => {
+  const startRedis = Effect.map(Effect.provideService(redis, Hosts, world), (program) => {
     cache = program
     return program
   })
-  yield* stage("PostgreSQL by Patroni, a primary and two standbys", within(90)(postgres.well(true)))
+  yield* stage("PostgreSQL by Patroni, a primary and two standbys", retryWithin(90)(postgres.well(true)))
 
   const admin = yield* postgres.leader
-  yield* Effect.forEach(Object.entries(roles), ([role, password]) =>
+  yield* Effect.forEach(Object.entries(databaseRoles), ([role, password]) =>
     world.run({
       host: admin,
       command: "psql",
       args: [
-        postgres.url(admin, "postgres", passwords.postgres, "postgres"),
+        postgres.url(admin, "postgres", databasePasswords.postgres, "postgres"),
         "-XAtqc",
         `create role ${role} login password '${password}'`,
       ],
@@ -69,9 +71,9 @@ const make = Effect.gen(function* () {
     host: admin,
     command: "psql",
     args: [
-      postgres.url(admin, "postgres", passwords.postgres, "postgres"),
+      postgres.url(admin, "postgres", databasePasswords.postgres, "postgres"),
       "-XAtqc",
-      `create database ${Service.database} owner owner`,
+      `create database ${Service.databaseName} owner owner`,
       "-c",
       // What a pooler drops at the start of a session.
       "alter role tickerline_service set lock_timeout = '2s'",
@@ -80,31 +82,37 @@ const make = Effect.gen(function* () {
     ],
   })
 
-  const service = yield* Service.make
-  const url = Service.direct(addressOf("lb"), "owner")
-  yield* stage("Tables and rights", within(30)(service.command(["grant", "tickerline_service"])))
+  const service = yield* Service.makeServiceProcesses
+  const url = Service.primaryUrl(addressOf("lb"), "owner")
+  yield* stage("Tables and rights", retryWithin(30)(service.command(["grant", "tickerline_service"])))
   const owner = yield* Layer.build(
-    Layer.merge(client({ url: Redacted.make(url), applicationName: "tickerline-cluster" }), NodeCrypto.layer),
+    Layer.merge(
+      databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-cluster" }),
+      NodeCrypto.layer,
+    ),
   )
   const asOwner = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, owner)
   const keys: Readonly<Record<string, string>> = yield* stage(
     "Sample data and accounts",
     asOwner(Effect.gen(function* () {
-      yield* FirstStart.loadSamples(`${folder}/samples`)
+      yield* FirstStart.loadSampleMarket(`${folder}/samples`)
       const names = ["lasting", "ending", "later"] as const
       return Object.fromEntries(
         yield* Effect.forEach(names, (name) => Effect.map(customer(name), (key) => [name, key])),
       )
     })),
   )
-  yield* stage("Three processes of the service", Effect.forEach(apps, (app) => service.start(app), { concurrency: 3 }))
-  const numbers = yield* asOwner(Numbers.make)
+  yield* stage(
+    "Three processes of the service",
+    Effect.forEach(appHosts, (app) => service.start(app), { concurrency: 3 }),
+  )
+  const numbers = yield* asOwner(Numbers.startCommitCounter)
 
   /** Everything that runs by default runs, follows, and is ready. */
   const well = (synchronous = true) =>
     Effect.gen(function* () {
       yield* postgres.well(synchronous)
-      for (const app of apps) {
+      for (const app of appHosts) {
         if (service.running.get(app)?.isRunning() !== true) {
           return yield* new Unwell({ message: `${app} does not run.` })
         }
@@ -113,7 +121,7 @@ const make = Effect.gen(function* () {
       if (!cache.isRunning()) return yield* new Unwell({ message: "Redis does not run." })
     })
 
-  const address = { host: addressOf("lb"), port: ports.http }
+  const address = { host: addressOf("lb"), port: servicePorts.http }
   return {
     world,
     postgres,

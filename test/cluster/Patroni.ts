@@ -1,30 +1,30 @@
 /** One member of the database's cluster: etcd, and PostgreSQL by Patroni. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
-import { binariesOf } from "./Packages.ts"
-import { type Host, World } from "./World.ts"
+import { findPostgresPrograms } from "./DebianPackages.ts"
+import { type Host, Hosts } from "./Hosts.ts"
 
-export const members = ["db1", "db2", "db3"] as const satisfies ReadonlyArray<Host>
-export type Member = typeof members[number]
+export const databaseHosts = ["db1", "db2", "db3"] as const satisfies ReadonlyArray<Host>
+export type DatabaseHost = typeof databaseHosts[number]
 
-export const isMember = (name: string): name is Member => members.some((member) => member === name)
+export const isDatabaseHost = (name: string): name is DatabaseHost => databaseHosts.some((member) => member === name)
 
 /** Above what others on the machine use, below what the kernel gives away, for the hosts may be one. */
-export const ports = { postgres: 25432, patroni: 28008, etcd: 22379, peers: 22380 } as const
+export const databasePorts = { postgres: 25432, patroni: 28008, etcd: 22379, peers: 22380 } as const
 
-export const passwords = {
+export const databasePasswords = {
   postgres: "postgres-secret",
   replicator: "replicator-secret",
   rewind: "rewind-secret",
 } as const
 
 /** What Patroni is told; the README of operators recommends the same. */
-export const timing = { ttl: 20, loop_wait: 2, retry_timeout: 4 } as const
+export const patroniTiming = { ttl: 20, loop_wait: 2, retry_timeout: 4 } as const
 
-export const etcd = Effect.fnUntraced(function* (member: Member) {
-  const { addressOf, folderOf, start } = yield* World
+export const runEtcd = Effect.fnUntraced(function* (member: DatabaseHost) {
+  const { addressOf, folderOf, start } = yield* Hosts
   const own = addressOf(member)
-  const cluster = members.map((name) => `${name}=http://${addressOf(name)}:${ports.peers}`).join(",")
+  const cluster = databaseHosts.map((name) => `${name}=http://${addressOf(name)}:${databasePorts.peers}`).join(",")
   return yield* start({
     host: member,
     name: `etcd-${member}`,
@@ -35,10 +35,10 @@ export const etcd = Effect.fnUntraced(function* (member: Member) {
       `--name=${member}`,
       `--data-dir=${folderOf(member)}/etcd`,
       `--initial-cluster=${cluster}`,
-      `--listen-peer-urls=http://${own}:${ports.peers}`,
-      `--listen-client-urls=http://${own}:${ports.etcd}`,
-      `--initial-advertise-peer-urls=http://${own}:${ports.peers}`,
-      `--advertise-client-urls=http://${own}:${ports.etcd}`,
+      `--listen-peer-urls=http://${own}:${databasePorts.peers}`,
+      `--listen-client-urls=http://${own}:${databasePorts.etcd}`,
+      `--initial-advertise-peer-urls=http://${own}:${databasePorts.peers}`,
+      `--advertise-client-urls=http://${own}:${databasePorts.etcd}`,
       // A busy machine is no dead leader.
       "--heartbeat-interval=250",
       "--election-timeout=2500",
@@ -49,19 +49,19 @@ export const etcd = Effect.fnUntraced(function* (member: Member) {
   })
 })
 
-export const patroni = Effect.fnUntraced(function* (member: Member) {
-  const { addressOf, folderOf, start } = yield* World
+export const runPatroni = Effect.fnUntraced(function* (member: DatabaseHost) {
+  const { addressOf, folderOf, start } = yield* Hosts
   const [own, folder] = [addressOf(member), folderOf(member)]
   const settings = {
     scope: "tickerline",
     name: member,
-    restapi: { listen: `${own}:${ports.patroni}`, connect_address: `${own}:${ports.patroni}` },
+    restapi: { listen: `${own}:${databasePorts.patroni}`, connect_address: `${own}:${databasePorts.patroni}` },
     // By the API of version 2: by that of version 3 Patroni 3.0 reads what may be old, and takes the leader's key back by
     // a write that compares nothing, so a primary that was cut off and returns would displace the one that took over.
-    etcd: { hosts: members.map((name) => `${addressOf(name)}:${ports.etcd}`) },
+    etcd: { hosts: databaseHosts.map((name) => `${addressOf(name)}:${databasePorts.etcd}`) },
     bootstrap: {
       dcs: {
-        ...timing,
+        ...patroniTiming,
         maximum_lag_on_failover: 1_048_576,
         synchronous_mode: true,
         failsafe_mode: true,
@@ -87,15 +87,15 @@ export const patroni = Effect.fnUntraced(function* (member: Member) {
       initdb: [{ encoding: "UTF8" }, { locale: "C.UTF-8" }, "data-checksums"],
     },
     postgresql: {
-      listen: `${own}:${ports.postgres}`,
-      connect_address: `${own}:${ports.postgres}`,
+      listen: `${own}:${databasePorts.postgres}`,
+      connect_address: `${own}:${databasePorts.postgres}`,
       data_dir: `${folder}/data`,
-      bin_dir: binariesOf(),
+      bin_dir: findPostgresPrograms(),
       pgpass: `${folder}/pgpass`,
       authentication: {
-        superuser: { username: "postgres", password: passwords.postgres },
-        replication: { username: "replicator", password: passwords.replicator },
-        rewind: { username: "rewind", password: passwords.rewind },
+        superuser: { username: "postgres", password: databasePasswords.postgres },
+        replication: { username: "replicator", password: databasePasswords.replicator },
+        rewind: { username: "rewind", password: databasePasswords.rewind },
       },
       parameters: { unix_socket_directories: folder, log_line_prefix: "%m [%p] %a " },
       pg_hba: [

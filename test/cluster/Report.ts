@@ -2,16 +2,16 @@
 import { Console, Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { cpus } from "node:os"
-import type { Result } from "./Scenario.ts"
-import { timing } from "./Patroni.ts"
+import type { ScenarioResult } from "./Scenario.ts"
+import { patroniTiming } from "./Patroni.ts"
 
-const answersOf = ({ answers }: Result) =>
+const answersOf = ({ answers }: ScenarioResult) =>
   Object.entries(answers).toSorted().map(([name, count]) => `${count} × ${name}`).join(", ")
 
-const findingsOf = ({ findings }: Result) =>
+const findingsOf = ({ findings }: ScenarioResult) =>
   Object.entries(findings).map(([name, value]) => `${name} ${value}`).join(", ")
 
-export const line = (result: Result) =>
+export const formatResult = (result: ScenarioResult) =>
   [
     `${result.wrong.length === 0 ? "held" : "DID NOT HOLD"}: ${result.scenario} (${result.seconds} s)`,
     `  ${answersOf(result)}; refused for ${result.outage} s, slowest ${result.slowest} s (${result.slowestWas})`,
@@ -20,7 +20,7 @@ export const line = (result: Result) =>
     ...result.wrong.map((text) => `  wrong: ${text}`),
   ].join("\n")
 
-const table = (results: ReadonlyArray<Result>) =>
+const table = (results: ReadonlyArray<ScenarioResult>) =>
   [
     "| Scenario | Held | Requests | Refused for | Slowest | Answers | Else |",
     "| --- | --- | --: | --: | --: | --- | --- |",
@@ -39,13 +39,13 @@ const table = (results: ReadonlyArray<Result>) =>
     }),
   ].join("\n")
 
-export const write = (
-  results: ReadonlyArray<Result>,
+export const writeReport = (
+  results: ReadonlyArray<ScenarioResult>,
   { isolated, json }: { readonly isolated: boolean; readonly json: string | undefined },
 ) =>
   Effect.gen(function* () {
     yield* Console.log(table(results))
     if (json === undefined) return
-    const report = { at: new Date().toISOString(), cores: cpus().length, isolated, patroni: timing, results }
+    const report = { at: new Date().toISOString(), cores: cpus().length, isolated, patroni: patroniTiming, results }
     yield* Effect.sync(() => writeFileSync(json, `${JSON.stringify(report, null, 2)}\n`))
   })

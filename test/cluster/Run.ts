@@ -7,13 +7,13 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { root } from "../support/Processes.ts"
+import { projectRoot } from "../support/Processes.ts"
 import { Cluster } from "./Cluster.ts"
-import * as Packages from "./Packages.ts"
+import * as Packages from "./DebianPackages.ts"
 import * as Report from "./Report.ts"
-import { type Result, run } from "./Scenario.ts"
+import { runScenario, type ScenarioResult } from "./Scenario.ts"
 import { scenarios } from "./Scenarios.ts"
-import { hosts, World } from "./World.ts"
+import { Hosts, hosts } from "./Hosts.ts"
 
 class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
@@ -75,10 +75,10 @@ const folderOf = Effect.acquireRelease(
     }),
 )
 
-export const outside = ({ loopback }: { readonly loopback: boolean }) =>
+export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
   Effect.gen(function* () {
     yield* tidy
-    yield* Packages.ensure
+    yield* Packages.installPackages
     const isolated = !loopback && areGranted()
     if (!isolated) {
       yield* Effect.logWarning(
@@ -93,7 +93,7 @@ export const outside = ({ loopback }: { readonly loopback: boolean }) =>
     const child = yield* Effect.acquireRelease(
       Effect.sync(() =>
         spawn(first, rest, {
-          cwd: root,
+          cwd: projectRoot,
           // Ctrl-C is for this process, which then ends the other.
           detached: true,
           stdio: ["ignore", "inherit", "inherit"],
@@ -121,7 +121,7 @@ const endOf = (child: ChildProcess, signal: NodeJS.Signals) =>
     Effect.promise(() => endedOf(child)),
   )
 
-export interface Inside {
+export interface ScenarioRunOptions {
   readonly folder: string
   readonly isolated: boolean
   readonly only: Option.Option<ReadonlyArray<string>>
@@ -130,10 +130,10 @@ export interface Inside {
   readonly json: string | undefined
 }
 
-const chosen = ({ only, short }: Inside) => {
+const chosen = ({ only, short }: ScenarioRunOptions) => {
   const names = Option.getOrElse(
     only,
-    () => scenarios.filter((one) => !short || one.short === true).map(({ name }) => name),
+    () => scenarios.filter((one) => !short || one.isInShortRun === true).map(({ name }) => name),
   )
   const unknown = names.filter((name) => !scenarios.some((one) => one.name === name))
   if (unknown.length > 0) {
@@ -158,15 +158,15 @@ const kept = Effect.gen(function* () {
   return yield* Effect.never
 })
 
-export const inside = (settings: Inside) =>
+export const runScenarios = (settings: ScenarioRunOptions) =>
   Effect.gen(function* () {
     const wanted = yield* chosen(settings)
     if (settings.keep) return yield* kept
-    const results: Array<Result> = []
+    const results: Array<ScenarioResult> = []
     let unfinished = false
     for (const [at, scenario] of wanted.entries()) {
       yield* Effect.log(`${scenario.name}: ${scenario.promise}`)
-      const result = yield* Effect.result(run(scenario, `s${at}x`))
+      const result = yield* Effect.result(runScenario(scenario, `s${at}x`))
       if (result._tag === "Failure") {
         // What comes after it would tell nothing.
         yield* Effect.logError(`${scenario.name} could not be tried: ${result.failure.message}`)
@@ -174,10 +174,10 @@ export const inside = (settings: Inside) =>
         break
       }
       results.push(result.success)
-      yield* Effect.log(Report.line(result.success))
+      yield* Effect.log(Report.formatResult(result.success))
     }
-    yield* Report.write(results, settings)
+    yield* Report.writeReport(results, settings)
     if (unfinished || results.some(({ wrong }) => wrong.length > 0)) {
       return yield* new Failed({ message: "Some did not hold." })
     }
-  }).pipe(Effect.provide(Cluster.layer.pipe(Layer.provide(World.layer(settings)))))
+  }).pipe(Effect.provide(Cluster.layer.pipe(Layer.provide(Hosts.layer(settings)))))

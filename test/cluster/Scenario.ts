@@ -2,12 +2,13 @@
 import { Data, Effect, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Clients from "./Clients.ts"
-import { Cluster, within } from "./Cluster.ts"
-import * as Reckoning from "./Reckoning.ts"
+import { Cluster, retryWithin } from "./Cluster.ts"
+import * as Reckoning from "./UsageReconciliation.ts"
 
-export class Wrong extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
+export class BrokenPromise extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
 
-export const hold = (holds: boolean, message: string) => holds ? Effect.void : Effect.fail(new Wrong({ message }))
+export const expectTrue = (holds: boolean, message: string) =>
+  holds ? Effect.void : Effect.fail(new BrokenPromise({ message }))
 
 /** What a scenario tells beyond what all do. */
 export type Findings = Readonly<Record<string, string | number>>
@@ -17,23 +18,23 @@ export interface Scenario {
   /** What is done, and what must be so. */
   readonly promise: string
   /** In the short form. */
-  readonly short?: boolean
+  readonly isInShortRun?: boolean
   /** Whether answers may show that a process went away: the balancer's 502, or a broken connection; so many. */
-  readonly mayBreak?: number
+  readonly maxBrokenRequests?: number
   /** The longest that clients may be refused, seconds; 0: never. */
-  readonly outage: number
-  readonly run: (act: Acting) => Effect.Effect<Findings, unknown, Cluster>
+  readonly maxOutageSeconds: number
+  readonly run: (act: ScenarioControls) => Effect.Effect<Findings, unknown, Cluster>
 }
 
-export interface Acting {
-  readonly clients: Clients.Clients
+export interface ScenarioControls {
+  readonly clients: Clients.ClusterClients
   /** From now on what this process answered within its last second may be unrecorded. */
-  readonly killed: (app: string) => void
+  readonly recordKill: (app: string) => void
   /** From now on the database may lose what it committed. */
-  readonly mayLose: () => void
+  readonly allowCommitLoss: () => void
 }
 
-export interface Result {
+export interface ScenarioResult {
   readonly scenario: string
   readonly seconds: number
   readonly requests: number
@@ -49,11 +50,11 @@ export interface Result {
   readonly wrong: ReadonlyArray<string>
 }
 
-const isBad = ({ status }: Clients.Told) => status === 0 || status >= 500
+const isBad = ({ status }: Clients.ObservedRequest) => status === 0 || status >= 500
 
-const nameOf = ({ code, status }: Clients.Told) => status === 0 ? "no answer" : `${status} ${code}`.trim()
+const nameOf = ({ code, status }: Clients.ObservedRequest) => status === 0 ? "no answer" : `${status} ${code}`.trim()
 
-const counted = (told: ReadonlyArray<Clients.Told>) => {
+const counted = (told: ReadonlyArray<Clients.ObservedRequest>) => {
   const answers: Record<string, number> = {}
   for (const one of told) answers[nameOf(one)] = (answers[nameOf(one)] ?? 0) + 1
   return answers
@@ -61,32 +62,38 @@ const counted = (told: ReadonlyArray<Clients.Told>) => {
 
 const rounded = (milliseconds: number) => Math.round(milliseconds / 10) / 100
 
-const outageOf = (told: ReadonlyArray<Clients.Told>) => {
+const outageOf = (told: ReadonlyArray<Clients.ObservedRequest>) => {
   const bad = told.filter(isBad)
-  const began = Math.min(...bad.map(({ began }) => began))
-  return bad.length === 0 ? 0 : rounded(Math.max(...bad.map(({ ended }) => ended)) - began)
+  const began = Math.min(...bad.map(({ startedAt: began }) => began))
+  return bad.length === 0 ? 0 : rounded(Math.max(...bad.map(({ endedAt: ended }) => ended)) - began)
 }
 
 /** In a cluster that is well, and until it is well again. */
-export const run = Effect.fnUntraced(function* (scenario: Scenario, name: string) {
+export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name: string) {
   const { address, asOwner, keys, numbers, well } = yield* Cluster
   const began = performance.now()
-  yield* within(90)(well())
+  yield* retryWithin(90)(well())
   // It is used up on the way, each time.
-  yield* asOwner(Accounts.credit({ name: "ending", microdollars: 3_000n, reference: name, prepaid: false }))
-  const killed: Array<Reckoning.Lost> = []
+  yield* asOwner(Accounts.creditAccount({ name: "ending", microdollars: 3_000n, reference: name, prepaid: false }))
+  const killed: Array<Reckoning.KilledProcess> = []
   let lossFrom = Infinity
-  const clients = yield* Clients.start({ address, keys, numbers, name, mayBreak: scenario.mayBreak !== undefined })
-  const acting: Acting = {
+  const clients = yield* Clients.startClusterClients({
+    address,
+    keys,
+    numbers,
+    name,
+    mayBreak: scenario.maxBrokenRequests !== undefined,
+  })
+  const acting: ScenarioControls = {
     clients,
-    killed: (by) => void killed.push({ by, at: performance.now() }),
-    mayLose: () => void (lossFrom = performance.now() - 1_100),
+    recordKill: (by) => void killed.push({ by, at: performance.now() }),
+    allowCommitLoss: () => void (lossFrom = performance.now() - 1_100),
   }
   yield* clients.more()
   const acted = yield* Effect.result(scenario.run(acting))
-  const ended = yield* clients.more().pipe(Effect.andThen(within(90)(well())), Effect.result)
+  const ended = yield* clients.more().pipe(Effect.andThen(retryWithin(90)(well())), Effect.result)
   const { told, wrong } = yield* clients.stop
-  const books = yield* Reckoning.reckon(name, told, killed, lossFrom).pipe(
+  const books = yield* Reckoning.reconcileUsage(name, told, killed, lossFrom).pipe(
     asOwner,
     Effect.retry({ schedule: Schedule.spaced("1 second"), times: 20 }),
   )
@@ -99,20 +106,20 @@ export const run = Effect.fnUntraced(function* (scenario: Scenario, name: string
     ...failure(ended),
     ...wrong.slice(0, 10).map((text) => `${text} (${wrong.length} such answers in all)`),
     ...books.wrong.slice(0, 10),
-    ...(broken > (scenario.mayBreak ?? 0) ? [`${broken} requests were broken off`] : []),
-    ...(outage > scenario.outage
-      ? [`Clients were refused for ${outage} s, where ${scenario.outage} s is the bound`]
+    ...(broken > (scenario.maxBrokenRequests ?? 0) ? [`${broken} requests were broken off`] : []),
+    ...(outage > scenario.maxOutageSeconds
+      ? [`Clients were refused for ${outage} s, where ${scenario.maxOutageSeconds} s is the bound`]
       : []),
   ]
-  const [longest] = told.toSorted((one, other) => other.ended - other.began - (one.ended - one.began))
-  const result: Result = {
+  const [longest] = told.toSorted((one, other) => other.endedAt - other.startedAt - (one.endedAt - one.startedAt))
+  const result: ScenarioResult = {
     scenario: scenario.name,
     seconds: rounded(performance.now() - began),
     requests: told.length,
     answers: counted(told),
     outage,
-    slowest: longest === undefined ? 0 : rounded(longest.ended - longest.began),
-    slowestWas: longest === undefined ? "" : `${longest.path}: ${longest.status} by ${longest.by}`,
+    slowest: longest === undefined ? 0 : rounded(longest.endedAt - longest.startedAt),
+    slowestWas: longest === undefined ? "" : `${longest.path}: ${longest.status} by ${longest.servedBy}`,
     recorded: books.rows,
     missing: books.missing,
     findings: acted._tag === "Success" ? acted.success : {},

@@ -1,29 +1,29 @@
 /** All scenarios, in the order in which they are run. */
 import type { Scenario } from "./Scenario.ts"
 import * as Failover from "./scenarios/Failover.ts"
-import * as Parts from "./scenarios/Parts.ts"
+import * as Parts from "./scenarios/Dependencies.ts"
 import * as Processes from "./scenarios/Processes.ts"
-import * as Shared from "./scenarios/Shared.ts"
+import * as Shared from "./scenarios/SharedState.ts"
 
 export const scenarios: ReadonlyArray<Scenario> = [
-  Processes.calm,
-  Processes.scaling,
-  Processes.killed,
-  Processes.stopped,
-  Processes.poolers,
-  Shared.revoked,
+  Processes.normalOperation,
+  Processes.twoProcessScaling,
+  Processes.processKilled,
+  Processes.processStopped,
+  Processes.poolersRestarted,
+  Shared.keyRevoked,
   Shared.wrongKeys,
-  Shared.limits,
+  Shared.sharedRateLimits,
   Shared.redis,
-  Shared.mails,
-  Parts.loaded,
-  Failover.killed,
-  Failover.lost,
+  Shared.emailSenderKilled,
+  Parts.datasetReplaced,
+  Failover.primaryKilled,
+  Failover.primaryLost,
   Failover.switchover,
-  Parts.behind,
-  Parts.conflicts,
-  Parts.killed,
-  Parts.store,
-  Parts.demoted,
-  Failover.asynchronous,
+  Parts.standbyBehind,
+  Parts.standbyConflicts,
+  Parts.standbyKilled,
+  Parts.etcdLost,
+  Parts.etcdLostWithoutFailsafe,
+  Failover.primaryLostAsynchronously,
 ]

@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs"
 import { Agent } from "node:http"
 import { performance } from "node:perf_hooks"
 import { Cluster } from "./Cluster.ts"
-import { type App, ports } from "./Surroundings.ts"
-import { ask } from "./Wire.ts"
+import { type AppHost, servicePorts } from "./ProxiesAndPoolers.ts"
+import { requestWithTimeout } from "./TimedRequest.ts"
 
 const seconds = 4
 const connections = 16
@@ -24,7 +24,7 @@ const kinds = {
 
 let asked = 0
 
-const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<App>, kind: keyof typeof kinds) {
+const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: keyof typeof kinds) {
   const { keys, service, world } = yield* Cluster
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const used = () => apps.reduce((sum, app) => sum + usedBy(service.running.get(app)?.pid ?? 0), 0)
@@ -34,7 +34,13 @@ const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<App>, kind: keyof 
     asked += 1
     const host = world.addressOf(apps[asked % apps.length] ?? "app1")
     const path = kinds[kind](asked)
-    return ask({ host, port: ports.service, path, agent, headers: { Authorization: `Bearer ${keys["later"]}` } })
+    return requestWithTimeout({
+      host,
+      port: servicePorts.service,
+      path,
+      agent,
+      headers: { Authorization: `Bearer ${keys["later"]}` },
+    })
   })
   const client = Effect.whileLoop({
     while: () => performance.now() - began < seconds * 1000,
@@ -47,7 +53,7 @@ const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<App>, kind: keyof 
   return { rate: Math.round(answered / taken), cpu: Math.round(1000 * (used() - before) / Math.max(1, answered)) }
 })
 
-export const throughput = Effect.gen(function* () {
+export const measureThroughput = Effect.gen(function* () {
   const found: Record<string, number | string> = {}
   for (const kind of ["hits", "misses"] as const) {
     yield* rate(["app1", "app2"], kind)

@@ -3,7 +3,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { inside, outside } from "./Run.ts"
+import { runInNamespaces, runScenarios } from "./Run.ts"
 
 const command = Command.make(
   "test:cluster",
@@ -31,10 +31,10 @@ const command = Command.make(
   },
   Effect.fnUntraced(function* ({ json, keep, loopback, only, short }) {
     const folder = process.env["TICKERLINE_CLUSTER_FOLDER"]
-    if (folder === undefined) return yield* outside({ loopback })
+    if (folder === undefined) return yield* runInNamespaces({ loopback })
     const isolated = process.env["TICKERLINE_CLUSTER_ISOLATED"] === "true"
     const names = Option.map(only, (text) => text.split(","))
-    yield* inside({ folder, isolated, only: names, short, keep, json: Option.getOrUndefined(json) })
+    yield* runScenarios({ folder, isolated, only: names, short, keep, json: Option.getOrUndefined(json) })
   }),
 ).pipe(
   Command.withDescription("Builds a cluster of PostgreSQL, poolers, Redis, a balancer and the service, and breaks it"),

@@ -3,27 +3,27 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { lookups } from "../../src/accounts/keys/KeyLookup.ts"
+import { makeKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
 import { Database } from "../../src/db/Database.ts"
-import { Exchange, make } from "../../src/http/RequestContext.ts"
+import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import * as Service from "../support/Service.ts"
-import { client, isWanted } from "../support/Through.ts"
+import { isPoolerRequested, poolableClient } from "../support/PoolerMode.ts"
 
-const { ask, at, insert } = Service
+const { requestJson, valueAt, insertRows } = Service
 
 /** A connection beside the service's pool, as another program has it. */
 class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
 
 const over = Layer.unwrap(Effect.gen(function* () {
-  const url = yield* Service.ownDatabase
+  const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
-    client({ url, applicationName: "tickerline-test" }),
+    poolableClient({ url, applicationName: "tickerline-test" }),
     Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
   )
 }))
 
 const service = (settings: Record<string, string>) =>
-  Service.layerOver(over).pipe(
+  Service.serviceLayerOver(over).pipe(
     Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
   )
 
@@ -53,16 +53,16 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
   it.effect("§7.2 a table locked throughout: one retry after two seconds, then 503 data_refreshing, Retry-After 5", () =>
     Effect.gen(function* () {
       const other = yield* Other
-      yield* insert("ticker_changes", event)
+      yield* insertRows("ticker_changes", event)
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
-      const { seconds, value } = yield* elapsed(ask(path))
+      const { seconds, value } = yield* elapsed(requestJson(path))
       yield* other.query("rollback")
       assert.strictEqual(value.status, 503)
-      assert.strictEqual(at(value.body, "error", "code"), "data_refreshing")
-      assert.match(String(at(value.body, "error", "message")), /being refreshed.*[Rr]etry in a few seconds/)
+      assert.strictEqual(valueAt(value.body, "error", "code"), "data_refreshing")
+      assert.match(String(valueAt(value.body, "error", "message")), /being refreshed.*[Rr]etry in a few seconds/)
       assert.strictEqual(value.headers["retry-after"], "5")
-      assert.strictEqual(value.headers["x-request-id"], at(value.body, "request_id"))
+      assert.strictEqual(value.headers["x-request-id"], valueAt(value.body, "request_id"))
       assert.isAtLeast(seconds, 5.9, "two waits of two seconds for the lock, and two seconds between them")
       assert.isBelow(seconds, 9.9, "a second retry would take four seconds more")
     }))
@@ -72,7 +72,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
       const other = yield* Other
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
-      const answer = yield* Effect.forkChild(elapsed(ask(path)))
+      const answer = yield* Effect.forkChild(elapsed(requestJson(path)))
       yield* until(Effect.map(waiting, (count) => count === 1))
       yield* until(Effect.map(waiting, (count) => count === 0))
       yield* other.query("rollback")
@@ -86,7 +86,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
       const other = yield* Other
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
-      const answer = yield* Effect.forkChild(elapsed(ask(path)))
+      const answer = yield* Effect.forkChild(elapsed(requestJson(path)))
       yield* until(Effect.map(waiting, (count) => count === 1))
       yield* other.query("rollback")
       const { seconds, value } = yield* Fiber.join(answer)
@@ -127,25 +127,25 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
     it.effect("§7.2 requests that get no connection in time are 503 database_pool_timeout; it recovers at once", () =>
       Effect.gen(function* () {
         const other = yield* Other
-        yield* insert("ticker_changes", event)
-        assert.strictEqual((yield* ask(path)).status, 200)
+        yield* insertRows("ticker_changes", event)
+        assert.strictEqual((yield* requestJson(path)).status, 200)
         yield* other.query("begin")
         yield* other.query("lock table ticker_changes in access exclusive mode")
         const holders = yield* Effect.forEach(
           ["A", "B"],
-          (ticker) => Effect.forkChild(ask(`/v1/ticker-changes?ticker=${ticker}`)),
+          (ticker) => Effect.forkChild(requestJson(`/v1/ticker-changes?ticker=${ticker}`)),
         )
         yield* until(Effect.map(waiting, (count) => count === 2))
-        const { seconds, value } = yield* elapsed(ask(path))
+        const { seconds, value } = yield* elapsed(requestJson(path))
         assert.strictEqual(value.status, 503)
-        assert.strictEqual(at(value.body, "error", "code"), "database_pool_timeout")
+        assert.strictEqual(valueAt(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
         assert.isBelow(seconds, 1.9, "it did not wait for the lock")
         // A busy instance goes on taking requests, and its health asks for no connection.
-        assert.strictEqual((yield* ask("/health/ready")).status, 200)
+        assert.strictEqual((yield* requestJson("/health/ready")).status, 200)
         yield* other.query("rollback")
         for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
-        assert.strictEqual((yield* ask(path)).status, 200)
+        assert.strictEqual((yield* requestJson(path)).status, 200)
       }))
 
     it.effect("§7.2 an endpoint that uses all connections it may have leaves others to look up keys", () =>
@@ -154,15 +154,15 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
         const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
         const { read } = Context.get(context, Database)
-        const { again } = yield* Effect.provideContext(lookups, context)
-        const busy = { ...make({ id: "", target: "/" }), route: "/v1/busy" }
+        const { again } = yield* Effect.provideContext(makeKeyLookup, context)
+        const busy = { ...makeRequestContext({ id: "", target: "/" }), route: "/v1/busy" }
         yield* Effect.gen(function* () {
           for (let count = 0; count < 4; count++) {
             yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
           }
           assert.strictEqual((yield* Effect.flip(read(Effect.void)))._tag, "DatabasePoolTimeout")
           assert.strictEqual((yield* Effect.flip(again("00")))._tag, "InvalidApiKey")
-        }).pipe(Effect.provideService(Exchange, busy))
+        }).pipe(Effect.provideService(RequestContext, busy))
       }).pipe(Effect.scoped))
 
     it.effect("§7.2 connections cut by the server cost nobody an answer", () =>
@@ -173,7 +173,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tickerline-test' " +
               "and datname = current_database()",
           )
-          const answers = yield* Effect.forEach([1, 2, 3, 4], () => ask(path), { concurrency: "unbounded" })
+          const answers = yield* Effect.forEach([1, 2, 3, 4], () => requestJson(path), { concurrency: "unbounded" })
           assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200, 200])
         }
       }))
@@ -183,12 +183,12 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const other = yield* Other
         yield* other.query("begin")
         yield* other.query("lock table ticker_changes in access exclusive mode")
-        const answer = yield* Effect.forkChild(ask(path))
+        const answer = yield* Effect.forkChild(requestJson(path))
         yield* until(Effect.map(waiting, (count) => count === 1))
         yield* Fiber.interrupt(answer)
         yield* until(Effect.map(waiting, (count) => count === 0)).pipe(Effect.timeout("1900 millis"))
         yield* other.query("rollback")
-        assert.strictEqual((yield* ask(path)).status, 200)
+        assert.strictEqual((yield* requestJson(path)).status, 200)
       }))
   },
 )
@@ -262,28 +262,30 @@ layer(
 describe("a database that is away", () => {
   it.live("§7.2 every endpoint that needs it answers 503 with Retry-After, never a bare 500", () =>
     Effect.gen(function* () {
-      const url = yield* Service.ownDatabase
-      const context = yield* Layer.build(Service.layerOver(client({ url, applicationName: "tickerline-test" })))
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(
+        Service.serviceLayerOver(poolableClient({ url, applicationName: "tickerline-test" })),
+      )
       const name = new URL(Redacted.value(url)).pathname.slice(1)
       const admin = new URL(Redacted.value(url))
       admin.pathname = "/postgres"
       const connection = yield* PgConnection.make({ url: Redacted.make(admin.href) })
       yield* Effect.gen(function* () {
-        assert.strictEqual((yield* ask("/health/ready")).status, 200)
+        assert.strictEqual((yield* requestJson("/health/ready")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections false`)
         yield* connection.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
-        yield* until(Effect.map(ask("/health/ready"), ({ status }) => status === 503))
+        yield* until(Effect.map(requestJson("/health/ready"), ({ status }) => status === 503))
         for (const away of ["/health/ready", path, "/v1/intraday-runners", "/v1/historical-tickers?ticker=LCK1"]) {
-          const { body, headers, status } = yield* ask(away)
+          const { body, headers, status } = yield* requestJson(away)
           assert.strictEqual(status, 503, away)
-          assert.strictEqual(at(body, "error", "code"), "database_pool_timeout")
+          assert.strictEqual(valueAt(body, "error", "code"), "database_pool_timeout")
           assert.strictEqual(headers["retry-after"], "5")
         }
-        assert.strictEqual((yield* ask("/health/live")).status, 200)
+        assert.strictEqual((yield* requestJson("/health/live")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections true`)
         // A pooler does not try each time whether a server that was away is back.
-        if (isWanted) yield* until(Effect.map(ask(path), ({ status }) => status === 200))
-        assert.strictEqual((yield* ask(path)).status, 200, "the pool heals by itself")
+        if (isPoolerRequested) yield* until(Effect.map(requestJson(path), ({ status }) => status === 200))
+        assert.strictEqual((yield* requestJson(path)).status, 200, "the pool heals by itself")
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.scoped))
 })

@@ -3,11 +3,18 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { end, freePort, root, saying, startProgram, saidBy } = Processes
+const {
+  endProcess,
+  findFreePort,
+  projectRoot,
+  waitForOutput,
+  startProgram,
+  combinedOutput,
+} = Processes
 
 const get = (port: number, path: string, key: string) =>
   Effect.promise(async () => {
@@ -31,30 +38,30 @@ const cannotWrite = Effect.fnUntraced(function* (program: string, flags: Readonl
     {},
   )
   assert.notStrictEqual((yield* Effect.promise(() => running.ended)).code, 0)
-  assert.match(saidBy(running), /ERR_ACCESS_DENIED|NotCapable/)
+  assert.match(combinedOutput(running), /ERR_ACCESS_DENIED|NotCapable/)
   assert.isFalse(yield* fs.exists(file))
 })
 
 /** With a database of somebody else's: it reads its own folder, and writes nothing at all. */
 const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
-  const url = yield* Service.ownDatabase
-  const context = yield* Layer.build(client({ url, applicationName: "tickerline-test" }))
-  const key = yield* Effect.provide(Service.keyFor("confined", "basic"), context)
-  const port = yield* freePort
+  const url = yield* Service.copyMigratedDatabase
+  const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
+  const key = yield* Effect.provide(Service.ensureAccountWithKey("confined", "basic"), context)
+  const port = yield* findFreePort
   const environment = { DATABASE_URL: Redacted.value(url), PORT: String(port), LOG_FORMAT: "json" }
   const running = yield* startProgram(program, [...flags, "src/main.ts", "serve"], environment)
-  yield* saying(running, /keys create/)
+  yield* waitForOutput(running, /keys create/)
   assert.strictEqual((yield* get(port, "/v1/ticker-changes?ticker=NONE", key)).status, 200)
   assert.strictEqual((yield* get(port, "/v1/screener", key)).status, 200)
   assert.strictEqual((yield* get(port, "/v1/docs", key)).status, 200)
-  assert.strictEqual((yield* end(running, "SIGTERM")).code, 0)
-  assert.notMatch(saidBy(running), /ERR_ACCESS_DENIED|NotCapable|ERROR/)
+  assert.strictEqual((yield* endProcess(running, "SIGTERM")).code, 0)
+  assert.notMatch(combinedOutput(running), /ERR_ACCESS_DENIED|NotCapable|ERROR/)
 })
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("confined", (it) => {
   it.effect("README, deploy: with DATABASE_URL it writes to no file, under Node's permission model", () =>
     Effect.gen(function* () {
-      const flags = ["--permission", `--allow-fs-read=${root}`]
+      const flags = ["--permission", `--allow-fs-read=${projectRoot}`]
       yield* cannotWrite(process.execPath, flags)
       yield* serves(process.execPath, flags)
     }))
@@ -62,7 +69,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
   it.effect("README, deploy: with DATABASE_URL it needs one address, its folder to read, and settings, on Deno", () =>
     Effect.gen(function* () {
       const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
-      const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${root}`]
+      const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${projectRoot}`]
       yield* cannotWrite(deno, flags)
       yield* serves(deno, flags)
     }))
@@ -82,16 +89,16 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       )
       const flags = ["--permission", "--allow-fs-read=*", `--allow-fs-write=${home}`, "--allow-child-process"]
       yield* cannotWrite(process.execPath, flags)
-      const port = yield* freePort
+      const port = yield* findFreePort
       const running = yield* startProgram(process.execPath, [...flags, "src/main.ts", "serve"], {
         TICKERLINE_HOME: home,
         PORT: String(port),
       })
-      yield* saying(running, /Bearer tl_live_/)
+      yield* waitForOutput(running, /Bearer tl_live_/)
       const key = (yield* fs.readFileString(`${home}/demo-key`)).trim()
       const { status, text } = yield* get(port, "/v1/ticker-changes?ticker=OSTK", key)
       assert.strictEqual(status, 200)
       assert.include(text, "NXH")
-      assert.strictEqual((yield* end(running, "SIGTERM")).code, 0)
+      assert.strictEqual((yield* endProcess(running, "SIGTERM")).code, 0)
     }))
 })

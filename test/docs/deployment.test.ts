@@ -3,14 +3,21 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { readFileSync } from "node:fs"
-import { wire } from "../support/Instances.ts"
-import { client } from "../../src/db/Database.ts"
+import { requestOverWire } from "../support/ServiceInstances.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import lock from "../../package-lock.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
-import { end, freePort, root, saidBy, saying, startProgram } from "../support/Processes.ts"
+import {
+  combinedOutput,
+  endProcess,
+  findFreePort,
+  projectRoot,
+  startProgram,
+  waitForOutput,
+} from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const textOf = (file: string) => readFileSync(`${root}/${file}`, "utf8")
+const textOf = (file: string) => readFileSync(`${projectRoot}/${file}`, "utf8")
 
 const dockerfile = textOf("Dockerfile").replaceAll("\\\n", "")
 const compose = textOf("compose.yaml")
@@ -34,24 +41,24 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-image-" })
-      for (const path of copied) yield* fs.copy(`${root}/${path}`, `${folder}/${path}`)
+      for (const path of copied) yield* fs.copy(`${projectRoot}/${path}`, `${folder}/${path}`)
       for (const path of installed) {
         yield* fs.makeDirectory(`${folder}/${path}`.replace(/\/[^/]+$/, ""), { recursive: true })
-        yield* fs.symlink(`${root}/${path}`, `${folder}/${path}`)
+        yield* fs.symlink(`${projectRoot}/${path}`, `${folder}/${path}`)
       }
-      const url = yield* Service.ownDatabase
-      const context = yield* Layer.build(client({ url, applicationName: "tickerline-test" }))
-      const key = yield* Effect.provide(Service.keyFor("image", "basic"), context)
-      const port = yield* freePort
-      const allowed = [`--allow-fs-read=${folder}`, `--allow-fs-read=${root}/node_modules`]
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
+      const key = yield* Effect.provide(Service.ensureAccountWithKey("image", "basic"), context)
+      const port = yield* findFreePort
+      const allowed = [`--allow-fs-read=${folder}`, `--allow-fs-read=${projectRoot}/node_modules`]
       const running = yield* startProgram(
         process.execPath,
         ["--permission", ...allowed, "--max-semi-space-size=16", `${folder}/src/main.ts`, "serve"],
         { DATABASE_URL: Redacted.value(url), PORT: String(port), NODE_ENV: "production" },
       )
-      yield* saying(running, /keys create/)
+      yield* waitForOutput(running, /keys create/)
       for (const path of ["/v1/docs", "/v1/openapi.json", "/v1/ticker-changes?ticker=NONE"]) {
-        assert.strictEqual((yield* wire(port, path, key)).status, 200, path)
+        assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200, path)
       }
       const [program, ...args]: ReadonlyArray<string> = healthCheck
       assert.strictEqual(program, "node")
@@ -60,7 +67,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         ({ ended }) => Effect.promise(() => ended),
       )
       assert.deepInclude(yield* check, { code: 0, out: "", err: "" })
-      assert.strictEqual((yield* end(running, "SIGTERM")).code, 0, saidBy(running))
+      assert.strictEqual((yield* endProcess(running, "SIGTERM")).code, 0, combinedOutput(running))
       assert.strictEqual((yield* check).code, 1)
     }))
 })

@@ -5,12 +5,12 @@ import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import bench from "../../bench/package.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
-import { run } from "../support/Commands.ts"
-import { root } from "../support/Processes.ts"
+import { runCommand } from "../support/InProcessCommands.ts"
+import { projectRoot } from "../support/Processes.ts"
 
-const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md"], { cwd: root })
+const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md"], { cwd: projectRoot })
   .filter((file) => !file.includes("node_modules") && !file.startsWith("bench/results"))
-  .map((file) => ({ file, text: readFileSync(join(root, file), "utf8") }))
+  .map((file) => ({ file, text: readFileSync(join(projectRoot, file), "utf8") }))
 
 /** The lines of its shell blocks without comments; one that goes on after a backslash is one. */
 const linesOf = (text: string) =>
@@ -32,7 +32,7 @@ const calls = lines.flatMap(({ file, line }) =>
 )
 
 /** All commands with their flags, as the program itself tells a shell that completes them. */
-const commands = Effect.map(run(["--completions", "fish"], {}), ({ code, out }) => {
+const commands = Effect.map(runCommand(["--completions", "fish"], {}), ({ code, out }) => {
   assert.strictEqual(code, 0)
   const found = new Map<string, Set<string>>()
   for (const line of out.split("\n")) {
@@ -68,7 +68,9 @@ describe("The documents", () => {
   )
 
   it("ARCHITECTURE.md has a paragraph on each room, and README names each", () => {
-    const rooms = globSync("src/*/", { cwd: root }).map((path) => `${path.replace(/^src\//, "").replace(/\/$/, "")}/`)
+    const rooms = globSync("src/*/", { cwd: projectRoot }).map((path) =>
+      `${path.replace(/^src\//, "").replace(/\/$/, "")}/`
+    )
     assert.isAbove(rooms.length, 15)
     for (const file of ["ARCHITECTURE.md", "README.md"]) {
       const text = documents.find((document) => document.file === file)?.text ?? ""
@@ -96,7 +98,7 @@ describe("The documents", () => {
     const missing = named.filter(({ file, path }) =>
       // A test or a room may go without its ending; one that somebody is told to make has a name of letters.
       !/widgets|NN_/.test(path) && ![path, `${path}.ts`, `${path}.test.ts`].some((name) =>
-        existsSync(join(root, name)) || existsSync(join(root, dirname(file), name))
+        existsSync(join(projectRoot, name)) || existsSync(join(projectRoot, dirname(file), name))
       )
     )
     assert.deepStrictEqual(missing, [])

@@ -4,21 +4,21 @@ import { Effect } from "effect"
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path/posix"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
-import { slugOf } from "../../src/site/Markdown.ts"
-import { root } from "../support/Fences.ts"
+import { headingSlug } from "../../src/site/Markdown.ts"
+import { repositoryRoot } from "../support/CodeBlocks.ts"
 import * as Service from "../support/Service.ts"
 
 const documents = globSync("**/*.md", {
-  cwd: root,
+  cwd: repositoryRoot,
   exclude: (name) => ["node_modules", ".tickerline", "results"].includes(name) || name.startsWith("."),
 }).toSorted()
 
-const prose = (file: string) => readFileSync(root + file, "utf8").replace(/^```[\s\S]*?^```$/gm, "")
+const prose = (file: string) => readFileSync(repositoryRoot + file, "utf8").replace(/^```[\s\S]*?^```$/gm, "")
 
 const anchorsOf = (file: string) =>
   new Set(
     Array.from(prose(file).matchAll(/^#+ (.+)$/gm), ([, heading = ""]) =>
-      slugOf(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1"))),
+      headingSlug(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1"))),
   )
 
 const linksOf = (file: string) =>
@@ -36,7 +36,7 @@ describe("The documents' links", () => {
       if (link.startsWith("/")) return !isServed(link.split("#")[0] ?? link)
       const [path = "", anchor] = link.split("#")
       const target = path === "" ? file : join(dirname(file), path)
-      if (!existsSync(root + target)) return true
+      if (!existsSync(repositoryRoot + target)) return true
       return anchor !== undefined && target.endsWith(".md") && !anchorsOf(target).has(anchor)
     })
     assert.deepStrictEqual(dead, [])
@@ -63,7 +63,7 @@ const foreign = ({ text }: Page) => {
 }
 
 layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => {
-  const open = (path: string) => Service.ask(path, { key: null })
+  const open = (path: string) => Service.requestJson(path, { key: null })
 
   it.effect("§9.4 docs, from the first page every page is reached, and no link is dead", () =>
     Effect.gen(function* () {

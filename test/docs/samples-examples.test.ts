@@ -24,13 +24,13 @@ const sameId = (response: unknown) =>
 /** `UPDATE_EXAMPLES=1 npm test -- examples` writes down what the service answers now. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
-layer(Service.sampled, { excludeTestServices: true })("the documentation's examples", (it) => {
+layer(Service.sampleDataLayer, { excludeTestServices: true })("the documentation's examples", (it) => {
   it.effect("are what the service answers over its sample data", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const answers = yield* Effect.forEach(examples, ({ name, request }) =>
         Effect.map(
-          Service.ask(request, { key: ultimate }),
+          Service.requestJson(request, { key: ultimate }),
           ({ body, status }) => ({ name, request, status, response: sameId(body) }),
         ))
       if (update) {

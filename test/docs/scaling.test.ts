@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { all, ceilings, need } from "../../bench/capacity/model.ts"
 import { withTables } from "../../bench/capacity/tables.ts"
-import { root } from "../support/Processes.ts"
+import { projectRoot } from "../support/Processes.ts"
 
-const document = readFileSync(join(root, "SCALING.md"), "utf8")
+const document = readFileSync(join(projectRoot, "SCALING.md"), "utf8")
 
 /** However a formatter lines the tables up. */
 const cells = (text: string) => text.replace(/ +/g, " ").replace(/-{2,}/g, "--")

@@ -7,9 +7,9 @@ import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
 
-const { root, startProgram, saidBy } = Processes
+const { projectRoot, startProgram, combinedOutput } = Processes
 
-const textOf = (file: string) => readFileSync(join(root, file), "utf8")
+const textOf = (file: string) => readFileSync(join(projectRoot, file), "utf8")
 
 const security = textOf("SECURITY.md")
 
@@ -38,7 +38,7 @@ describe("SECURITY.md", () => {
   it("SECURITY.md, tests: each test that it names is there, under this very title", () => {
     assert.isAtLeast(cited.length, 20)
     const missing = cited.filter(({ file, title }) =>
-      file === "" || !existsSync(join(root, file)) || !textOf(file).includes(`"${title}"`)
+      file === "" || !existsSync(join(projectRoot, file)) || !textOf(file).includes(`"${title}"`)
     )
     assert.deepStrictEqual(missing.map(({ risk, test }) => `${risk}: ${test}`), [])
   })
@@ -52,7 +52,9 @@ describe("SECURITY.md", () => {
       /import \{[^}]*\b(request|get|connect|createConnection|Socket)\b[^}]*\} from "node:(http|net)"/,
     ]
     // These are no part of the service: they ask, and nothing that serves imports them (`test/house.test.ts`).
-    const files = globSync("src/**/*.ts", { cwd: root }).filter((file) => !/^src\/(client|query|doctor)\//.test(file))
+    const files = globSync("src/**/*.ts", { cwd: projectRoot }).filter((file) =>
+      !/^src\/(client|query|doctor)\//.test(file)
+    )
     assert.isAbove(files.length, 100)
     // The scan finds what it looks for where it is.
     for (const file of ["test/cli/secrets.test.ts", "test/support/Service.ts", "test/http/middleware.test.ts"]) {
@@ -60,7 +62,11 @@ describe("SECURITY.md", () => {
     }
     const found = files.filter((file) => asking.some((pattern) => pattern.test(textOf(file))))
     // The line leads to PostgreSQL alone: its target is read from DATABASE_URL.
-    assert.sameMembers(found, ["src/db/health/SocketRegistry.ts", "src/mail/SmtpDelivery.ts", "src/observability/Tracing.ts"])
+    assert.sameMembers(found, [
+      "src/db/health/SocketRegistry.ts",
+      "src/mail/SmtpDelivery.ts",
+      "src/observability/Tracing.ts",
+    ])
   })
 })
 
@@ -104,8 +110,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("audit", (it) => {
           npm_config_registry: url,
           npm_config_cache: yield* fs.makeTempDirectoryScoped(),
         })
-        assert.strictEqual((yield* Effect.promise(() => running.ended)).code, code, saidBy(running))
-        assert.include(saidBy(running), said)
+        assert.strictEqual((yield* Effect.promise(() => running.ended)).code, code, combinedOutput(running))
+        assert.include(combinedOutput(running), said)
       }
     }))
 })

@@ -1,39 +1,45 @@
 /** What one connection may carry: where a request ends, in which order answers come, and when the connection closes. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
-import * as Instances from "../support/Instances.ts"
-import * as Raw from "../support/Raw.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertAlive, get, live, Port } = Raw
+const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = Raw
 
 /** A request that tells in its answer which one it was. */
 const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
 
-const last = `${live}Connection: close\r\nX-Request-Id: last\r\n\r\n`
+const last = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
 /** What each answer is to: its status, and the id that its request had. */
-const told = (answers: ReadonlyArray<Raw.Answer>) => {
-  answers.forEach(Raw.assertProper)
+const told = (answers: ReadonlyArray<Raw.ParsedResponse>) => {
+  answers.forEach(Raw.assertProperResponse)
   return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
 }
 
-layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
+layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Where a request ends
   // -------------------------------------------------------------------------------------------------------------------
 
-  const length = (value: string) => `${live}Content-Length: ${value}\r\n\r\nhello`
-  const coding = (value: string) => `${live}Transfer-Encoding: ${value}\r\n\r\n0\r\n\r\n`
-  const chunks = (body: string) => `${live}Transfer-Encoding: chunked\r\n\r\n${body}`
+  const length = (value: string) => `${livenessRequestHead}Content-Length: ${value}\r\n\r\nhello`
+  const coding = (value: string) => `${livenessRequestHead}Transfer-Encoding: ${value}\r\n\r\n0\r\n\r\n`
+  const chunks = (body: string) => `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n${body}`
 
   it.effect.each(
     [
-      ["a length and chunks", `${live}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX`],
-      ["chunks and a length", `${live}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nX`],
-      ["two lengths", `${live}Content-Length: 0\r\nContent-Length: 5\r\n\r\n`],
-      ["one length twice", `${live}Content-Length: 0\r\nContent-Length: 0\r\n\r\n`],
+      [
+        "a length and chunks",
+        `${livenessRequestHead}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX`,
+      ],
+      [
+        "chunks and a length",
+        `${livenessRequestHead}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nX`,
+      ],
+      ["two lengths", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 5\r\n\r\n`],
+      ["one length twice", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 0\r\n\r\n`],
       ["two lengths in one line", length("5, 5")],
       ["a length with a sign", length("+5")],
       ["a negative length", length("-1")],
@@ -43,18 +49,21 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
       ["a coding that nobody knows", coding("xchunked")],
       ["a coding that is none", coding("identity")],
       ["chunks, but not at the end", coding("chunked, identity")],
-      ["two codings in two lines", `${live}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n`],
+      [
+        "two codings in two lines",
+        `${livenessRequestHead}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n`,
+      ],
       ["a coding behind a control character", coding("\x0bchunked")],
       ["a coding in HTTP/1.0", "GET /health/live HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
-      ["a space before the colon", `${live}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
-      ["a folded header", `${live}A: b\r\n c\r\n\r\n`],
-      ["a folded coding", `${live}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
+      ["a space before the colon", `${livenessRequestHead}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
+      ["a folded header", `${livenessRequestHead}A: b\r\n c\r\n\r\n`],
+      ["a folded coding", `${livenessRequestHead}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
       ["a first header that is folded", "GET /health/live HTTP/1.1\r\n Host: x\r\n\r\n"],
-      ["lines that end with LF", live.replaceAll("\r\n", "\n")],
-      ["one line that ends with LF", `${live}A: b\nContent-Length: 0\r\n\r\n`],
-      ["headers that end with LF", `${live}\n`],
-      ["a lone CR in a header", `${live}A: b\rContent-Length: 5\r\n\r\n`],
-      ["two hosts", `${live}Host: y\r\n\r\n`],
+      ["lines that end with LF", livenessRequestHead.replaceAll("\r\n", "\n")],
+      ["one line that ends with LF", `${livenessRequestHead}A: b\nContent-Length: 0\r\n\r\n`],
+      ["headers that end with LF", `${livenessRequestHead}\n`],
+      ["a lone CR in a header", `${livenessRequestHead}A: b\rContent-Length: 5\r\n\r\n`],
+      ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`],
       ["no host", "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n"],
       ["no size of a chunk", chunks("\r\n\r\n")],
       ["a size that is no number", chunks("zz\r\n")],
@@ -70,8 +79,8 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     bytes,
   ]) =>
     Effect.gen(function* () {
-      Raw.assertRefused(yield* Raw.talk(yield* Port, `${bytes}${last}`), 400)
-      yield* assertAlive
+      Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, `${bytes}${last}`), 400)
+      yield* assertServiceResponds
     }))
 
   it.effect.each(
@@ -91,9 +100,15 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const first = numbered("/v1/screener", pro, "first", rest)
-        assert.deepStrictEqual(told(yield* Raw.talk(yield* Port, `${first}${last}`)), [[200, "first"], [200, "last"]])
+        assert.deepStrictEqual(told(yield* Raw.exchangeBytes(yield* ServicePort, `${first}${last}`)), [[200, "first"], [
+          200,
+          "last",
+        ]])
         const post = `POST /v1/screener HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\n${rest}`
-        assert.deepStrictEqual(told(yield* Raw.talk(yield* Port, `${post}${last}`)), [[405, "first"], [200, "last"]])
+        assert.deepStrictEqual(told(yield* Raw.exchangeBytes(yield* ServicePort, `${post}${last}`)), [[405, "first"], [
+          200,
+          "last",
+        ]])
       }),
   )
 
@@ -109,18 +124,18 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     ([, method, rest, status]) =>
       Effect.gen(function* () {
         const start = `${method} /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\nConnection: upgrade\r\n`
-        const answers = yield* Raw.talk(yield* Port, `${start}${rest}${last}`)
+        const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${start}${rest}${last}`)
         assert.deepStrictEqual(told(answers), [[status, "first"]])
         assert.strictEqual(answers[0]?.headers["connection"], "close")
-        yield* assertAlive
+        yield* assertServiceResponds
       }),
   )
 
   it.effect("README, Bad input: CONNECT is 400, and nothing that follows on its connection is read", () =>
     Effect.gen(function* () {
       const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${last}`
-      Raw.assertRefused(yield* Raw.talk(yield* Port, bytes), 400)
-      yield* assertAlive
+      Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), 400)
+      yield* assertServiceResponds
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -135,7 +150,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
       const statuses = [200, 200, 404, 422, 301]
       const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
       const requests = Array.makeBy(300, (at) => numbered(targets[at % 5] ?? "/", pro, `r${at}`, body(at)))
-      const answers = told(yield* Raw.talk(yield* Port, `${requests.join("")}${last}`))
+      const answers = told(yield* Raw.exchangeBytes(yield* ServicePort, `${requests.join("")}${last}`))
       const expected = requests.map((_, at) => [statuses[at % 5], `r${at}`])
       assert.deepStrictEqual(answers, [...expected, [200, "last"]])
     }))
@@ -143,10 +158,10 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
   it.effect.each(
     [
       ["no request", "BREW\r\n\r\n", 400],
-      ["a flood of headers", `${live}${"a: b\r\n".repeat(10_000)}\r\n`, 431],
-      ["a bad chunk", `${live}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
-      ["a body that is too long", `${live}Content-Length: 70000\r\n\r\n`, 413],
-      ["two hosts", `${live}Host: y\r\n\r\n`, 400],
+      ["a flood of headers", `${livenessRequestHead}${"a: b\r\n".repeat(10_000)}\r\n`, 431],
+      ["a bad chunk", `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
+      ["a body that is too long", `${livenessRequestHead}Content-Length: 70000\r\n\r\n`, 413],
+      ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`, 400],
     ] as const,
   )(
     "D14, README, Bad input: what is refused waits for the answers to what came before it: %s",
@@ -154,9 +169,9 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const before = ["a", "b", "c"].map((id) => numbered("/v1/screener", pro, id)).join("")
-        const answers = yield* Raw.talk(yield* Port, `${before}${bytes}${last}`)
+        const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${before}${bytes}${last}`)
         assert.deepStrictEqual(told(answers).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
-        Raw.assertRefused(answers.slice(3), status)
+        Raw.assertSingleError(answers.slice(3), status)
       }),
   )
 
@@ -164,7 +179,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     Effect.gen(function* () {
       // The document is compressed while it is sent.
       const page = numbered("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
-      const answers = yield* Raw.talk(yield* Port, `${page}BREW\r\n\r\n`)
+      const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
     }))
 
@@ -174,10 +189,10 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
 
   it.effect.each(
     [
-      ["a request", `${live}\r\n`, [200]],
+      ["a request", `${livenessRequestHead}\r\n`, [200]],
       ["nothing", "", []],
-      ["half of a request", live, [400]],
-      ["half of a body", `${live}Content-Length: 5\r\n\r\nhe`, [400]],
+      ["half of a request", livenessRequestHead, [400]],
+      ["half of a body", `${livenessRequestHead}Content-Length: 5\r\n\r\nhe`, [400]],
       ["a request that the database answers", "", undefined],
     ] as const,
   )(
@@ -185,59 +200,61 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Conn
     ([, bytes, statuses]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        const { ended, received, socket } = yield* Raw.open(yield* Port)
-        socket.end(statuses === undefined ? get(pro, "/v1/screener") : bytes)
+        const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
+        socket.end(statuses === undefined ? formatGetRequest(pro, "/v1/screener") : bytes)
         yield* ended
         assert.isNull(socket.errored)
-        const answers = Raw.answersIn(received())
-        answers.forEach(Raw.assertProper)
+        const answers = Raw.parseResponses(received())
+        answers.forEach(Raw.assertProperResponse)
         if (statuses !== undefined) assert.deepStrictEqual(answers.map(({ status }) => status), [...statuses])
-        const port = yield* Port
-        yield* Raw.until(() => !Raw.isHeld(port, socket))
-        yield* assertAlive
+        const port = yield* ServicePort
+        yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
+        yield* assertServiceResponds
       }),
   )
 
   it.effect.each(
     [
       ["no request", "BREW\r\n\r\n"],
-      ["a flood", `${live}a: ${"b".repeat(100_000)}`],
-      ["a body that is too long", `${live}Content-Length: 70000\r\n\r\n`],
-      ["two hosts", `${live}Host: y\r\n\r\n`],
+      ["a flood", `${livenessRequestHead}a: ${"b".repeat(100_000)}`],
+      ["a body that is too long", `${livenessRequestHead}Content-Length: 70000\r\n\r\n`],
+      ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`],
     ] as const,
   )("README, Bad input: the service closes what it refused, though the client keeps its own side open: %s", ([
     ,
     bytes,
   ]) =>
     Effect.gen(function* () {
-      const port = yield* Port
-      const { received, socket } = yield* Raw.open(port)
+      const port = yield* ServicePort
+      const { received, socket } = yield* Raw.openConnection(port)
       socket.write(bytes)
-      yield* Raw.until(() => Raw.answersIn(received()).length === 1)
-      yield* Raw.until(() => !Raw.isHeld(port, socket))
+      yield* Raw.waitUntil(() => Raw.parseResponses(received()).length === 1)
+      yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
       assert.isTrue(socket.writable)
     }))
 
   it.effect("README, Bad input: a hundred clients that leave in the middle of a request or an answer take nothing along", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      const port = yield* Port
+      const port = yield* ServicePort
       const leave = (bytes: string) =>
         Effect.gen(function* () {
-          const { socket } = yield* Raw.open(port)
+          const { socket } = yield* Raw.openConnection(port)
           yield* Effect.callback<void>((resume) => {
             socket.write(bytes, () => resume(Effect.void))
           })
           socket.resetAndDestroy()
         }).pipe(Effect.scoped)
       const bytes = [
-        live,
-        get(pro, "/v1/news?limit=100"),
-        `${live}Content-Length: 5\r\n\r\nhe`,
-        `${live}\r\n`.repeat(50),
+        livenessRequestHead,
+        formatGetRequest(pro, "/v1/news?limit=100"),
+        `${livenessRequestHead}Content-Length: 5\r\n\r\nhe`,
+        `${livenessRequestHead}\r\n`.repeat(50),
       ]
       yield* Effect.forEach(Array.makeBy(100, (at) => bytes[at % 4] ?? ""), leave, { concurrency: 20 })
-      yield* Effect.all(Array.makeBy(20, () => Instances.wire(port, "/v1/screener", pro)), { concurrency: 20 })
-      yield* assertAlive
+      yield* Effect.all(Array.makeBy(20, () => Instances.requestOverWire(port, "/v1/screener", pro)), {
+        concurrency: 20,
+      })
+      yield* assertServiceResponds
     }))
 })

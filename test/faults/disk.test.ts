@@ -6,9 +6,9 @@ import { SqlClient } from "effect/sql"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmdirSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { instance, wire } from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import { filled, OwnServer } from "../support/OwnServer.ts"
+import { requestOverWire, startInstance } from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
 
 const mount = (folder: string, uid = 0) => {
@@ -25,7 +25,10 @@ const mayMount = (() => {
   return may
 })()
 
-const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+const database = Service.TestKeys.layer.pipe(
+  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(NodeCrypto.layer),
+)
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full disk", (it) => {
   it.effect.skipIf(!mayMount)(
@@ -34,12 +37,12 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const sql = yield* SqlClient.SqlClient
-        const { account_id, key } = yield* Ledger.customer("disk", { tier: "ultimate" })
+        const { account_id, key } = yield* Ledger.createCustomer("disk", { tier: "ultimate" })
         const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-disk-" })
         yield* fs.chmod(folder, 0o755)
         const disk = `${folder}/disk`
         yield* fs.makeDirectory(disk)
-        const { pid } = yield* OwnServer
+        const { pid } = yield* DedicatedPostgres
         const uid = Option.getOrElse((yield* fs.stat(`/proc/${yield* pid}`)).uid, () => 0)
         yield* Effect.acquireRelease(
           Effect.sync(() => assert.isTrue(mount(disk, uid))),
@@ -52,24 +55,28 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         )
         yield* sql.unsafe(`create tablespace small location '${disk}'`)
 
-        const port = yield* instance({ CACHE_MEGABYTES: "0" })
-        assert.strictEqual((yield* wire(port, "/v1/news?limit=1", key)).status, 200)
-        yield* Ledger.written(account_id, 1)
+        const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
+        assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", key)).status, 200)
+        yield* Ledger.waitForRecordedRequests(account_id, 1)
         yield* Effect.forEach(["usage", "usage_moments"], moveTo("small"))
         yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(16 << 20)))
         // As many as need another page of the disk.
         const asked = 3_000
         const limits = Array.from({ length: asked }, (_, at) => (at % 100) + 1)
-        const answers = yield* Effect.forEach(limits, (limit) => wire(port, `/v1/news?limit=${limit}`, key), {
-          concurrency: 8,
-        })
+        const answers = yield* Effect.forEach(
+          limits,
+          (limit) => requestOverWire(port, `/v1/news?limit=${limit}`, key),
+          {
+            concurrency: 8,
+          },
+        )
         assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
         yield* Effect.sleep("1 second")
-        assert.isBelow(yield* Ledger.recorded(account_id), asked + 1, "the disk was not full")
-        assert.strictEqual((yield* wire(port, "/health/ready", "")).status, 200)
+        assert.isBelow(yield* Ledger.countRecordedRequests(account_id), asked + 1, "the disk was not full")
+        assert.strictEqual((yield* requestOverWire(port, "/health/ready", "")).status, 200)
         yield* fs.remove(`${disk}/filler`)
-        yield* Ledger.written(account_id, asked + 1)
-        assert.strictEqual(yield* Ledger.recorded(account_id), asked + 1)
+        yield* Ledger.waitForRecordedRequests(account_id, asked + 1)
+        assert.strictEqual(yield* Ledger.countRecordedRequests(account_id), asked + 1)
       }),
   )
 })

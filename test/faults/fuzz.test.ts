@@ -2,12 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Duration, Effect, Layer, Schema } from "effect"
 import { endpoints as all } from "../../src/catalogue/Endpoints.ts"
-import { endpoints as documented } from "../support/Contract.ts"
-import * as Plenty from "../support/Plenty.ts"
-import * as Raw from "../support/Raw.ts"
+import { documentedEndpoints as documented } from "../support/DocumentedEndpoints.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
+import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertAlive, Port } = Raw
+const { assertServiceResponds, ServicePort } = Raw
 
 /** Bytes that never become a request are given up soon, for there are many of them. */
 const short = {
@@ -17,7 +17,7 @@ const short = {
   end: Duration.seconds(1),
 }
 
-const running = Layer.effectDiscard(Plenty.fillAll(100)).pipe(Layer.provideMerge(Raw.running(short)))
+const running = Layer.effectDiscard(Plenty.fillAllTables(100)).pipe(Layer.provideMerge(Raw.socketServiceLayer(short)))
 
 /** What the service answers in its own words; 500 is not among it, nor is 503 while the database is well. */
 const statuses = new Set([200, 301, 304, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 429, 431])
@@ -190,13 +190,13 @@ const tape = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween(
 
 /** Everything that is answered; a client that has an answer and is not told to go ends its side. */
 const sent = Effect.fnUntraced(function* (bytes: Buffer) {
-  const { ended, received, socket } = yield* Raw.open(yield* Port)
+  const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
   socket.on("data", () => {
-    if (Raw.answersIn(received()).length > 0) socket.end()
+    if (Raw.parseResponses(received()).length > 0) socket.end()
   })
   socket.write(bytes)
   yield* ended
-  return Raw.answersIn(received())
+  return Raw.parseResponses(received())
 })
 
 /** How often each status was answered. */
@@ -214,7 +214,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Fuzz", (it
         for (const answer of yield* sent(bytes)) {
           seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1)
           assert.isTrue(statuses.has(answer.status), `${answer.status} ${answer.text.slice(0, 500)} to ${told}`)
-          Raw.assertProper(answer)
+          Raw.assertProperResponse(answer)
         }
       }).pipe(Effect.scoped),
     { arbitrary: { runs: 1200, size: 40, concurrency: 24 } },
@@ -223,6 +223,6 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Fuzz", (it
   it.effect("README, Bad input: among what was sent were requests of every kind, and afterwards the service is there", () =>
     Effect.gen(function* () {
       for (const status of [200, 400, 408, 422]) assert.isAbove(seen.get(status) ?? 0, 10, `${status}`)
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 })

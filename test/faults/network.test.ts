@@ -2,26 +2,26 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
-import { instance } from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import { proxy } from "../support/Proxy.ts"
+import { startInstance } from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/Steady.ts"
-import { told } from "../support/ResponseMetadata.ts"
+import * as Steady from "../support/SteadyClients.ts"
+import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 /** The way to a database that is filled. */
 class Way extends Context.Service<
   Way,
-  Effect.Success<ReturnType<typeof proxy>> & { readonly url: string; readonly target: number }
+  Effect.Success<ReturnType<typeof startTcpProxy>> & { readonly url: string; readonly target: number }
 >()("test/faults/Way") {
   static readonly layer = Layer.effect(
     Way,
     Effect.gen(function* () {
-      const url = new URL(Redacted.value(yield* Service.ownDatabase))
+      const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
       const target = Number(url.port)
-      const way = yield* proxy(target)
+      const way = yield* startTcpProxy(target)
       url.port = String(way.port)
       return Way.of({ ...way, target, url: url.href })
     }),
@@ -30,14 +30,19 @@ class Way extends Context.Service<
 
 const samples = Effect.flatMap(
   FileSystem.FileSystem,
-  (fs) => Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSamples),
+  (fs) => Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSampleMarket),
 )
 
 const database = Layer.effectDiscard(samples).pipe(
   Layer.provide(Logger.layer([])),
   Layer.provideMerge(Service.TestKeys.layer),
   Layer.provideMerge(
-    Layer.unwrap(Effect.map(Way, ({ url }) => client({ url: Redacted.make(url), applicationName: "tickerline-test" }))),
+    Layer.unwrap(
+      Effect.map(
+        Way,
+        ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+      ),
+    ),
   ),
   Layer.provideMerge(Way.layer),
   Layer.provideMerge(NodeCrypto.layer),
@@ -45,9 +50,9 @@ const database = Layer.effectDiscard(samples).pipe(
 )
 
 const atWork = Effect.gen(function* () {
-  const { key } = yield* Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" })
-  const port = yield* instance({ CACHE_MEGABYTES: "16" })
-  return yield* Steady.clients({ port, key })
+  const { key } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const port = yield* startInstance({ CACHE_MEGABYTES: "16" })
+  return yield* Steady.startSteadyClients({ port, key })
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The network", (it) => {
@@ -66,7 +71,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       yield* more(100)
       const all = yield* stop
       assert.isAbove(all.slowest, 1_500)
-      yield* told("Network to PostgreSQL stalled for 3 s", all)
+      yield* recordFaultSummary("Network to PostgreSQL stalled for 3 s", all)
     }))
 
   it.effect("RELIABILITY the database vanishes without a word: 503s within seconds, and answers as soon as its address leads to one", () =>
@@ -86,7 +91,10 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       assert.isBelow(performance.now() - back, 5_000)
       const all = yield* stop
       assert.isBelow(all.slowest, 12_000)
-      yield* told("PostgreSQL's host vanishes without a word, its address leads to another one after that", all)
+      yield* recordFaultSummary(
+        "PostgreSQL's host vanishes without a word, its address leads to another one after that",
+        all,
+      )
     }).pipe(Effect.ensuring(Effect.flatMap(Way, (way) => way.lead(way.target)))))
 
   it.effect("RELIABILITY every connection reset at once, again and again: clients notice by 503s at most", () =>
@@ -98,6 +106,6 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
         yield* way.cut
       }
       yield* more(50)
-      yield* told("All connections to PostgreSQL reset, five times", yield* stop)
+      yield* recordFaultSummary("All connections to PostgreSQL reset, five times", yield* stop)
     }))
 })

@@ -3,13 +3,19 @@ import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { client, Database } from "../../src/db/Database.ts"
-import { mend } from "../../src/db/pool/SessionSettingsGuard.ts"
+import { Database, databaseClientLayer } from "../../src/db/Database.ts"
+import { repairSessionSettings } from "../../src/db/pool/SessionSettingsGuard.ts"
 import * as PgBouncer from "../support/PgBouncer.ts"
-import { bare, ownerOf, pooler, served, through } from "../support/Pooled.ts"
+import {
+  makeServiceRoleDatabase,
+  ownerUrl,
+  replacePort,
+  silentPlatformLayer,
+  startTestPooler,
+} from "../support/PooledDatabases.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at } = Service
+const { requestJson, valueAt } = Service
 
 const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("20 millis") }).pipe(
@@ -20,19 +26,22 @@ const path = "/v1/screener?limit=1"
 
 /** The service over a pooler with one connection to PostgreSQL, so that everything meets on it. */
 const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
-  const { admin, name, url } = yield* served()
-  const started = yield* pooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
-  const way = Redacted.make(through(url, started.port))
-  const owner = yield* Layer.build(client({ url: ownerOf(url), applicationName: "owner" }))
+  const { admin, name, url } = yield* makeServiceRoleDatabase()
+  const started = yield* startTestPooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
+  const way = Redacted.make(replacePort(url, started.port))
+  const owner = yield* Layer.build(databaseClientLayer({ url: ownerUrl(url), applicationName: "owner" }))
   const keys = yield* Effect.provide(Layer.build(Service.TestKeys.layer), owner)
   const context = yield* Layer.build(
-    Service.over(Layer.succeedContext(keys), client({ url: way, direct: url, applicationName: "tickerline-test" })),
+    Service.serviceLayerWithKeys(
+      Layer.succeedContext(keys),
+      databaseClientLayer({ url: way, direct: url, applicationName: "tickerline-test" }),
+    ),
   )
   const stranger = PgConnection.make({ url: way, prepare: false })
   return { ...started, admin, name, context, stranger }
 })
 
-describe.skipIf(PgBouncer.skipped)(`the service through a pooler${PgBouncer.suffix}`, () => {
+describe.skipIf(PgBouncer.isPgBouncerMissing)(`the service through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
   it.live("§8, README, poolers: what another program leaves behind on a connection is set right", () =>
     Effect.gen(function* () {
       const { context, stranger } = yield* service()
@@ -48,22 +57,22 @@ describe.skipIf(PgBouncer.skipped)(`the service through a pooler${PgBouncer.suff
         `
         // The pooler itself keeps zones apart.
         assert.deepStrictEqual(yield* now, [{ lock: "1h", statement: "0", zone: "UTC" }])
-        yield* mend
+        yield* repairSessionSettings
         assert.deepStrictEqual(yield* now, [{ lock: "2s", statement: "30s", zone: "UTC" }])
       }).pipe(Effect.provideContext(context))
-    }).pipe(Effect.provide(bare), Effect.scoped))
+    }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
   it.live("RELIABILITY §7.2: sent away from the pooler's line, refused or without it, clients get 503 and it heals", () =>
     Effect.gen(function* () {
       const { context, port, running, stranger } = yield* service({ max_client_conn: "20" })
       const away = Effect.gen(function* () {
-        const { body, headers, status } = yield* ask(path)
+        const { body, headers, status } = yield* requestJson(path)
         assert.strictEqual(status, 503)
-        assert.strictEqual(at(body, "error", "code"), "database_pool_timeout")
+        assert.strictEqual(valueAt(body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(headers["retry-after"], "5")
       })
-      const back = until(Effect.map(ask(path), ({ status }) => status === 200))
-      const ready = Effect.map(ask("/health/ready"), ({ status }) => status)
+      const back = until(Effect.map(requestJson(path), ({ status }) => status === 200))
+      const ready = Effect.map(requestJson("/health/ready"), ({ status }) => status)
       yield* Effect.gen(function* () {
         yield* back
         const other = yield* stranger
@@ -76,11 +85,11 @@ describe.skipIf(PgBouncer.skipped)(`the service through a pooler${PgBouncer.suff
         yield* Effect.promise(() => running.ended)
         yield* away
         yield* until(Effect.map(ready, (status) => status === 503))
-        yield* pooler({ default_pool_size: "1", max_client_conn: "20" }, port)
+        yield* startTestPooler({ default_pool_size: "1", max_client_conn: "20" }, port)
         yield* back
         yield* until(Effect.map(ready, (status) => status === 200))
       }).pipe(Effect.provideContext(context))
-    }).pipe(Effect.provide(bare), Effect.scoped))
+    }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
   it.live("RELIABILITY: a connection that PostgreSQL ends behind the pooler costs nobody an error", () =>
     Effect.gen(function* () {
@@ -88,13 +97,13 @@ describe.skipIf(PgBouncer.skipped)(`the service through a pooler${PgBouncer.suff
       yield* Effect.gen(function* () {
         for (let time = 0; time < 5; time += 1) {
           const answers = yield* Effect.forkChild(
-            Effect.all(Array.from({ length: 8 }, () => ask(path)), { concurrency: 8 }),
+            Effect.all(Array.from({ length: 8 }, () => requestJson(path)), { concurrency: 8 }),
           )
           yield* admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}'`)
           assert.deepStrictEqual((yield* Fiber.join(answers)).map(({ status }) => status), Array(8).fill(200))
         }
       }).pipe(Effect.provideContext(context))
-    }).pipe(Effect.provide(bare), Effect.scoped))
+    }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
   it.live("RELIABILITY: a query whose client went away is cancelled behind the pooler, and no other query is", () =>
     Effect.gen(function* () {
@@ -117,5 +126,5 @@ describe.skipIf(PgBouncer.skipped)(`the service through a pooler${PgBouncer.suff
         yield* until(Effect.map(asleep("gone"), (count) => count === 0))
         assert.lengthOf(yield* Fiber.join(stays), 1)
       }).pipe(Effect.provideContext(context))
-    }).pipe(Effect.provide(bare), Effect.scoped))
+    }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 })

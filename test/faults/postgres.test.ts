@@ -3,67 +3,70 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { instance } from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import { filled, OwnServer } from "../support/OwnServer.ts"
+import { startInstance } from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/Steady.ts"
-import { told } from "../support/ResponseMetadata.ts"
+import * as Steady from "../support/SteadyClients.ts"
+import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
-const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+const database = Service.TestKeys.layer.pipe(
+  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(NodeCrypto.layer),
+)
 
 /** A service with clients at work; without memory every answer comes from the database. */
 const atWork = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
-  const { key, ...ids } = yield* Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" })
-  const port = yield* instance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
-  const steady = yield* Steady.clients({ port, key })
+  const { key, ...ids } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const port = yield* startInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
+  const steady = yield* Steady.startSteadyClients({ port, key })
   return { ...ids, ...steady, port }
 })
 
 /** What clients were answered with 200, 404 and 409 is recorded, each once, and nothing else with these. */
-const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: Steady.Seen) {
+const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: Steady.ClientSummary) {
   const sql = yield* SqlClient.SqlClient
   const good = Object.entries(seen.answers).filter(([name]) => !name.startsWith("503"))
-  const expected = good.reduce((sum, [, count]) => sum + count, 0) + Steady.paths.length
+  const expected = good.reduce((sum, [, count]) => sum + count, 0) + Steady.mixedPaths.length
   const counted = Effect.map(
     sql<{ readonly rows: number }>`
       select count(*)::int as rows from usage where account_id = ${account_id} and status_code <> 503
     `,
     ([row]) => row?.rows ?? 0,
   )
-  yield* Ledger.until(counted, (rows) => rows >= expected)
+  yield* Ledger.retryUntil(counted, (rows) => rows >= expected)
   assert.strictEqual(yield* counted, expected)
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreSQL", (it) => {
   it.effect("RELIABILITY killed with kill -9 and started again: 503s meanwhile, nothing wrong, nothing unrecorded", () =>
     Effect.gen(function* () {
-      const server = yield* OwnServer
+      const server = yield* DedicatedPostgres
       const { account_id, more, stop } = yield* atWork("with memory")
       yield* more()
-      yield* server.end("SIGKILL")
+      yield* server.stop("SIGKILL")
       yield* Effect.sleep("1500 millis")
       yield* server.start
       yield* more()
       const seen = yield* stop
       assert.isAbove(seen.answers["503 database_pool_timeout"] ?? 0, 0)
       yield* recordedExactly(account_id, seen)
-      yield* told("PostgreSQL killed with kill -9, started again after 1.5 s", seen)
+      yield* recordFaultSummary("PostgreSQL killed with kill -9, started again after 1.5 s", seen)
     }))
 
   it.effect("RELIABILITY restarted again and again: clients notice by 503s at most, and none is charged twice", () =>
     Effect.gen(function* () {
-      const server = yield* OwnServer
+      const server = yield* DedicatedPostgres
       const { account_id, more, stop } = yield* atWork("without memory")
       for (let round = 0; round < 4; round++) {
         yield* more()
-        yield* server.end("SIGINT")
+        yield* server.stop("SIGINT")
         yield* server.start
       }
       yield* more()
       const seen = yield* stop
       yield* recordedExactly(account_id, seen)
-      yield* told("PostgreSQL restarted four times in a row", seen)
+      yield* recordFaultSummary("PostgreSQL restarted four times in a row", seen)
     }))
 
   it.effect("RELIABILITY connections cut one by one: no client notices", () =>
@@ -88,6 +91,6 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       const seen = yield* stop
       assert.deepStrictEqual(Object.keys(seen.answers).filter((name) => name.startsWith("5")), [])
       yield* recordedExactly(account_id, seen)
-      yield* told("40 connections cut, one every 50 ms", seen)
+      yield* recordFaultSummary("40 connections cut, one every 50 ms", seen)
     }))
 })

@@ -3,21 +3,24 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { wire } from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import { filled, OwnServer } from "../support/OwnServer.ts"
-import { end, type Environment, freePort, start } from "../support/Processes.ts"
+import { requestOverWire } from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { endProcess, type Environment, findFreePort, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/Steady.ts"
-import { told } from "../support/ResponseMetadata.ts"
+import * as Steady from "../support/SteadyClients.ts"
+import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
-const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+const database = Service.TestKeys.layer.pipe(
+  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(NodeCrypto.layer),
+)
 
 /** The service as a process, ready to serve. */
 const serving = Effect.fnUntraced(function* (more: Environment = {}) {
-  const { url } = yield* OwnServer
-  const port = yield* freePort
-  const running = yield* start(["serve"], {
+  const { url } = yield* DedicatedPostgres
+  const port = yield* findFreePort
+  const running = yield* startCommandProcess(["serve"], {
     DATABASE_URL: url,
     PORT: String(port),
     RATE_LIMIT_ULTIMATE: "1000000",
@@ -25,7 +28,7 @@ const serving = Effect.fnUntraced(function* (more: Environment = {}) {
   })
   yield* Effect.retry(
     Effect.flatMap(
-      wire(port, "/health/ready", ""),
+      requestOverWire(port, "/health/ready", ""),
       ({ status }) => status === 200 ? Effect.void : Effect.fail("not yet"),
     ),
     { schedule: Schedule.spaced("50 millis"), times: 400 },
@@ -33,7 +36,7 @@ const serving = Effect.fnUntraced(function* (more: Environment = {}) {
   return { ...running, running, port }
 })
 
-const customer = Effect.suspend(() => Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" }))
+const customer = Effect.suspend(() => Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" }))
 
 const charged = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -56,19 +59,19 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const { port, running } = yield* serving()
       let stopping = false
-      const { more, stop } = yield* Steady.clients({ port, key, mayRefuse: () => stopping })
+      const { more, stop } = yield* Steady.startSteadyClients({ port, key, mayRefuse: () => stopping })
       yield* more(300)
       stopping = true
-      const ended = yield* Effect.timeout(end(running, "SIGTERM"), "30 seconds")
+      const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
       assert.strictEqual(ended.code, 0, ended.err)
       const seen = yield* stop
       const { "no answer": refused = 0, ...answered } = seen.answers
       assert.isAbove(refused, 0)
-      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) + Steady.paths.length
+      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) + Steady.mixedPaths.length
       assert.strictEqual(yield* charged(account_id), expected)
       assert.notMatch(ended.err, /ERROR|could not be recorded/)
       const { "no answer": _, ...answers } = seen.answers
-      yield* told("SIGTERM under load", { ...seen, answers })
+      yield* recordFaultSummary("SIGTERM under load", { ...seen, answers })
     }))
 
   it.effect("RELIABILITY SHUTDOWN_DELAY: told to end, it says that it is not ready, answers on for so long, and exits with 0", () =>
@@ -76,9 +79,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const { port, running } = yield* serving({ SHUTDOWN_DELAY: "3 seconds" })
       const path = "/v1/news?limit=1"
-      assert.strictEqual((yield* wire(port, path, key)).status, 200)
-      const ended = yield* Effect.forkChild(end(running, "SIGTERM"))
-      const refused = yield* Effect.repeat(wire(port, "/health/ready", ""), {
+      assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
+      const ended = yield* Effect.forkChild(endProcess(running, "SIGTERM"))
+      const refused = yield* Effect.repeat(requestOverWire(port, "/health/ready", ""), {
         until: ({ status }) => status !== 200,
         schedule: Schedule.spaced("10 millis"),
       })
@@ -90,10 +93,10 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       // On connections of their own, so it still takes new ones.
       const answered = yield* Effect.forEach(
         [1, 2, 3],
-        () => wire(port, path, key, { headers: { Connection: "close" } }),
+        () => requestOverWire(port, path, key, { headers: { Connection: "close" } }),
       )
       assert.deepStrictEqual(answered.map(({ status }) => status), [200, 200, 200])
-      assert.strictEqual((yield* wire(port, "/health/live", "")).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, "/health/live", "")).status, 200)
       const { code, err } = yield* Effect.timeout(Fiber.join(ended), "30 seconds")
       assert.strictEqual(code, 0, err)
       assert.strictEqual(yield* charged(account_id), 4)
@@ -104,18 +107,18 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const first = yield* serving()
       let gone = false
-      const { more, stop } = yield* Steady.clients({ port: first.port, key, mayRefuse: () => gone })
+      const { more, stop } = yield* Steady.startSteadyClients({ port: first.port, key, mayRefuse: () => gone })
       yield* more(300)
       gone = true
-      yield* end(first.running, "SIGKILL")
+      yield* endProcess(first.running, "SIGKILL")
       // A request that was under way may have been cut in the middle; nothing else may have gone wrong.
       const seen = yield* Effect.exit(stop)
       const { port } = yield* serving()
-      const { status } = yield* wire(port, "/v1/news?limit=1", key)
+      const { status } = yield* requestOverWire(port, "/v1/news?limit=1", key)
       assert.strictEqual(status, 200)
       const rows = yield* charged(account_id)
       assert.isAbove(rows, 0)
-      if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + Steady.paths.length + 1)
+      if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + Steady.mixedPaths.length + 1)
     }))
 
   it.effect("RELIABILITY §2 D19 the zone of the machine is nothing to any answer", () =>
@@ -125,10 +128,11 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const answers = yield* Effect.forEach(zones, (TZ) =>
         Effect.scoped(Effect.gen(function* () {
           const { port } = yield* serving({ TZ })
-          const asked = [...Steady.paths, "/v1/premarket-stats?limit=5", "/v1/pump-and-dump-tracker?limit=5"]
+          const asked = [...Steady.mixedPaths, "/v1/premarket-stats?limit=5", "/v1/pump-and-dump-tracker?limit=5"]
           return yield* Effect.forEach(
             asked,
-            (path) => Effect.map(wire(port, path, key), ({ text }) => text.replace(/"request_id":"[^"]*"/, "")),
+            (path) =>
+              Effect.map(requestOverWire(port, path, key), ({ text }) => text.replace(/"request_id":"[^"]*"/, "")),
           )
         })))
       assert.deepStrictEqual(answers[1], answers[0])
@@ -140,8 +144,8 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* customer
       const { port } = yield* serving()
-      yield* wire(port, "/v1/news?limit=1", key)
-      yield* Ledger.written(account_id, 1)
+      yield* requestOverWire(port, "/v1/news?limit=1", key)
+      yield* Ledger.waitForRecordedRequests(account_id, 1)
       yield* sql`alter database postgres set default_transaction_read_only = on`
       const cut = sql`
         select pg_terminate_backend(pid) from pg_stat_activity
@@ -149,20 +153,20 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       `
       yield* cut
       for (let limit = 2; limit <= 11; limit++) {
-        assert.strictEqual((yield* wire(port, `/v1/news?limit=${limit}`, key)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, `/v1/news?limit=${limit}`, key)).status, 200)
       }
-      assert.strictEqual((yield* wire(port, "/health/ready", "")).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, "/health/ready", "")).status, 200)
       assert.strictEqual(yield* charged(account_id), 1)
       yield* sql`alter database postgres reset default_transaction_read_only`
       yield* cut
-      yield* Ledger.written(account_id, 11)
+      yield* Ledger.waitForRecordedRequests(account_id, 11)
       assert.strictEqual(yield* charged(account_id), 11)
     }))
 
   it.effect("RELIABILITY D31 the database killed under a load: it says so and exits with 1, and the old rows are there", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      const server = yield* OwnServer
+      const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
       const rows = Effect.map(
         sql<{ readonly rows: number }>`select count(*)::int as rows from ticker_changes`,
@@ -173,7 +177,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const lines = Array.from({ length: 400_000 }, (_, at) => `T${at + 1},U${at + 1},2025-01-02,confirmed`)
       const file = `${folder}/changes.csv`
       yield* fs.writeFileString(file, `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`)
-      const loading = yield* start(["load", "ticker_changes", file], { DATABASE_URL: server.url })
+      const loading = yield* startCommandProcess(["load", "ticker_changes", file], { DATABASE_URL: server.url })
       const isFilling = Effect.map(
         sql`select 1 from pg_stat_activity where query like '/* load %' and pid <> pg_backend_pid()`,
         (found) => found.length > 0,
@@ -181,7 +185,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       yield* Effect.repeat(isFilling, { until: (is) => is, schedule: Schedule.spaced("10 millis") }).pipe(
         Effect.timeout("20 seconds"),
       )
-      yield* server.end("SIGKILL")
+      yield* server.stop("SIGKILL")
       const ended = yield* Effect.timeoutOption(Effect.promise(() => loading.ended), "20 seconds")
       yield* server.start
       assert.strictEqual(ended._tag, "Some", "the command hangs")

@@ -2,11 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { load } from "../../src/load/Load.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Steady from "../support/Steady.ts"
-import { told } from "../support/ResponseMetadata.ts"
+import { loadFile } from "../../src/load/Load.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Steady from "../support/SteadyClients.ts"
+import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 /** Rows of ticker_changes in which every lineage is one step, from a generation that its symbols tell. */
 const generation = Effect.fnUntraced(function* (of: string, count: number) {
@@ -20,15 +20,15 @@ const generation = Effect.fnUntraced(function* (of: string, count: number) {
 const asked = Array.from({ length: 50 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
 
 const atWork = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, CACHE_MEGABYTES = "16") {
-  const { key } = yield* Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" })
-  const port = yield* Instances.instance({ CACHE_MEGABYTES })
+  const { key } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const port = yield* Instances.startInstance({ CACHE_MEGABYTES })
   const told: Array<string> = []
   const isRight = ({ status, text }: { readonly status: number; readonly text: string }) => {
     const found = status === 200 ? generations.find((of) => text.includes(`"new_ticker":"${of}`)) : undefined
     if (found !== undefined) told.push(found)
     return found !== undefined
   }
-  const steady = yield* Steady.clients({ port, key, paths: asked, isRight, clients: 4 })
+  const steady = yield* Steady.startSteadyClients({ port, key, paths: asked, isRight, clients: 4 })
   return { ...steady, generations: told }
 })
 
@@ -40,13 +40,13 @@ const answersOf = Effect.fnUntraced(function* (told: ReadonlyArray<string>, of: 
 })
 
 /** Waits until one of the clients was refused with 503. */
-const refusal = ({ seen }: { readonly seen: () => Steady.Seen }) =>
+const refusal = ({ seen }: { readonly seen: () => Steady.ClientSummary }) =>
   Effect.repeat(Effect.sync(seen), {
     until: ({ answers }) => Object.keys(answers).some((answer) => answer.startsWith("503")),
     schedule: Schedule.spaced("20 millis"),
   }).pipe(Effect.timeout("60 seconds"))
 
-layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })("A table replaced", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })("A table replaced", (it) => {
   it.effect("RELIABILITY §7.2 D17 truncated and filled behind a lock of six seconds or more: old answers, or 503, then new ones", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -74,8 +74,8 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
       assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
       // Two seconds for the lock, two of patience, two for the lock again.
       assert.isBelow(Math.max(fromMemory.slowest, fromDatabase.slowest), 8_000)
-      yield* told("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
-      yield* told("The same, answers not in memory", fromDatabase)
+      yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
+      yield* recordFaultSummary("The same, answers not in memory", fromDatabase)
     }))
 
   it.effect("RELIABILITY §8 locks of a second, one after the other: clients notice by the time it takes, nothing else", () =>
@@ -93,7 +93,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
       }
       const all = yield* stop
       assert.deepStrictEqual(Object.keys(all.answers), ["200"])
-      yield* told("A table locked for 1 s, three times", all)
+      yield* recordFaultSummary("A table locked for 1 s, three times", all)
     }))
 
   it.effect("RELIABILITY many clients of a locked table leave connections to those of others", () =>
@@ -101,11 +101,11 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate ticker_changes`
       yield* generation("A", 100)
-      const { key } = yield* Ledger.customer(`faults ${performance.now()}`, { tier: "ultimate" })
-      const port = yield* Instances.instance({ CACHE_MEGABYTES: "0" })
+      const { key } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+      const port = yield* Instances.startInstance({ CACHE_MEGABYTES: "0" })
       const others = Array.from({ length: 20 }, (_, at) => `/v1/news?limit=${at + 1}`)
-      const stuck = yield* Steady.clients({ port, key, paths: asked, clients: 40 })
-      const free = yield* Steady.clients({ port, key, paths: others, clients: 4 })
+      const stuck = yield* Steady.startSteadyClients({ port, key, paths: asked, clients: 40 })
+      const free = yield* Steady.startSteadyClients({ port, key, paths: others, clients: 4 })
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table ticker_changes`
         // The first refusal shows that as many of them wait as may.
@@ -114,8 +114,8 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
       }))
       const [waited, went] = [yield* stuck.stop, yield* free.stop]
       assert.deepStrictEqual(Object.keys(went.answers), ["200"])
-      yield* told("A locked table under 40 clients of it", waited)
-      yield* told("Meanwhile 4 clients of another table", went)
+      yield* recordFaultSummary("A locked table under 40 clients of it", waited)
+      yield* recordFaultSummary("Meanwhile 4 clients of another table", went)
     }))
 
   it.effect("RELIABILITY D31 replaced by load, again and again: no error, no old row after the new ones", () =>
@@ -132,7 +132,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
           `${folder}/${of}.csv`,
           `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`,
         )
-        yield* load({ dataset: "ticker_changes", file: `${folder}/${of}.csv`, append: false }, yield* Ref.make(0))
+        yield* loadFile({ dataset: "ticker_changes", file: `${folder}/${of}.csv`, append: false }, yield* Ref.make(0))
         yield* Effect.sleep("1 second")
         const settled = generations.length
         yield* answersOf(generations, of, 100)
@@ -140,6 +140,6 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
       }
       const all = yield* stop
       assert.deepStrictEqual(Object.keys(all.answers), ["200"])
-      yield* told("A table replaced by load, twice, 20,000 rows", all)
+      yield* recordFaultSummary("A table replaced by load, twice, 20,000 rows", all)
     }))
 })

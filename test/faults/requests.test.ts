@@ -1,27 +1,27 @@
 /** Bad input, as bytes on a socket: each shape is refused in words, or its connection is closed, and the service goes on. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
-import * as Raw from "../support/Raw.ts"
+import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertAlive, get, live, Port } = Raw
+const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = Raw
 
 /** One answer and no other, which is this error; then the service answers others. */
 const refuses = (bytes: string, status: number, code?: string) =>
   Effect.gen(function* () {
-    Raw.assertRefused(yield* Raw.talk(yield* Port, bytes), status, code)
-    yield* assertAlive
+    Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), status, code)
+    yield* assertServiceResponds
   })
 
 const asked = (target: string, status: number, code?: string) =>
   Effect.gen(function* () {
     const { pro } = yield* TestKeys
-    yield* refuses(get(pro, target), status, code)
+    yield* refuses(formatGetRequest(pro, target), status, code)
   })
 
 const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
 
-layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad input", (it) => {
+layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Bad input", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Too much
   // -------------------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
       ["1,001 headers of nothing", "a:\r\n".repeat(1000)],
       ["a thousand hosts", "Host: x\r\n".repeat(10_000)],
     ] as const,
-  )("README, Bad input: a flood of headers: %s", ([, headers]) => refuses(`${live}${headers}\r\n`, 431))
+  )("README, Bad input: a flood of headers: %s", ([, headers]) => refuses(`${livenessRequestHead}${headers}\r\n`, 431))
 
   it.effect.each(
     [
@@ -59,22 +59,25 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
       ["of terabytes", "Content-Length: 9999999999999\r\n\r\nhello"],
       ["in chunks", `Transfer-Encoding: chunked\r\n\r\n${`1000\r\n${"a".repeat(4096)}\r\n`.repeat(20)}`],
     ] as const,
-  )("README, Bad input: a body longer than 64 KiB %s", ([, rest]) => refuses(`${live}${rest}`, 413))
+  )("README, Bad input: a body longer than 64 KiB %s", ([, rest]) => refuses(`${livenessRequestHead}${rest}`, 413))
 
   it.effect("README, Bad input: what is repeated a thousand times but means nothing more is answered", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       // 1000 headers, of which the key is the last.
-      const many = `${live.replace("/health/live", "/v1/screener")}Connection: close\r\n${
+      const many = `${livenessRequestHead.replace("/health/live", "/v1/screener")}Connection: close\r\n${
         "a:\r\n".repeat(997)
       }X-API-Key: ${pro}`
-      assert.deepStrictEqual((yield* Raw.talk(yield* Port, `${many}\r\n\r\n`)).map(({ status }) => status), [200])
+      assert.deepStrictEqual(
+        (yield* Raw.exchangeBytes(yield* ServicePort, `${many}\r\n\r\n`)).map(({ status }) => status),
+        [200],
+      )
       for (const query of [`limit=1${"&".repeat(15_000)}`, `ticker=${"A,".repeat(7500)}`]) {
-        const answers = yield* Raw.talk(yield* Port, get(pro, `/v1/screener?${query}`))
+        const answers = yield* Raw.exchangeBytes(yield* ServicePort, formatGetRequest(pro, `/v1/screener?${query}`))
         assert.deepStrictEqual(answers.map(({ status }) => status), [200])
-        answers.forEach(Raw.assertProper)
+        answers.forEach(Raw.assertProperResponse)
       }
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -105,7 +108,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
   )("D13, README, Bad input: what cannot be read is 400: %s", ([, target, more]) =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      yield* refuses(get(pro, target, more), 400)
+      yield* refuses(formatGetRequest(pro, target, more), 400)
     }))
 
   it.effect.each(
@@ -145,7 +148,10 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
         yield* asked(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
         yield* asked(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
         const { pro } = yield* TestKeys
-        const [answer] = yield* Raw.talk(yield* Port, get(pro, `/v1/screener?ticker=ZZ9,${symbol}`))
+        const [answer] = yield* Raw.exchangeBytes(
+          yield* ServicePort,
+          formatGetRequest(pro, `/v1/screener?ticker=ZZ9,${symbol}`),
+        )
         assert.strictEqual(answer?.status, 200)
         assert.match(String(answer?.headers["x-dropped-tickers"]), /^[%0-9A-Za-z]+$/)
       }),
@@ -172,7 +178,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
 
   /** A connection's only answer to GET. */
   const answerTo = Effect.fnUntraced(function* (key: string, target: string, more = "") {
-    const answers = yield* Raw.talk(yield* Port, get(key, target, more))
+    const answers = yield* Raw.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
     assert.strictEqual(answers.length, 1)
     const [answer = { status: 0, headers: {}, text: "" }] = answers
     return answer
@@ -181,7 +187,7 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
   const ofOneAnswer = /^(x-request-id|date|x-ratelimit-.*)$/
 
   /** What two answers to the same request share. */
-  const shared = ({ headers, status, text }: Raw.Answer) => ({
+  const shared = ({ headers, status, text }: Raw.ParsedResponse) => ({
     status,
     headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name))),
     text: text.replace(/"request_id":"[^"]*"/, ""),
@@ -228,7 +234,10 @@ layer(Raw.running(), { excludeTestServices: true, timeout: "60 seconds" })("Bad 
     Effect.gen(function* () {
       yield* refuses("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
       yield* refuses("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)
-      const answers = yield* Raw.talk(yield* Port, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+      const answers = yield* Raw.exchangeBytes(
+        yield* ServicePort,
+        "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+      )
       assert.deepStrictEqual(answers.map(({ status }) => status), [204])
     }))
 })

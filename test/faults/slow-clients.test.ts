@@ -2,14 +2,14 @@
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { patience } from "../../src/http/ConnectionLimits.ts"
-import { at } from "../support/Contract.ts"
-import * as Files from "../support/Files.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Raw from "../support/Raw.ts"
-import { keyFor, TestKeys } from "../support/Service.ts"
+import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
+import { valueAt } from "../support/DocumentedEndpoints.ts"
+import * as Files from "../support/Downloads.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Raw from "../support/RawSockets.ts"
+import { ensureAccountWithKey, TestKeys } from "../support/Service.ts"
 
-const { assertAlive, live, Port } = Raw
+const { assertServiceResponds, livenessRequestHead, ServicePort } = Raw
 
 const little = {
   headers: Duration.millis(300),
@@ -31,14 +31,14 @@ const longNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   `)
 
 const running = Layer.effectDiscard(longNews).pipe(
-  Layer.provideMerge(Raw.running(little, single)),
+  Layer.provideMerge(Raw.socketServiceLayer(little, single)),
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(single), { asPrimary: true })),
 )
 
 /** Sends the beginning, and what follows byte by byte until the service has had enough; what it said. */
 const drip = (beginning: string, bytes: string) =>
   Effect.scoped(Effect.gen(function* () {
-    const { ended, received, socket } = yield* Raw.open(yield* Port)
+    const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
     socket.write(beginning)
     const rest = [...bytes]
     yield* Effect.acquireRelease(
@@ -46,7 +46,7 @@ const drip = (beginning: string, bytes: string) =>
       (timer) => Effect.sync(() => clearInterval(timer)),
     )
     yield* ended
-    return Raw.answersIn(received())
+    return Raw.parseResponses(received())
   }))
 
 const wholeList = (key: string) =>
@@ -59,7 +59,7 @@ const news = (key: string, id: string) =>
 /** A client that has got the beginning of its first answer, and from then on reads so many bytes now and then. */
 const reluctant = (bytes: string, more: number) =>
   Effect.gen(function* () {
-    const { socket } = yield* Raw.open(yield* Port)
+    const { socket } = yield* Raw.openConnection(yield* ServicePort)
     yield* Effect.callback<void>((resume) => {
       socket.removeAllListeners("data").once("data", () => {
         socket.pause()
@@ -76,45 +76,48 @@ const reluctant = (bytes: string, more: number) =>
 
 /** Of an account's usage so far, the requests that were answered, by their ids. */
 const answered = Effect.fnUntraced(function* (key: string) {
-  const { text } = yield* Instances.wire(yield* Port, "/v1/usage?endpoint=/v1/news,/v1/screener", key)
-  const rows = at(JSON.parse(text), "results")
+  const { text } = yield* Instances.requestOverWire(yield* ServicePort, "/v1/usage?endpoint=/v1/news,/v1/screener", key)
+  const rows = valueAt(JSON.parse(text), "results")
   return Array.isArray(rows)
-    ? rows.filter(Predicate.isObject).map((row) => String(at(row, "request_id"))).toSorted()
+    ? rows.filter(Predicate.isObject).map((row) => String(valueAt(row, "request_id"))).toSorted()
     : []
 })
 
 layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clients", (it) => {
   it.effect("README, Bad input: what is waited for is bounded by default, and headers by less than the rest", () =>
     Effect.sync(() => {
-      const { answer, headers, request } = patience
+      const { answer, headers, request } = defaultConnectionTimeouts
       assert.deepStrictEqual([headers, request, answer].map(Duration.toSeconds), [10, 30, 180])
     }))
 
   it.effect.each(
     [
       ["a request line", "", `GET /${"x".repeat(1000)}`],
-      ["headers", live, `X-Long: ${"x".repeat(1000)}`],
-      ["a body", `${live}Content-Length: 1000\r\n\r\n`, "x".repeat(1000)],
-      ["chunks", `${live}Transfer-Encoding: chunked\r\n\r\n`, "1\r\nx\r\n".repeat(300)],
+      ["headers", livenessRequestHead, `X-Long: ${"x".repeat(1000)}`],
+      ["a body", `${livenessRequestHead}Content-Length: 1000\r\n\r\n`, "x".repeat(1000)],
+      ["chunks", `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n`, "1\r\nx\r\n".repeat(300)],
     ] as const,
   )(
     "README, Bad input: whoever sends %s byte by byte is told so and dropped",
     ([, beginning, bytes]) =>
       Effect.gen(function* () {
-        Raw.assertRefused(yield* drip(beginning, bytes), 408)
-        yield* assertAlive
+        Raw.assertSingleError(yield* drip(beginning, bytes), 408)
+        yield* assertServiceResponds
       }),
   )
 
   it.effect("README, Bad input: whoever connects and says nothing is dropped, two hundred of them as one", () =>
     Effect.gen(function* () {
-      const port = yield* Port
+      const port = yield* ServicePort
       const silent = Effect.scoped(
-        Effect.flatMap(Raw.open(port), ({ ended, received }) => Effect.map(ended, () => Raw.answersIn(received()))),
+        Effect.flatMap(
+          Raw.openConnection(port),
+          ({ ended, received }) => Effect.map(ended, () => Raw.parseResponses(received())),
+        ),
       )
       const all = yield* Effect.all(Array.from({ length: 200 }, () => silent), { concurrency: 200 })
-      all.forEach((answers) => Raw.assertRefused(answers, 408))
-      yield* assertAlive
+      all.forEach((answers) => Raw.assertSingleError(answers, 408))
+      yield* assertServiceResponds
     }))
 
   it.effect.each(
@@ -123,55 +126,55 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
     "README, Bad input: whoever %s of a long answer keeps nobody from the database, and is dropped",
     ([, more]) =>
       Effect.gen(function* () {
-        const port = yield* Port
+        const port = yield* ServicePort
         const { pro } = yield* TestKeys
         const socket = yield* reluctant(news(pro, "slow"), more)
-        const other = yield* Instances.wire(port, "/v1/news?ticker=LONG&limit=1", pro)
+        const other = yield* Instances.requestOverWire(port, "/v1/news?ticker=LONG&limit=1", pro)
         assert.strictEqual(other.status, 200)
-        assert.isTrue(Raw.isHeld(port, socket), "the slow client was still being answered")
-        yield* Raw.until(() => !Raw.isHeld(port, socket))
-        yield* assertAlive
+        assert.isTrue(Raw.isServerSocketOpen(port, socket), "the slow client was still being answered")
+        yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
+        yield* assertServiceResponds
       }),
   )
 
   it.effect("README, Formats: whoever goes on taking a whole list may take longer than others have for an answer", () =>
     Effect.gen(function* () {
-      const port = yield* Port
+      const port = yield* ServicePort
       const { pro } = yield* TestKeys
       const began = performance.now()
-      const response = yield* Files.begun(port, "/v1/news?limit=all&format=ndjson", pro)
+      const response = yield* Files.beginDownload(port, "/v1/news?limit=all&format=ndjson", pro)
       const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(little.answer)
       yield* Effect.sync(() => response.read()).pipe(
         Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("30 millis") }),
       )
       assert.isFalse(response.destroyed)
-      assert.isTrue(yield* Files.finish(response))
-      yield* assertAlive
+      assert.isTrue(yield* Files.finishDownload(response))
+      yield* assertServiceResponds
     }))
 
   it.effect("README, Formats: whoever takes next to nothing of a whole list is dropped, and so is what was read for him", () =>
     Effect.gen(function* () {
-      const port = yield* Port
+      const port = yield* ServicePort
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* TestKeys
       const socket = yield* reluctant(wholeList(ultimate), 100)
-      assert.isTrue(Raw.isHeld(port, socket))
-      yield* Raw.until(() => !Raw.isHeld(port, socket))
+      assert.isTrue(Raw.isServerSocketOpen(port, socket))
+      yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
       const cursors = sql`select from pg_stat_activity where datname = current_database() and query ~ '^fetch'`
       yield* Effect.repeat(cursors, {
         until: (found) => found.length === 0,
         schedule: Schedule.spaced("20 millis"),
       }).pipe(Effect.timeout("10 seconds"))
-      yield* assertAlive
+      yield* assertServiceResponds
     }))
 
   it.effect("README, Bad input: of requests sent at once whose answers nobody takes, one is answered and the rest wait", () =>
     Effect.gen(function* () {
-      const port = yield* Port
-      const key = yield* keyFor("takes nothing", "pro")
+      const port = yield* ServicePort
+      const key = yield* ensureAccountWithKey("takes nothing", "pro")
       const socket = yield* reluctant(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
-      yield* Raw.until(() => !Raw.isHeld(port, socket))
-      yield* Instances.wire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
+      yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
+      yield* Instances.requestOverWire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
       // Usage is written in the order in which requests were answered.
       const ids = yield* answered(key).pipe(
         Effect.repeat({ until: (ids) => ids.includes("later"), schedule: Schedule.spaced("100 millis") }),

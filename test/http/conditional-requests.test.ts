@@ -2,13 +2,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Revalidation from "../../src/http/ConditionalRequests.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Plenty from "../support/Plenty.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
-const filled = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Instances.database))
+const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
 
 const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
 
@@ -16,9 +16,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
   it.effect("D17 RFC 9110: what a client may send in If-None-Match, and what it is answered, the long way and the short", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
-      const { headers: { etag = "" }, text } = yield* wire(port, path, basic)
-      assert.strictEqual(etag, Revalidation.etagOf(Buffer.from(text)))
+      const port = yield* startInstance()
+      const { headers: { etag = "" }, text } = yield* requestOverWire(port, path, basic)
+      assert.strictEqual(etag, Revalidation.computeEtag(Buffer.from(text)))
       const other = `"${"x".repeat(27)}"`
       const conditions: ReadonlyArray<readonly [string, number]> = [
         [etag, 304],
@@ -37,7 +37,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       ]
       for (const [condition, status] of conditions) {
         for (const method of ["GET", "GET", "GET", "HEAD"] as const) {
-          const answer = yield* wire(port, path, basic, { method, headers: { "If-None-Match": condition } })
+          const answer = yield* requestOverWire(port, path, basic, { method, headers: { "If-None-Match": condition } })
           assert.strictEqual(answer.status, status, `${method} ${condition}`)
           assert.strictEqual(answer.text, status === 200 && method === "GET" ? text : "")
           assert.strictEqual(answer.headers["cache-control"], "private, no-cache")
@@ -53,10 +53,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
   it.effect("D10 D17 HEAD has the tag, the type and the length of GET, whichever came first", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
-      const head = yield* wire(port, path, basic, { method: "HEAD" })
-      const get = yield* wire(port, path, basic)
-      const again = yield* wire(port, path, basic, { method: "HEAD" })
+      const port = yield* startInstance()
+      const head = yield* requestOverWire(port, path, basic, { method: "HEAD" })
+      const get = yield* requestOverWire(port, path, basic)
+      const again = yield* requestOverWire(port, path, basic, { method: "HEAD" })
       for (const { bytes, headers, status } of [head, again]) {
         assert.strictEqual(status, 200)
         assert.strictEqual(bytes.length, 0)
@@ -70,10 +70,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const tag = Effect.andThen(
         Effect.sleep("1 second"),
-        Effect.map(wire(port, path, basic), ({ headers }) => headers["etag"]),
+        Effect.map(requestOverWire(port, path, basic), ({ headers }) => headers["etag"]),
       )
       const first = yield* tag
       yield* sql`update intraday_runners set volume = 1 where ticker = 'T99'`
@@ -82,15 +82,15 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       yield* sql`update intraday_runners set volume = 4712 where ticker = 'T8'`
       const second = yield* tag
       assert.notStrictEqual(second, first)
-      const stale = yield* wire(port, path, basic, { headers: { "If-None-Match": first ?? "" } })
+      const stale = yield* requestOverWire(port, path, basic, { headers: { "If-None-Match": first ?? "" } })
       assert.strictEqual(stale.status, 200)
     }).pipe(Effect.scoped))
 
   it.effect("D17 D27 compressed, an answer has another strong tag, the same price, and is kept in that form", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
-      const plain = yield* wire(port, path, basic)
+      const port = yield* startInstance()
+      const plain = yield* requestOverWire(port, path, basic)
       for (
         const [accepted, encoding] of [
           ["gzip, deflate, br, zstd", "zstd"],
@@ -101,11 +101,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       ) {
         const headers = { "Accept-Encoding": accepted ?? "" }
         for (let i = 0; i < 4; i++) {
-          const packed = yield* wire(port, path, basic, { headers })
+          const packed = yield* requestOverWire(port, path, basic, { headers })
           assert.strictEqual(packed.headers["content-encoding"], encoding)
           assert.strictEqual(
             packed.headers["etag"],
-            Revalidation.encodedTag(plain.headers["etag"] ?? "", encoding ?? ""),
+            Revalidation.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
           )
           assert.strictEqual(packed.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
           assert.strictEqual(packed.headers["vary"], "Accept, Accept-Encoding")
@@ -114,11 +114,16 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
           assert.strictEqual(packed.text, plain.text)
         }
         for (let i = 0; i < 3; i++) {
-          const condition = { "If-None-Match": Revalidation.encodedTag(plain.headers["etag"] ?? "", encoding ?? "") }
-          assert.strictEqual((yield* wire(port, path, basic, { headers: { ...headers, ...condition } })).status, 304)
+          const condition = {
+            "If-None-Match": Revalidation.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
+          }
+          assert.strictEqual(
+            (yield* requestOverWire(port, path, basic, { headers: { ...headers, ...condition } })).status,
+            304,
+          )
         }
       }
-      const small = yield* wire(port, "/v1/ticker-changes?ticker=NONE", basic, {
+      const small = yield* requestOverWire(port, "/v1/ticker-changes?ticker=NONE", basic, {
         headers: { "Accept-Encoding": "gzip" },
       })
       assert.isUndefined(small.headers["content-encoding"])
@@ -128,7 +133,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
   const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
   const ofBody = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
 
-  const lasting = ({ headers }: Instances.Wire) =>
+  const lasting = ({ headers }: Instances.WireResponse) =>
     Object.fromEntries(
       Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name) && !ofBody.test(name)).toSorted(),
     )
@@ -155,20 +160,20 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
     (origins) =>
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
-        const port = yield* instance({ CORS_ORIGINS: origins })
+        const port = yield* startInstance({ CORS_ORIGINS: origins })
         // The first is answered the long way before there is a 200 to copy from, the later ones the short way.
-        const late = yield* instance({ CORS_ORIGINS: origins })
+        const late = yield* startInstance({ CORS_ORIGINS: origins })
         for (const encoding of ["identity", "gzip", "br", "zstd"]) {
           for (const accept of ["application/json", "text/csv"]) {
             const headers = { "Accept-Encoding": encoding, Accept: accept }
             for (const asked of accept === "text/csv" ? ofData : [...small, ...ofData]) {
-              const whole = [1, 2, 3, 4, 5].map(() => wire(port, asked, basic, { headers }))
+              const whole = [1, 2, 3, 4, 5].map(() => requestOverWire(port, asked, basic, { headers }))
               const [first, ...others] = yield* Effect.all(whole)
               const { etag = "", vary = "" } = first?.headers ?? {}
               assert.match(vary, /accept-encoding/i, asked)
               assert.strictEqual(/(^|, )Origin(,|$)/.test(vary), origins !== "", asked)
               const known = { headers: { ...headers, "If-None-Match": etag } }
-              const again = [port, late].flatMap((at) => [1, 2, 3].map(() => wire(at, asked, basic, known)))
+              const again = [port, late].flatMap((at) => [1, 2, 3].map(() => requestOverWire(at, asked, basic, known)))
               const unmodified = yield* Effect.all(again)
               for (const { status } of unmodified) assert.strictEqual(status, 304, `${asked} ${encoding}`)
               for (const answer of [...others, ...unmodified]) {
@@ -186,27 +191,33 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
 
   it.effect("D17 what changes only with a release has a strong tag in every form, and may be kept by all", () =>
     Effect.gen(function* () {
-      const port = yield* instance()
+      const port = yield* startInstance()
       for (const asked of released) {
-        const plain = yield* wire(port, asked, "")
+        const plain = yield* requestOverWire(port, asked, "")
         const { etag = "" } = plain.headers
-        assert.strictEqual(etag, Revalidation.etagOf(plain.bytes), asked)
+        assert.strictEqual(etag, Revalidation.computeEtag(plain.bytes), asked)
         const isPage = asked.startsWith("/v1/docs")
         assert.strictEqual(plain.headers["cache-control"], isPage ? "no-cache" : "public, max-age=300", asked)
         for (const encoding of ["gzip", "br", "zstd"]) {
-          const packed = yield* wire(port, asked, "", { headers: { "Accept-Encoding": encoding } })
+          const packed = yield* requestOverWire(port, asked, "", { headers: { "Accept-Encoding": encoding } })
           assert.strictEqual(packed.headers["content-encoding"], encoding, asked)
-          assert.strictEqual(packed.headers["etag"], Revalidation.encodedTag(etag, encoding), asked)
+          assert.strictEqual(packed.headers["etag"], Revalidation.addEncodingToEtag(etag, encoding), asked)
           assert.strictEqual(packed.text, plain.text, asked)
-          const head = yield* wire(port, asked, "", { method: "HEAD", headers: { "Accept-Encoding": encoding } })
+          const head = yield* requestOverWire(port, asked, "", {
+            method: "HEAD",
+            headers: { "Accept-Encoding": encoding },
+          })
           assert.strictEqual(head.headers["etag"], packed.headers["etag"], asked)
         }
         for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
-          const again = yield* wire(port, asked, "", { headers: { "If-None-Match": condition } })
+          const again = yield* requestOverWire(port, asked, "", { headers: { "If-None-Match": condition } })
           assert.strictEqual(again.status, 304, `${asked} ${condition}`)
           assert.strictEqual(again.bytes.length, 0)
         }
-        assert.strictEqual((yield* wire(port, asked, "", { headers: { "If-None-Match": `"other"` } })).status, 200)
+        assert.strictEqual(
+          (yield* requestOverWire(port, asked, "", { headers: { "If-None-Match": `"other"` } })).status,
+          200,
+        )
       }
     }).pipe(Effect.scoped))
 })

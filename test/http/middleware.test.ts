@@ -8,13 +8,13 @@ import { type IncomingHttpHeaders, request } from "node:http"
 import { connect, createServer } from "node:net"
 import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import { Home } from "../../src/db/Connection.ts"
+import { EmbeddedHome } from "../../src/db/Connection.ts"
 import { BaseUrl } from "../../src/http/Middleware.ts"
-import { serve } from "../../src/cli/ServeCommand.ts"
+import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
 import * as Service from "../support/Service.ts"
-import { client } from "../support/Through.ts"
+import { poolableClient } from "../support/PoolerMode.ts"
 
-const { at, insert, port, TestKeys } = Service
+const { valueAt, insertRows, servicePort, TestKeys } = Service
 
 interface Wire {
   readonly status: number
@@ -40,7 +40,7 @@ const plain = (encoding: string | undefined, bytes: Buffer) =>
 const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Options = {}) {
   const keys = yield* TestKeys
   const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
-  const listening = yield* port
+  const listening = yield* servicePort
   return yield* Effect.callback<Wire, Error>((resume) => {
     const all = Object.entries({ ...credentials, ...headers })
     const outgoing = request({ host: "127.0.0.1", port: listening, path, method, agent: false }, (incoming) => {
@@ -93,15 +93,15 @@ const assertSurrounded = ({ body, headers }: Wire) => {
   assert.strictEqual(headers["x-api-version"], "v1")
   assert.strictEqual(headers["x-content-type-options"], "nosniff")
   assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
-  if (at(body, "error") !== undefined) assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+  if (valueAt(body, "error") !== undefined) assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
 }
 
 const assertError = (answer: Wire, status: number, code: string) => {
   assert.strictEqual(answer.status, status, answer.text)
   assertSurrounded(answer)
-  assert.strictEqual(at(answer.body, "error", "code"), code)
-  assert.isString(at(answer.body, "error", "message"))
-  assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
+  assert.strictEqual(valueAt(answer.body, "error", "code"), code)
+  assert.isString(valueAt(answer.body, "error", "message"))
+  assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
 }
 
 /** What belongs to one answer alone, or to the way in which its body was sent. */
@@ -150,10 +150,10 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
 
   it.effect("§9.1.2 D14 every response carries X-API-Version, X-Request-Id and nosniff, whatever its status", () =>
     Effect.gen(function* () {
-      yield* insert("ticker_changes", ...competing)
-      yield* Accounts.create({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
-      const poor = { key: yield* Service.keyFor("edge prepaid", "basic") }
-      const narrow = { key: yield* Service.keyFor("edge narrow", "basic", { endpoints: ["/v1/news"] }) }
+      yield* insertRows("ticker_changes", ...competing)
+      yield* Accounts.createAccount({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
+      const poor = { key: yield* Service.ensureAccountWithKey("edge prepaid", "basic") }
+      const narrow = { key: yield* Service.ensureAccountWithKey("edge narrow", "basic", { endpoints: ["/v1/news"] }) }
       const cases: ReadonlyArray<readonly [number, string, Options]> = [
         [200, "/endpoints", { key: null }],
         [200, "/v1/docs", { key: null }],
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         assert.strictEqual(good.headers["x-request-id"], id)
         const bad = yield* send("/nowhere", { headers: { "X-Request-Id": id } })
         assertError(bad, 404, "not_found")
-        assert.strictEqual(at(bad.body, "request_id"), id)
+        assert.strictEqual(valueAt(bad.body, "request_id"), id)
       }
     }))
 
@@ -321,7 +321,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       const first = yield* send("/enterprise/v1/ticker-changes?ticker=EDGZ")
       const second = yield* send(String(first.headers.location))
       assert.strictEqual(second.status, 200)
-      assert.strictEqual(at(second.body, "results", 0, "query_ticker"), "EDGZ")
+      assert.strictEqual(valueAt(second.body, "results", 0, "query_ticker"), "EDGZ")
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -424,7 +424,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
         for (const method of ["GET", "POST"]) {
           const answer = yield* send(path, { method, key: null })
           assertError(answer, 404, "not_found")
-          const message = at(answer.body, "error", "message")
+          const message = valueAt(answer.body, "error", "message")
           assert.strictEqual(
             message,
             `There is no endpoint at ${path}. Did you mean ${endpoint}? GET /endpoints lists them all.`,
@@ -457,7 +457,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       for (const path of ["/v1/news?=5", "/v1/news?=5&=6", "/v1/screener?ticker=A&=", "/endpoints?=x"]) {
         const answer = yield* send(path)
         assertError(answer, 422, "validation_error")
-        assert.deepStrictEqual(at(answer.body, "error", "details", "fields"), [
+        assert.deepStrictEqual(valueAt(answer.body, "error", "details", "fields"), [
           { field: "query", reason: "The query string holds a parameter without a name; remove it." },
         ], path)
       }
@@ -595,7 +595,10 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   it.effect("D11 no error shows SQL, a stack or a secret: the key stands nowhere in any answer", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      yield* insert("ticker_changes", ...competing.map((row) => ({ ...row, old_ticker: "EDGK", cik: "0000000001" })))
+      yield* insertRows(
+        "ticker_changes",
+        ...competing.map((row) => ({ ...row, old_ticker: "EDGK", cik: "0000000001" })),
+      )
       const mistyped = `${basic.slice(0, -1)}${basic.endsWith("a") ? "b" : "a"}`
       const paths = [
         `/v1/intraday-runners?ticker=@${basic}`,
@@ -679,14 +682,14 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
           assert.strictEqual(answer.status, 200, JSON.stringify(headers).slice(0, 100))
           assertSurrounded(answer)
           assert.match(String(answer.headers["content-type"]), /^application\/json/)
-          assert.strictEqual(at(answer.body, "error"), undefined)
+          assert.strictEqual(valueAt(answer.body, "error"), undefined)
         }
       }
     }))
 
   it.effect("D10 a body on GET, HTTP/1.0 and an absolute address are answered like any other request", () =>
     Effect.gen(function* () {
-      const listening = yield* port
+      const listening = yield* servicePort
       const requests = [
         "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
         "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
@@ -704,7 +707,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
 
   it.effect("D14 targets and upgrades that no endpoint has still carry the headers", () =>
     Effect.gen(function* () {
-      const listening = yield* port
+      const listening = yield* servicePort
       const requests: ReadonlyArray<readonly [number, string]> = [
         [204, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
         [302, "GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
@@ -768,7 +771,7 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
       const answer = yield* send("/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
       assertError(answer, 500, "internal_error")
       assert.strictEqual(answer.headers["x-request-id"], "my-id")
-      assert.deepStrictEqual(Object.keys(Object(at(answer.body, "error"))), ["code", "message"])
+      assert.deepStrictEqual(Object.keys(Object(valueAt(answer.body, "error"))), ["code", "message"])
       assert.notMatch(answer.text, /gap_percentage|gone|column|select|sql|\.ts|Error:|\bat /i)
       assert.isUndefined(answer.headers["retry-after"])
       const head = yield* send("/v1/intraday-runners", { method: "HEAD" })
@@ -915,7 +918,7 @@ const served = Layer.effect(
   Effect.gen(function* () {
     const listening = yield* freePort
     yield* Effect.forkScoped(Effect.provide(
-      serve,
+      serveUntilInterrupted,
       ConfigProvider.layer(
         ConfigProvider.fromUnknown({ PORT: String(listening), BASE_URL: "https://api.tickerline.example/" }),
       ),
@@ -928,9 +931,11 @@ const served = Layer.effect(
   }),
 ).pipe(
   Layer.provide(
-    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+    Layer.unwrap(
+      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+    ),
   ),
-  Layer.provide(Layer.succeed(Home, { folder: Option.none() })),
+  Layer.provide(Layer.succeed(EmbeddedHome, { folder: Option.none() })),
   Layer.provide(TestConsole.layer),
   Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
 )
@@ -978,7 +983,7 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
       )
       assert.strictEqual(answer.status, 431)
       assertSurrounded(answer)
-      assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
+      assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
     }))
 
   it.effect("D14 an expectation that nobody fulfils is answered with the headers", () =>
@@ -1001,8 +1006,8 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
     Effect.gen(function* () {
       const answer = parsed(yield* talk(yield* Served, "GET /v1/openapi.json HTTP/1.0\r\n\r\n"))
       const document = answer.body
-      assert.strictEqual(at(document, "servers", 0, "url"), "https://api.tickerline.example")
-      assert.strictEqual(at(document, "info", "contact", "url"), "https://api.tickerline.example/v1/docs")
+      assert.strictEqual(valueAt(document, "servers", 0, "url"), "https://api.tickerline.example")
+      assert.strictEqual(valueAt(document, "info", "contact", "url"), "https://api.tickerline.example/v1/docs")
     }))
 
   it.effect("§9.4 D8 addresses in Link start with BASE_URL", () =>

@@ -4,7 +4,7 @@ import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { Account } from "../../src/accounts/keys/Authentication.ts"
-import { monotonic, RecentKeys } from "../../src/http/RecentKeys.ts"
+import { getMonotonicMillis, RecentKeys } from "../../src/http/RecentKeys.ts"
 
 const account = Account.of({ account_id: 1, tier: "basic", balance_microdollars: null, key_id: 1, endpoints: null })
 
@@ -12,7 +12,7 @@ const digestOf = (key: string) => createHash("sha256").update(key).digest("hex")
 
 const note = Effect.fnUntraced(function* (key: string) {
   const recent = yield* RecentKeys
-  recent.note(digestOf(key), { account, asOf: monotonic(yield* Clock.Clock) })
+  recent.note(digestOf(key), { account, asOf: getMonotonicMillis(yield* Clock.Clock) })
 })
 
 layer(RecentKeys.layer)("Recent keys", (it) => {
@@ -47,7 +47,7 @@ layer(RecentKeys.layer)("Recent keys", (it) => {
   it.effect("D2 remembers a bounded number of keys", () =>
     Effect.gen(function* () {
       const recent = yield* RecentKeys
-      const asOf = monotonic(yield* Clock.Clock)
+      const asOf = getMonotonicMillis(yield* Clock.Clock)
       for (let number = 0; number < 25_000; number++) recent.note(String(number), { account, asOf })
       assert.isAtMost(recent.size(), 10_000)
     }))

@@ -4,29 +4,29 @@ import { Arbitrary, ConfigProvider, Effect, Layer, Metric, Schema } from "effect
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
-import { etagOf } from "../../src/http/ConditionalRequests.ts"
-import { Sent } from "../../src/http/ResponseCache.ts"
+import { computeEtag } from "../../src/http/ConditionalRequests.ts"
+import { ResponseCache } from "../../src/http/ResponseCache.ts"
 import * as Exchange from "../../src/http/RequestContext.ts"
-import { datasetEndpoints, needed, url } from "../support/Contract.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Plenty from "../support/Plenty.ts"
-import { freePort } from "../support/Processes.ts"
+import { buildUrl, documentedDatasetEndpoints, requiredQuery } from "../support/DocumentedEndpoints.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
+import { findFreePort } from "../support/Processes.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 const target = "/v1/news"
 
 /** A response as the service made it for one account, which another account then asks for. */
 const askedAgain = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>) {
-  const { find, remember } = yield* Sent
+  const { find, store: remember } = yield* ResponseCache
   const body = Buffer.from("{}")
-  const exchange = Exchange.make({ id: "one", target })
+  const exchange = Exchange.makeRequestContext({ id: "one", target })
   exchange.endpoint = { path: target, required_tier: "basic" }
-  exchange.holds = () => true
+  exchange.isCurrent = () => true
   remember(
     HttpServerRequest.fromWeb(new Request(`http://localhost${target}`)),
-    HttpServerResponse.uint8Array(body, { headers: { ETag: etagOf(body), ...headers } }),
+    HttpServerResponse.uint8Array(body, { headers: { ETag: computeEtag(body), ...headers } }),
     exchange,
   )
   const request = new IncomingMessage(new Socket())
@@ -36,7 +36,7 @@ const askedAgain = Effect.fnUntraced(function* (headers: Readonly<Record<string,
 })
 
 const fresh = Effect.provide(
-  Layer.fresh(Sent.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))),
+  Layer.fresh(ResponseCache.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))),
 )
 
 const letters = Schema.Literals([..."abcdefghijklmnopqrstuvwxyz-"])
@@ -79,7 +79,7 @@ layer(Layer.empty)("A kept response", (it) => {
   )
 })
 
-const filled = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Instances.database))
+const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
 
 /** Headers of one answer alone. */
 const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
@@ -88,27 +88,27 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A response
   it.effect("D14 D17 is kept in each format and encoding, and answered again with every header of the first", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const metrics = yield* freePort
+      const metrics = yield* findFreePort
       const port = yield* Effect.provideService(
-        instance({ METRICS_PORT: String(metrics) }),
+        startInstance({ METRICS_PORT: String(metrics) }),
         Metric.MetricRegistry,
         new Map(),
       )
       const kept = Effect.map(
-        wire(metrics, "/metrics", ""),
+        requestOverWire(metrics, "/metrics", ""),
         ({ text }) => Number(/^tickerline_cache_bytes\{part="sent"\} (\d+)$/m.exec(text)?.[1]),
       )
       const seen = new Set<string>()
-      for (const endpoint of datasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
+      for (const endpoint of documentedDatasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
         const { parameters, path } = endpoint
         const isList = parameters.some(({ name }) => name === "limit")
         const symbols = parameters.find(({ name }) => name === "ticker")?.kind === "tickers" ? "T7,T8,@@" : "O7"
-        const query = [...needed(endpoint, "ticker"), ["ticker", symbols] as const]
+        const query = [...requiredQuery(endpoint, "ticker"), ["ticker", symbols] as const]
         for (const format of isList ? ["json", "csv", "ndjson"] : ["json"]) {
           for (const encoding of ["identity", "gzip"]) {
-            const asked = url(path, [...query, ...(isList ? [["format", format], ["limit", "1"]] as const : [])])
+            const asked = buildUrl(path, [...query, ...(isList ? [["format", format], ["limit", "1"]] as const : [])])
             const before = yield* kept
-            const ask = wire(port, asked, ultimate, { headers: { "Accept-Encoding": encoding } })
+            const ask = requestOverWire(port, asked, ultimate, { headers: { "Accept-Encoding": encoding } })
             const [first, ...others] = yield* Effect.all([1, 2, 3, 4, 5].map(() => ask))
             assert.strictEqual(first?.status, 200, `${asked} ${first?.text}`)
             for (const answer of others) {

@@ -17,21 +17,25 @@ import {
   Scope,
 } from "effect"
 import { SqlClient } from "effect/sql"
-import { client } from "../../src/db/Database.ts"
-import { Heartbeat } from "../../src/db/health/HealthProbe.ts"
-import type { Job, Lease } from "../../src/jobs/Job.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import { HealthProbe } from "../../src/db/health/HealthProbe.ts"
+import type { Job, JobLease } from "../../src/jobs/Job.ts"
 import * as Jobs from "../../src/jobs/Jobs.ts"
-import { leases } from "../../src/jobs/JobLease.ts"
-import { again } from "../../src/jobs/JobRunner.ts"
-import { proxy } from "../support/Proxy.ts"
+import { makeLeaseStatements } from "../../src/jobs/JobLease.ts"
+import { retryDelay } from "../../src/jobs/JobRunner.ts"
+import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
 
 class Url extends Context.Service<Url, string>()("test/Url") {}
 
 const base = Layer.unwrap(
   Effect.map(
-    Service.ownDatabase,
-    (url) => Layer.merge(client({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, Redacted.value(url))),
+    Service.copyMigratedDatabase,
+    (url) =>
+      Layer.merge(
+        databaseClientLayer({ url, applicationName: "tickerline-test" }),
+        Layer.succeed(Url, Redacted.value(url)),
+      ),
   ),
 ).pipe(
   Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)),
@@ -49,17 +53,17 @@ interface Done {
 const worker = Effect.fnUntraced(function* (
   who: string,
   log: Array<Done>,
-  act: (lease: Lease) => Effect.Effect<Duration.Duration | void, Failed> = () => Effect.void,
+  act: (lease: JobLease) => Effect.Effect<Duration.Duration | void, Failed> = () => Effect.void,
   name = "test",
 ) {
   const url = new URL(yield* Url)
-  const way = yield* proxy(Number(url.port))
+  const way = yield* startTcpProxy(Number(url.port))
   url.port = String(way.port)
-  let [interrupted, lease]: [number, Lease | undefined] = [0, undefined]
+  let [interrupted, lease]: [number, JobLease | undefined] = [0, undefined]
   const job: Job<never, never> = {
     name,
     every: Duration.millis(20),
-    make: (own) => {
+    prepare: (own) => {
       lease = own
       const note = Effect.sync(() => {
         if (own.isHeld()) log.push({ who, at: performance.now() })
@@ -72,9 +76,9 @@ const worker = Effect.fnUntraced(function* (
   }
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
   yield* Layer.buildWithScope(
-    Layer.fresh(Jobs.layer([job])).pipe(
-      Layer.provide(Layer.fresh(Heartbeat.layer)),
-      Layer.provide(client({ url: Redacted.make(url.href), applicationName: who })),
+    Layer.fresh(Jobs.jobsLayer([job])).pipe(
+      Layer.provide(Layer.fresh(HealthProbe.layer)),
+      Layer.provide(databaseClientLayer({ url: Redacted.make(url.href), applicationName: who })),
       Layer.provide(Logger.layer([])),
     ),
     scope,
@@ -177,7 +181,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("jobs", (it) =
   it.effect("README, jobs: many that ask at once get a lease once, and a statement of the holder's holds for nobody else", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const all = Array.from({ length: 20 }, () => leases(sql, crypto.randomUUID()))
+      const all = Array.from({ length: 20 }, () => makeLeaseStatements(sql, crypto.randomUUID()))
       yield* Effect.forEach(all, ({ declare }) => declare(["raced"]), { concurrency: "unbounded" })
       const got = yield* Effect.forEach(all, ({ take }) => take(["raced", "unknown"]), { concurrency: "unbounded" })
       assert.deepStrictEqual(got.flat(), ["raced"])
@@ -197,7 +201,7 @@ describe("a failed job", () => {
     wholes(1_000_000),
     wholes(5_000),
   ], ([milliseconds, failures]) => {
-    const wait = Duration.toMillis(again(Duration.millis(milliseconds), failures))
+    const wait = Duration.toMillis(retryDelay(Duration.millis(milliseconds), failures))
     assert.isAtMost(wait, Math.min(milliseconds, 60_000))
     assert.isAtLeast(wait, Math.min(milliseconds, 5_000))
   })

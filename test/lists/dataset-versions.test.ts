@@ -1,18 +1,18 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { Versions } from "../../src/lists/DatasetVersions.ts"
-import { Replicas } from "../../src/db/replicas/ReadRouter.ts"
-import { swap } from "../../src/load/TableSwap.ts"
+import { DatasetVersions } from "../../src/lists/DatasetVersions.ts"
+import { ReadRouter } from "../../src/db/replicas/ReadRouter.ts"
+import { swapTables } from "../../src/load/TableSwap.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import * as Instances from "../support/Instances.ts"
+import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 /** What the next reading of the versions says. */
 const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
-  const { of } = yield* Versions
+  const { watchTables: of } = yield* DatasetVersions
   yield* Effect.sleep("1 second")
   return of(tables).current()
 })
@@ -24,14 +24,14 @@ const event = {
   status: "confirmed",
 }
 
-const versions = Layer.provide(Versions.layer, Replicas.layer)
+const versions = Layer.provide(DatasetVersions.layer, ReadRouter.layer)
 
-layer(Layer.provideMerge(versions, Instances.database), { excludeTestServices: true, timeout: "120 seconds" })(
+layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
   "Versions",
   (it) => {
     it.effect("D17 every dataset is counted, and daily_prices, on which market caps depend", () =>
       Effect.gen(function* () {
-        const { of } = yield* Versions
+        const { watchTables: of } = yield* DatasetVersions
         for (const { table } of datasets) assert.isDefined(of([table]).current(), table)
         assert.isUndefined(of(["accounts"]).current())
         assert.isUndefined(of(["ticker_changes", "nowhere"]).current())
@@ -41,7 +41,7 @@ layer(Layer.provideMerge(versions, Instances.database), { excludeTestServices: t
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const writes: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>]> = [
-          ["insert", Service.insert("ticker_changes", event)],
+          ["insert", Service.insertRows("ticker_changes", event)],
           ["update", sql`update ticker_changes set source = 'x'`],
           ["insert … on conflict", sql`insert into ticker_changes ${sql.insert(event)} on conflict do nothing`],
           ["delete", sql`delete from ticker_changes`],
@@ -50,7 +50,7 @@ layer(Layer.provideMerge(versions, Instances.database), { excludeTestServices: t
             "as a replica",
             sql.withTransaction(Effect.andThen(
               sql`set local session_replication_role = replica`,
-              Service.insert("ticker_changes", event),
+              Service.insertRows("ticker_changes", event),
             )),
           ],
           [
@@ -77,7 +77,7 @@ layer(Layer.provideMerge(versions, Instances.database), { excludeTestServices: t
                 create trigger note_change after insert or update or delete or truncate on loading.ticker_changes
                 for each statement execute function note_change()
               `
-              yield* swap("ticker_changes")
+              yield* swapTables("ticker_changes")
             })),
           ],
         ]
@@ -168,12 +168,12 @@ layer(Layer.provideMerge(versions, Instances.database), { excludeTestServices: t
   },
 )
 
-layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })("Two instances", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })("Two instances", (it) => {
   it.effect("D17 no answer is older than a second: random writes, two instances, kept answers and revalidation", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* Service.TestKeys
-      const ports = [yield* instance(), yield* instance()]
+      const ports = [yield* startInstance(), yield* startInstance()]
       const tickers = ["AA", "BB", "CC"]
       /** Each commit of a ticker's price, and when it was over. */
       const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
@@ -200,7 +200,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "120 seconds" })
         const began = performance.now()
         const tag = (yield* Random.nextBoolean) ? tags.get(`${port} ${ticker}`) : undefined
         const headers: Record<string, string> = tag === undefined ? {} : { "If-None-Match": tag }
-        const answer = yield* wire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
+        const answer = yield* requestOverWire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
         const seen = answer.status === 304
           ? Number(tag?.split(" ")[1] ?? NaN)
           : Number(/"price":(\d+)/.exec(answer.text)?.[1])

@@ -2,12 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Ledger from "../support/Ledger.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { ask, at } = Service
+const { requestJson, valueAt: at } = Service
 
 /** More than a page beyond the place from which pages are read by key, and the last one not full. */
 const rows = 1_234
@@ -45,15 +45,15 @@ const fillUsage = Effect.fnUntraced(function* (account: number, keyId: number) {
   `
 })
 
-const service = Ledger.service({ USAGE_RETENTION: "100000 days", RATE_LIMIT_PRO: "10000" }).pipe(
+const service = Ledger.serviceWithSettings({ USAGE_RETENTION: "100000 days", RATE_LIMIT_PRO: "10000" }).pipe(
   Layer.provideMerge(Statements.layer),
 )
 
 layer(service, { excludeTestServices: true })("pages far down", (it) => {
   const page = Effect.fnUntraced(function* (path: string, key: string) {
-    const { body, status, text } = yield* ask(path, { key })
+    const { body, status, text } = yield* requestJson(path, { key })
     assert.strictEqual(status, 200, text)
-    return { rows: Rooms.rowsOf(body), more: at(body, "has_more") }
+    return { rows: Rooms.resultRows(body), more: at(body, "has_more") }
   })
 
   /** Each page far down, by tens and by hundreds, and what one statement says of the whole order. */
@@ -95,7 +95,7 @@ layer(service, { excludeTestServices: true })("pages far down", (it) => {
 
   it.effect("D8 D29 usage far down is what the order has there, with the key of each", () =>
     Effect.gen(function* () {
-      const { account_id, key, key_id } = yield* Ledger.customer("deep", { tier: "pro" })
+      const { account_id, key, key_id } = yield* Ledger.createCustomer("deep", { tier: "pro" })
       yield* fillUsage(account_id, key_id)
       const sql = yield* SqlClient.SqlClient
       const ids = yield* sql<{ readonly request_id: string }>`
@@ -113,7 +113,7 @@ layer(service, { excludeTestServices: true })("pages far down", (it) => {
       const { ultimate } = yield* Service.TestKeys
       yield* sql.unsafe("vacuum (analyze) intraday_runners")
       const asked = page("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
-      const plan = JSON.stringify(yield* Statements.planOf(asked, "as page ("))
+      const plan = JSON.stringify(yield* Statements.explainRequest(asked, "as page ("))
       assert.include(plan, "Index Only Scan")
     }))
 })

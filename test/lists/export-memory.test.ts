@@ -4,10 +4,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import * as Files from "../support/Files.ts"
-import { freePort, saying, startProgram } from "../support/Processes.ts"
+import * as Files from "../support/Downloads.ts"
+import { findFreePort, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import { client } from "../support/Through.ts"
+import { poolableClient } from "../support/PoolerMode.ts"
 
 const rows = 4_000
 const length = 100_000
@@ -31,9 +31,9 @@ const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("A whole list", (it) => {
   it.effect("README, Formats: of 400 MB a piece at a time is in memory, though the client takes nothing for a while", () =>
     Effect.gen(function* () {
-      const url = yield* Service.ownDatabase
-      const context = yield* Layer.build(client({ url, applicationName: "tickerline-test" }))
-      const key = yield* Effect.provide(Service.keyFor("memory", "basic"), context)
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(poolableClient({ url, applicationName: "tickerline-test" }))
+      const key = yield* Effect.provide(Service.ensureAccountWithKey("memory", "basic"), context)
       const waiting = Effect.provide(isWaiting, context)
       const sql = yield* Effect.provide(SqlClient.SqlClient, context)
       yield* sql`
@@ -41,22 +41,22 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
         select 'long ' || g, 'LONG', 'news', 'Long', repeat('x', ${length}::int), '2026-01-02', '2026-01-02', '2026-01-02'
         from generate_series(1, ${rows}::int) as g
       `
-      const port = yield* freePort
+      const port = yield* findFreePort
       const running = yield* startProgram(
         process.execPath,
         ["--max-semi-space-size=16", "--max-old-space-size=128", "src/main.ts", "serve"],
         { DATABASE_URL: Redacted.value(url), PORT: String(port) },
       )
-      yield* saying(running, /keys create/)
+      yield* waitForOutput(running, /keys create/)
       const before = peak(running.child.pid)
-      const response = yield* Files.begun(port, "/v1/news?format=ndjson&limit=all", key)
+      const response = yield* Files.beginDownload(port, "/v1/news?format=ndjson&limit=all", key)
       assert.strictEqual(response.headers["x-row-count"], String(rows))
       yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("50 millis") }).pipe(
         Effect.timeout("30 seconds"),
       )
       let taken = 0
       response.on("data", (chunk: Buffer) => taken += chunk.length)
-      assert.isTrue(yield* Files.finish(response))
+      assert.isTrue(yield* Files.finishDownload(response))
       assert.isAbove(taken, rows * length)
       assert.isBelow(peak(running.child.pid) - before, 160 * mebibyte)
     }))

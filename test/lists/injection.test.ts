@@ -2,13 +2,21 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { document } from "../../src/catalogue/OpenApi.ts"
+import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { at, datasetEndpoints, type Endpoint, endpoints, type Kind, needed, url } from "../support/Contract.ts"
-import type { Parameter } from "../support/Contract.ts"
-import * as Plenty from "../support/Plenty.ts"
+import {
+  buildUrl,
+  documentedDatasetEndpoints,
+  type DocumentedEndpoint,
+  documentedEndpoints,
+  type ParameterKind,
+  requiredQuery,
+  valueAt,
+} from "../support/DocumentedEndpoints.ts"
+import type { DocumentedParameter } from "../support/DocumentedEndpoints.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
 /** No statement of the service holds this; it is in whatever is sent here. */
 const mark = "zq7"
@@ -40,7 +48,7 @@ const hostile = [
 ]
 
 /** Beside them: what is at first what the parameter should be. */
-const likely: Readonly<Record<Kind, string>> = {
+const likely: Readonly<Record<ParameterKind, string>> = {
   number: "1",
   whole: "1",
   date: "2025-01-01",
@@ -52,7 +60,7 @@ const likely: Readonly<Record<Kind, string>> = {
   text: "text ",
 }
 
-const disguised = ({ kind, words: [word = ""] }: Parameter) =>
+const disguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
   [
     `' or '${mark}'='${mark}`,
     `::text, pg_sleep(10) /*${mark}*/`,
@@ -62,7 +70,7 @@ const disguised = ({ kind, words: [word = ""] }: Parameter) =>
     `"${mark}`,
   ].map((rest) => `${likely[kind]}${word}${rest}`)
 
-const cases = endpoints.flatMap((endpoint) =>
+const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ endpoint, parameter, name: `${endpoint.path}?${parameter.name}` }))
 )
 
@@ -90,25 +98,27 @@ type Everything = Effect.Success<typeof everything>
 class Before extends Context.Service<Before, Everything>()("test/Before") {}
 
 const service = Layer.effect(Before, everything).pipe(
-  Layer.provideMerge(Layer.effectDiscard(Plenty.fillAll(60))),
+  Layer.provideMerge(Layer.effectDiscard(Plenty.fillAllTables(60))),
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(Statements.layer),
 )
 
 /** As a client asks; what waits ten seconds in PostgreSQL is not waited for. */
-const ask = Effect.fnUntraced(function* (target: string, asked: Service.Asked = {}) {
+const ask = Effect.fnUntraced(function* (target: string, asked: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return yield* Effect.timeout(Service.ask(target, { key: ultimate, ...asked }), "9 seconds")
+  return yield* Effect.timeout(Service.requestJson(target, { key: ultimate, ...asked }), "9 seconds")
 })
 
 /** What the document says that the endpoint answers, but for what is the service's own failure. */
 const documented = (path: string) =>
-  new Set(Object.keys(Object(at(document, "paths", path, "get", "responses"))).filter((status) => status < "500"))
+  new Set(
+    Object.keys(Object(valueAt(openApiDocument, "paths", path, "get", "responses"))).filter((status) => status < "500"),
+  )
 
 /** Sends them all; the statements that this came to. */
-const sendAll = Effect.fnUntraced(function* ({ path }: Endpoint, targets: ReadonlyArray<string>) {
+const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targets: ReadonlyArray<string>) {
   const allowed = documented(path)
-  const { sent } = yield* Statements.during(
+  const { sent } = yield* Statements.recordStatements(
     Effect.forEach(targets, (target) =>
       Effect.map(ask(target), ({ status, text }) => {
         assert.isTrue(allowed.has(String(status)), `${target} answers ${status}: ${text}`)
@@ -119,7 +129,7 @@ const sendAll = Effect.fnUntraced(function* ({ path }: Endpoint, targets: Readon
 })
 
 /** Some values are stored, and looked for, in capital letters. */
-const isMarked = ({ parameters }: Statements.Sent) =>
+const isMarked = ({ parameters }: Statements.SentStatement) =>
   parameters.some((parameter) => String(parameter).toLowerCase().includes(mark))
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection", (it) => {
@@ -128,10 +138,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
     ({ endpoint, parameter }) =>
       Effect.gen(function* () {
         const values = [...hostile, ...disguised(parameter)]
-        const rest = needed(endpoint, parameter.name)
+        const rest = requiredQuery(endpoint, parameter.name)
         const sent = yield* sendAll(
           endpoint,
-          values.map((value) => url(endpoint.path, [...rest, [parameter.name, value]])),
+          values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
         )
         // What any text can be sent as reaches PostgreSQL, as a value; the changelog is no table.
         const isOfTable = !endpoint.path.startsWith("/v1/changelog")
@@ -141,20 +151,21 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
       }),
   )
 
-  it.effect.each(endpoints)(
+  it.effect.each(documentedEndpoints)(
     "SECURITY.md, injection: names of parameters are no SQL either: $path",
-    (endpoint) => sendAll(endpoint, hostile.map((name) => url(endpoint.path, [...needed(endpoint), [name, "1"]]))),
+    (endpoint) =>
+      sendAll(endpoint, hostile.map((name) => buildUrl(endpoint.path, [...requiredQuery(endpoint), [name, "1"]]))),
   )
 
-  it.effect.each(datasetEndpoints)(
+  it.effect.each(documentedDatasetEndpoints)(
     "SECURITY.md, injection: nor is what an estimate of $path is asked",
     (endpoint) =>
       Effect.gen(function* () {
-        const estimate = endpoints.find(({ path }) => path === "/estimate")
+        const estimate = documentedEndpoints.find(({ path }) => path === "/estimate")
         const targets = endpoint.parameters.flatMap((parameter) =>
           [...hostile.slice(9, 11), ...disguised(parameter).slice(0, 2)].map(
             (value) =>
-              url("/estimate", [["endpoint", endpoint.path], ...needed(endpoint, parameter.name), [
+              buildUrl("/estimate", [["endpoint", endpoint.path], ...requiredQuery(endpoint, parameter.name), [
                 parameter.name,
                 value,
               ]]),
@@ -167,7 +178,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
 
   it.effect("SECURITY.md, injection: keys, request ids, tags and paths are no SQL", () =>
     Effect.gen(function* () {
-      const { answer, sent } = yield* Statements.during(Effect.forEach(
+      const { answer, sent } = yield* Statements.recordStatements(Effect.forEach(
         hostile.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
         Effect.fnUntraced(function* (text) {
           const wrong = yield* ask("/v1/news", { key: text })
@@ -191,7 +202,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
       assert.notMatch(before.tables.slice(0, datasets.length).join(), /undefined|null/)
       assert.deepStrictEqual(yield* everything, before)
       const sql = yield* SqlClient.SqlClient
-      const known = new Set(endpoints.map(({ path }) => path))
+      const known = new Set(documentedEndpoints.map(({ path }) => path))
       const recorded = yield* sql<{ readonly endpoint: string }>`select distinct endpoint from usage`
       assert.isAbove(recorded.length, 15)
       assert.deepStrictEqual(recorded.filter(({ endpoint }) => !known.has(endpoint)), [])
@@ -206,12 +217,14 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
 
   /** Where the texts of a parameter are. */
   const columnOf = (path: string, name: string) => {
-    const parameters = at(document, "paths", path, "get", "parameters")
-    const own = Array.isArray(parameters) ? parameters.find((parameter) => at(parameter, "name") === name) : undefined
+    const parameters = valueAt(openApiDocument, "paths", path, "get", "parameters")
+    const own = Array.isArray(parameters)
+      ? parameters.find((parameter) => valueAt(parameter, "name") === name)
+      : undefined
     const [, list, equal, part] =
       /^(?:One of (\w+) is this(?:, in any case)?\.|(\w+) is this(?:, in any case)?; several.*|A part of (\w+), .*)$/
         .exec(
-          String(at(own, "description")),
+          String(valueAt(own, "description")),
         ) ??
         []
     const named = list ?? equal ?? part ?? { owner: "owners", tag: "tags" }[name]
@@ -231,7 +244,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
       ? Object.entries(body).flatMap(([key, value]) => key === name ? [value].flat() : valuesOf(value, name))
       : []
 
-  const filters = datasetEndpoints.flatMap((endpoint) => {
+  const filters = documentedDatasetEndpoints.flatMap((endpoint) => {
     const { parameters, path } = endpoint
     const table = datasets.map((dataset) => dataset.table).find((name) =>
       path.replaceAll("-", "_").startsWith(`/v1/${name}`)
@@ -241,7 +254,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
         path,
         table: table ?? "",
         parameter: name,
-        required: needed(endpoint),
+        required: requiredQuery(endpoint),
         ...columnOf(path, name),
       }))
   })
@@ -282,11 +295,11 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
           assert.lengthOf(changed, 1)
         }
         for (const text of kept) {
-          const { body, status } = yield* ask(url(path, [...required, [parameter, text], ["limit", "100"]]))
+          const { body, status } = yield* ask(buildUrl(path, [...required, [parameter, text], ["limit", "100"]]))
           assert.strictEqual(status, 200)
           const wanted = isPart ? kept.filter((other) => other.toLowerCase().includes(text.toLowerCase())) : [text]
-          const shown = valuesOf(at(body, "results"), column)
-          if (shown.length === 0) assert.strictEqual(at(body, "count"), wanted.length, text)
+          const shown = valuesOf(valueAt(body, "results"), column)
+          if (shown.length === 0) assert.strictEqual(valueAt(body, "count"), wanted.length, text)
           else assert.sameMembers(Array.from(shown), wanted, text)
         }
       }),

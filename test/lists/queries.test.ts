@@ -2,27 +2,27 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import formats from "ajv-formats"
-import { document } from "../../src/catalogue/OpenApi.ts"
+import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import {
-  at,
-  datasetEndpoints,
-  endpoints,
-  type Kind,
-  needed,
-  type Parameter,
+  buildUrl,
+  documentedDatasetEndpoints,
+  documentedEndpoints,
+  type DocumentedParameter,
+  type ParameterKind,
+  requiredQuery,
   responsesOf,
-  url,
-} from "../support/Contract.ts"
-import * as Plenty from "../support/Plenty.ts"
+  valueAt,
+} from "../support/DocumentedEndpoints.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 
 /** Enough rows for pages, filters and nulls of every table. */
-const service = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Service.layer))
+const service = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
 
 const tooLong = "x".repeat(101)
 
 /** Values that a parameter of the kind must refuse: a wrong type, nothing, out of range. */
-const wrong: Readonly<Record<Kind, ReadonlyArray<string>>> = {
+const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["", "x", "1,5", "NaN", "Infinity", "1e400", "0x10", "1 2"],
   whole: ["", "x", "0", "-1", "1.5", "99999999999"],
   date: ["", "yesterday", "2025-02-30", "2025-1-1", "20250101", "2025-01-01T00:00:00Z", "0000-01-01"],
@@ -35,17 +35,19 @@ const wrong: Readonly<Record<Kind, ReadonlyArray<string>>> = {
 }
 
 /** Of texts some are lists of values and some are parts of one; a part has its own length. */
-const wrongFor = ({ kind, name }: Parameter) =>
+const wrongFor = ({ kind, name }: DocumentedParameter) =>
   kind === "text" && /part of/i.test(said(name)) ? [...wrong.text, "ab", tooLong] : wrong[kind]
 
 const said = (name: string) =>
-  datasetEndpoints.flatMap(({ path }) => {
-    const parameters = at(document, "paths", path, "get", "parameters")
-    const own = Array.isArray(parameters) ? parameters.find((parameter) => at(parameter, "name") === name) : undefined
-    return own === undefined ? [] : [String(at(own, "description"))]
+  documentedDatasetEndpoints.flatMap(({ path }) => {
+    const parameters = valueAt(openApiDocument, "paths", path, "get", "parameters")
+    const own = Array.isArray(parameters)
+      ? parameters.find((parameter) => valueAt(parameter, "name") === name)
+      : undefined
+    return own === undefined ? [] : [String(valueAt(own, "description"))]
   })[0] ?? ""
 
-const cases = datasetEndpoints.flatMap((endpoint) =>
+const cases = documentedDatasetEndpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ endpoint, parameter, name: `${endpoint.path}?${parameter.name}` }))
 )
 
@@ -53,10 +55,10 @@ const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }))
 
 /** The schema that the document gives for an answer, with the components it refers to. */
 const validators = new Map(
-  endpoints.flatMap(({ path }) =>
+  documentedEndpoints.flatMap(({ path }) =>
     Array.from(responsesOf(path), ([status, response]) => {
-      const schema = at(response, "content", "application/json", "schema")
-      const whole = { ...Object(schema ?? {}), components: document.components }
+      const schema = valueAt(response, "content", "application/json", "schema")
+      const whole = { ...Object(schema ?? {}), components: openApiDocument.components }
       return [`${path} ${status}`, ajv.compile(whole)] as const
     })
   ),
@@ -74,7 +76,7 @@ const chooser = (seed: number) => {
   }
 }
 
-const right: Readonly<Record<Kind, ReadonlyArray<string>>> = {
+const right: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["0", "-5.5", "1e3", "9007199254740991", "99999999999999.9999", ".5", "+7"],
   whole: ["1", "2", "7"],
   date: ["2014-01-02", "2020-02-29", "2026-11-01"],
@@ -89,7 +91,7 @@ const right: Readonly<Record<Kind, ReadonlyArray<string>>> = {
 /** Any query: right and wrong values, some parameters twice, now and then one that nobody knows. */
 const question = (seed: number) => {
   const choose = chooser(seed)
-  const endpoint = choose(datasetEndpoints)
+  const endpoint = choose(documentedDatasetEndpoints)
   const query = endpoint.parameters.flatMap((parameter) => {
     if (!parameter.required && choose([0, 0, 0, 1]) === 0) return []
     const values = choose([0, 0, 0, 0, 0, 1]) === 1
@@ -101,7 +103,7 @@ const question = (seed: number) => {
     return choose(Array.from({ length: 40 }, (_, at) => at)) === 0 ? [sent, sent] : [sent]
   })
   const stranger = choose(Array.from({ length: 30 }, (_, at) => at)) === 0 ? [["nobody_knows", "1"] as const] : []
-  return { path: endpoint.path, request: url(endpoint.path, [...query, ...stranger]) }
+  return { path: endpoint.path, request: buildUrl(endpoint.path, [...query, ...stranger]) }
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries", (it) => {
@@ -111,10 +113,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries",
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
         for (const value of wrongFor(parameter)) {
-          const request = url(endpoint.path, [...needed(endpoint, parameter.name), [parameter.name, value]])
-          const { body, status } = yield* Service.ask(request, { key: ultimate })
+          const request = buildUrl(endpoint.path, [...requiredQuery(endpoint, parameter.name), [parameter.name, value]])
+          const { body, status } = yield* Service.requestJson(request, { key: ultimate })
           assert.strictEqual(status, 422, `${request} ${JSON.stringify(body)}`)
-          assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), parameter.name, request)
+          assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), parameter.name, request)
         }
       }),
   )
@@ -126,7 +128,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries",
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
         const { path, request } = question(seed)
-        const { body, headers, status } = yield* Service.ask(request, { key: ultimate })
+        const { body, headers, status } = yield* Service.requestJson(request, { key: ultimate })
         const validate = validators.get(`${path} ${status}`)
         assert.isDefined(validate, `${request} answers ${status}, which is not documented`)
         assert.notStrictEqual(status, 500, request)

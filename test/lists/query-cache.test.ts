@@ -2,18 +2,18 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
-import { at, datasetEndpoints, needed, url } from "../support/Contract.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Plenty from "../support/Plenty.ts"
-import * as Raw from "../support/Raw.ts"
+import { buildUrl, documentedDatasetEndpoints, requiredQuery, valueAt } from "../support/DocumentedEndpoints.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
+import * as Raw from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { instance, wire } = Instances
+const { startInstance, requestOverWire } = Instances
 const { TestKeys } = Service
 
-const filled = Layer.effectDiscard(Plenty.fillAll(300)).pipe(Layer.provideMerge(Instances.database))
+const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
 
 const runners = "/v1/intraday-runners?ticker=T7"
 
@@ -27,10 +27,12 @@ const shared = (headers: Readonly<Record<string, string>>) =>
 const seen = Effect.sleep("1 second")
 
 /** Asked five times: twice by the database, then from memory the long way, and from then on the short way. */
-const often = Effect.fnUntraced(function* (port: number, path: string, key: string, asked?: Instances.Asked) {
-  const ask = wire(port, path, key, asked)
-  return [yield* ask, yield* ask, yield* ask, yield* ask, yield* ask] as const
-})
+const often = Effect.fnUntraced(
+  function* (port: number, path: string, key: string, asked?: Instances.WireRequestOptions) {
+    const ask = requestOverWire(port, path, key, asked)
+    return [yield* ask, yield* ask, yield* ask, yield* ask, yield* ask] as const
+  },
+)
 
 const touch = Effect.fnUntraced(function* (volume: number) {
   const sql = yield* SqlClient.SqlClient
@@ -41,10 +43,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D14 D17 D27 every dataset: kept answers have the body and all headers of fresh ones, but those that count", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* instance()
-      for (const endpoint of datasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
+      const port = yield* startInstance()
+      for (const endpoint of documentedDatasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
         const { path } = endpoint
-        const asked = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : url(path, needed(endpoint))
+        const asked = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : buildUrl(path, requiredQuery(endpoint))
         const answers = yield* often(port, asked, ultimate)
         const [fresh] = answers
         assert.strictEqual(fresh.status, 200, `${path} ${fresh.text}`)
@@ -61,16 +63,16 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D29 usage tells which answers came from memory, and counts their bytes and cost the same", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* Ledger.customer("memory")
-      const port = yield* instance()
+      const { account_id, key } = yield* Ledger.createCustomer("memory")
+      const port = yield* startInstance()
       const [{ headers: { etag = "" } }] = yield* often(port, runners, key)
       yield* often(port, runners, key, { headers: { "If-None-Match": etag } })
-      yield* Ledger.written(account_id, 10)
+      yield* Ledger.waitForRecordedRequests(account_id, 10)
       const rows = yield* sql<{ readonly line: string }>`
         select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
         from usage where account_id = ${account_id} order by requested_at, usage_id
       `
-      const records = (yield* wire(port, runners, key)).text.match(/"date"/g)?.length
+      const records = (yield* requestOverWire(port, runners, key)).text.match(/"date"/g)?.length
       assert.deepStrictEqual(rows.map(({ line }) => line), [
         `200 f ${records} t t`,
         `200 f ${records} t t`,
@@ -88,12 +90,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D17 the order of parameters is nothing to an answer, their values are", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
-      const { sent } = yield* Statements.during(Effect.gen(function* () {
-        yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
-        yield* wire(port, "/v1/intraday-runners?limit=3&ticker=T7", basic)
-        yield* wire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
-        yield* wire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
+      const port = yield* startInstance()
+      const { sent } = yield* Statements.recordStatements(Effect.gen(function* () {
+        yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
+        yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=T7", basic)
+        yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
+        yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
       // What is asked for again is kept.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
@@ -102,9 +104,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D17 requests for one answer that is not there yet wait for one query", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
-      const { answer, sent } = yield* Statements.during(
-        Effect.all(Array.from({ length: 50 }, () => wire(port, "/v1/screener?limit=100", basic)), {
+      const port = yield* startInstance()
+      const { answer, sent } = yield* Statements.recordStatements(
+        Effect.all(Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)), {
           concurrency: "unbounded",
         }),
       )
@@ -116,15 +118,15 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
   it.effect("D17 CACHE_MEGABYTES=0 keeps nothing", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance({ CACHE_MEGABYTES: "0" })
-      const { sent } = yield* Statements.during(often(port, runners, basic))
+      const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
+      const { sent } = yield* Statements.recordStatements(often(port, runners, basic))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 5)
     }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
 
   it.effect("D17 the bound holds: an answer too long for it is answered all the same", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance({ CACHE_MEGABYTES: "1" })
+      const port = yield* startInstance({ CACHE_MEGABYTES: "1" })
       for (let page = 1; page <= 30; page++) {
         const [fresh, , , , kept] = yield* often(port, `/v1/intraday-runners?limit=10&page=${page}`, basic)
         assert.strictEqual(fresh.status, 200)
@@ -138,9 +140,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const listed = yield* Ledger.customer("listed", { endpoints: ["/v1/screener"] })
-      const revoked = yield* Ledger.customer("revoked")
-      const port = yield* instance()
+      const listed = yield* Ledger.createCustomer("listed", { endpoints: ["/v1/screener"] })
+      const revoked = yield* Ledger.createCustomer("revoked")
+      const port = yield* startInstance()
       for (const key of [basic, revoked.key]) {
         assert.deepStrictEqual((yield* often(port, runners, key)).map(({ status }) => status), [
           200,
@@ -150,19 +152,19 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
           200,
         ])
       }
-      assert.strictEqual((yield* wire(port, runners, listed.key)).status, 403)
-      assert.strictEqual((yield* wire(port, runners, "")).status, 401)
-      assert.strictEqual((yield* wire(port, runners, `${basic}x`)).status, 401)
+      assert.strictEqual((yield* requestOverWire(port, runners, listed.key)).status, 403)
+      assert.strictEqual((yield* requestOverWire(port, runners, "")).status, 401)
+      assert.strictEqual((yield* requestOverWire(port, runners, `${basic}x`)).status, 401)
       yield* sql`update api_keys set revoked_at = now() where key_id = ${revoked.key_id}`
       yield* seen
-      assert.strictEqual((yield* wire(port, runners, revoked.key)).status, 401)
-      assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, runners, revoked.key)).status, 401)
+      assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
   it.effect("D2 a kept answer is refused to two credentials that differ, also in headers of one name", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       yield* often(port, runners, basic)
       yield* often(port, runners, pro)
       const lines = {
@@ -170,11 +172,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
         apiKey: (key: string) => `X-API-Key: ${key}\r\n`,
       }
       const status = Effect.fnUntraced(function* (...headers: ReadonlyArray<string>) {
-        const [answer] = yield* Raw.talk(
+        const [answer] = yield* Raw.exchangeBytes(
           port,
           `GET ${runners} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers.join("")}\r\n`,
         )
-        return [answer?.status, at(JSON.parse(answer?.text ?? "null"), "error", "code")]
+        return [answer?.status, valueAt(JSON.parse(answer?.text ?? "null"), "error", "code")]
       })
       const { apiKey, bearer } = lines
       for (const one of [apiKey, bearer]) {
@@ -191,25 +193,25 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
   it.effect("D3 of every endpoint that asks for a tier, a kept answer is refused to those below it", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* TestKeys
-      const port = yield* instance()
-      const higher = Endpoints.endpoints.filter(({ charged, row }) => charged && row.tier !== "basic")
+      const port = yield* startInstance()
+      const higher = Endpoints.endpoints.filter(({ isPriced: charged, row }) => charged && row.tier !== "basic")
       for (const { row } of higher) {
-        const asked = datasetEndpoints.find(({ path }) => path === row.path)
-        const path = url(row.path, asked === undefined ? [] : needed(asked))
+        const asked = documentedDatasetEndpoints.find(({ path }) => path === row.path)
+        const path = buildUrl(row.path, asked === undefined ? [] : requiredQuery(asked))
         yield* often(port, path, ultimate)
-        assert.strictEqual((yield* wire(port, path, basic)).status, 403, path)
+        assert.strictEqual((yield* requestOverWire(port, path, basic)).status, 403, path)
       }
     }).pipe(Effect.scoped))
 
   it.effect("D13 D18 a kept answer is charged, and refused where the balance or the limit is used up", () =>
     Effect.gen(function* () {
-      const limited = yield* Ledger.customer("limited")
-      const prepaid = yield* Ledger.customer("prepaid", { balance: 150, tier: "pro" })
-      const port = yield* instance({ RATE_LIMIT_BASIC: "5" })
+      const limited = yield* Ledger.createCustomer("limited")
+      const prepaid = yield* Ledger.createCustomer("prepaid", { balance: 150, tier: "pro" })
+      const port = yield* startInstance({ RATE_LIMIT_BASIC: "5" })
       const statuses: Array<number> = []
-      for (let i = 0; i < 8; i++) statuses.push((yield* wire(port, runners, limited.key)).status)
+      for (let i = 0; i < 8; i++) statuses.push((yield* requestOverWire(port, runners, limited.key)).status)
       assert.deepStrictEqual(statuses, [200, 200, 200, 200, 200, 429, 429, 429])
-      const last = yield* Effect.repeat(wire(port, runners, prepaid.key), {
+      const last = yield* Effect.repeat(requestOverWire(port, runners, prepaid.key), {
         until: ({ status }) => status !== 200,
         schedule: Schedule.spaced("50 millis"),
         times: 200,
@@ -221,36 +223,36 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const [early, late] = yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table split_status in access exclusive mode`
-        const gone = yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))
-        const first = yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))
+        const gone = yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))
+        const first = yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))
         yield* Effect.sleep("300 millis")
         yield* Fiber.interrupt(gone)
-        return [first, yield* Effect.forkChild(wire(port, "/v1/split-status?ticker=T7", basic))] as const
+        return [first, yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))] as const
       }))
       assert.strictEqual((yield* Fiber.join(early)).status, 200)
       assert.strictEqual((yield* Fiber.join(late)).status, 200)
-      assert.isAbove(Number(at(JSON.parse((yield* Fiber.join(late)).text), "count")), 0)
+      assert.isAbove(Number(valueAt(JSON.parse((yield* Fiber.join(late)).text), "count")), 0)
     }).pipe(Effect.scoped))
 
   it.effect("D17 what was kept of a table is given although another session holds the table", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       yield* often(port, runners, basic)
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table intraday_runners in access exclusive mode`
-        assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
       }))
     }).pipe(Effect.scoped))
 
   it.effect("D17 an answer of before a change is not given after it", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const [before] = yield* often(port, runners, basic)
       yield* touch(4711)
       yield* seen
@@ -264,10 +266,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
   it.effect("RFC 9112: a request that names no host is refused, whatever is kept", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       yield* often(port, runners, basic)
-      assert.strictEqual((yield* wire(port, runners, basic, { setHost: false })).status, 400)
-      assert.strictEqual((yield* wire(port, runners, basic)).status, 200)
+      assert.strictEqual((yield* requestOverWire(port, runners, basic, { setHost: false })).status, 400)
+      assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
   it.effect("D17 D19 what depends on the day ends with it, in Chicago, although no table changes", () =>
@@ -276,7 +278,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       const live = yield* Clock.Clock
       const today = DateTime.setZone(yield* DateTime.now, DateTime.zoneMakeNamedUnsafe("America/Chicago"))
       const midnight = DateTime.add(DateTime.startOf(today, "day"), { days: 1 })
-      yield* Service.insert("ticker_changes", {
+      yield* Service.insertRows("ticker_changes", {
         old_ticker: "EVE",
         new_ticker: "MORN",
         effective_date: DateTime.formatIsoDate(midnight),
@@ -288,7 +290,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
         currentTimeMillisUnsafe: () => now,
         currentTimeMillis: Effect.sync(() => now),
       })
-      const port = yield* Effect.provideService(instance(), Clock.Clock, moved)
+      const port = yield* Effect.provideService(startInstance(), Clock.Clock, moved)
       for (const { status, text } of yield* often(port, "/v1/ticker-changes?ticker=EVE", basic)) {
         assert.strictEqual(status, 200)
         assert.include(text, `"has_changes":false`)

@@ -1,15 +1,20 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { datasets } from "../../src/load/Datasets.ts"
-import { datasetEndpoints, needed, type Parameter, url } from "../support/Contract.ts"
-import * as Plenty from "../support/Plenty.ts"
+import {
+  buildUrl,
+  documentedDatasetEndpoints,
+  type DocumentedParameter,
+  requiredQuery,
+} from "../support/DocumentedEndpoints.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
 /** Enough that reading all of them is what PostgreSQL avoids where it can. */
 const rows = 20_000
 
-const service = Layer.effectDiscard(Plenty.fillAll(rows)).pipe(
+const service = Layer.effectDiscard(Plenty.fillAllTables(rows)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(Statements.layer),
 )
@@ -17,7 +22,7 @@ const service = Layer.effectDiscard(Plenty.fillAll(rows)).pipe(
 const tables = new Set(datasets.map(({ table }) => table))
 
 /** A value that few rows have: what a filter is for. */
-const rare = ({ kind, name, words }: Parameter): string => {
+const rare = ({ kind, name, words }: DocumentedParameter): string => {
   if (words[0] !== undefined) return words[0]
   if (kind === "boolean") return "true"
   if (kind === "date") return name.endsWith("_to") ? "2014-01-03" : "2024-11-01"
@@ -27,11 +32,11 @@ const rare = ({ kind, name, words }: Parameter): string => {
 }
 
 /** Each endpoint as it is, and with each of its filters alone. */
-const requests = datasetEndpoints.flatMap((endpoint) => {
+const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   const filters = endpoint.parameters.filter(({ kind, required }) => !required && kind !== "whole")
   return [
-    url(endpoint.path, needed(endpoint)),
-    ...filters.map((filter) => url(endpoint.path, [...needed(endpoint), [filter.name, rare(filter)]])),
+    buildUrl(endpoint.path, requiredQuery(endpoint)),
+    ...filters.map((filter) => buildUrl(endpoint.path, [...requiredQuery(endpoint), [filter.name, rare(filter)]])),
   ].map((request) => ({ request }))
 })
 
@@ -41,13 +46,13 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("plans", (
     ({ request }) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
-        const { answer, sent } = yield* Statements.during(Service.ask(request, { key: ultimate }))
+        const { answer, sent } = yield* Statements.recordStatements(Service.requestJson(request, { key: ultimate }))
         assert.include([200, 404, 409], answer.status, answer.text)
         const asked = sent.filter(({ text }) => Array.from(tables).some((table) => text.includes(table)))
         assert.isAbove(asked.length, 0, "the statement was recorded")
         for (const statement of asked) {
-          const plan = yield* Statements.explain(statement)
-          const whole = Plenty.scanned(plan).filter((table) => tables.has(table))
+          const plan = yield* Statements.explainStatement(statement)
+          const whole = Plenty.findSequentialScans(plan).filter((table) => tables.has(table))
           assert.deepStrictEqual(whole, [], JSON.stringify(plan))
         }
       }),

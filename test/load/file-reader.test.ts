@@ -2,8 +2,8 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
 import { gzipSync } from "node:zlib"
-import type { Row } from "../../src/load/ParsedRow.ts"
-import { read } from "../../src/load/FileReader.ts"
+import type { ParsedRow } from "../../src/load/ParsedRow.ts"
+import { readRows } from "../../src/load/FileReader.ts"
 
 /** One folder for all the files. */
 class Folder extends Context.Service<Folder, string>()("test/load/rows/Folder") {
@@ -18,7 +18,7 @@ const rowsOf = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const path = `${yield* Folder}/${name}`
     yield* fs.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content)
-    return yield* Stream.runCollect(read(path, new Set(lists)))
+    return yield* Stream.runCollect(readRows(path, new Set(lists)))
   },
 )
 
@@ -62,7 +62,7 @@ const columns = ["a", "b b", "c"] as const
 /** What the reader owes: the cells, and the line on which each row begins. */
 const expected = (
   lines: ReadonlyArray<{ readonly line: number; readonly cells: ReadonlyArray<string> }>,
-): ReadonlyArray<Row> =>
+): ReadonlyArray<ParsedRow> =>
   lines.map(({ cells, line }) => ({
     line,
     cells: Object.fromEntries(columns.map((column, at) => [column, cells[at] === "" ? null : cells[at]])),
@@ -110,7 +110,7 @@ layer(Folder.layer)("rows of a file", (it) => {
     Effect.fnUntraced(function* ({ manner, objects }) {
       const end = manner.crlf ? "\r\n" : "\n"
       let text = manner.mark ? "\uFEFF" : ""
-      const rows: Array<Row> = []
+      const rows: Array<ParsedRow> = []
       for (const { fraction, left, text: parts, whole, words, yes } of objects) {
         text += `${manner.quoteAll ? "  " : ""}${end}`.repeat(manner.emptyLines)
         const number = `${whole}.${String(fraction).padStart(6, "0")}`

@@ -2,15 +2,15 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { describe } from "../../src/load/DatasetDescription.ts"
-import { filesIn } from "../../src/load/FolderScan.ts"
-import { load } from "../../src/load/Load.ts"
+import { describeDataset } from "../../src/load/DatasetDescription.ts"
+import { findDatasetFiles } from "../../src/load/FolderScan.ts"
+import { loadFile } from "../../src/load/Load.ts"
 import * as Service from "../support/Service.ts"
 
 const TestLayer = Layer.unwrap(
-  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+  Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
 /** A folder with files of these names and contents. */
@@ -21,14 +21,15 @@ const folderOf = Effect.fnUntraced(function* (files: Readonly<Record<string, str
   return folder
 })
 
-const loaded = (task: Parameters<typeof load>[0]) => Effect.flatMap(Ref.make(0), (progress) => load(task, progress))
+const loaded = (task: Parameters<typeof loadFile>[0]) =>
+  Effect.flatMap(Ref.make(0), (progress) => loadFile(task, progress))
 
 layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
   it.effect.each(datasets)(
     "README: the example that `datasets` shows for $table is a file that loads",
     (dataset) =>
       Effect.gen(function* () {
-        const [, shown = ""] = describe(dataset).split(`${dataset.table}.csv:\n`)
+        const [, shown = ""] = describeDataset(dataset).split(`${dataset.table}.csv:\n`)
         const file = `${shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`
         const folder = yield* folderOf({ [`${dataset.table}.csv`]: file })
         const path = `${folder}/${dataset.table}.csv`
@@ -70,7 +71,7 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
         "newsletter.csv": "",
         "news.txt": "",
       })
-      const { others, tasks } = yield* filesIn(folder)
+      const { others, tasks } = yield* findDatasetFiles(folder)
       assert.deepStrictEqual(
         tasks.map(({ dataset, file }) => [dataset, file.slice(folder.length + 1)]).toSorted(),
         [["daily_prices", "daily_prices.jsonl"], ["gap_stats", "gap-stats.csv"], ["news", "news.ndjson.gz"]],
@@ -80,14 +81,14 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
 
   it.effect("README: two files for a table, none for any, a file and no folder at all are each told", () =>
     Effect.gen(function* () {
-      const twice = yield* Effect.flip(filesIn(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
+      const twice = yield* Effect.flip(findDatasetFiles(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
       assert.match(twice.message, /news has two files in .*: news\.csv, news\.ndjson/)
-      const none = yield* Effect.flip(filesIn(yield* folderOf({ "notes.txt": "" })))
+      const none = yield* Effect.flip(findDatasetFiles(yield* folderOf({ "notes.txt": "" })))
       assert.match(none.message, /No file in .* is named after a table/)
-      const nowhere = yield* Effect.flip(filesIn("/nowhere/at/all"))
+      const nowhere = yield* Effect.flip(findDatasetFiles("/nowhere/at/all"))
       assert.strictEqual(nowhere.message, "There is no folder /nowhere/at/all.")
       const file = `${yield* folderOf({ "news.csv": "" })}/news.csv`
-      const notFolder = yield* Effect.flip(filesIn(file))
+      const notFolder = yield* Effect.flip(findDatasetFiles(file))
       assert.strictEqual(
         notFolder.message,
         `${file} is a file, and --all takes a folder. To load the file, name its dataset: load news ${file}`,

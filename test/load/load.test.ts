@@ -19,23 +19,29 @@ import { SqlClient } from "effect/sql"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { describe as describeDataset } from "../../src/load/DatasetDescription.ts"
-import { load } from "../../src/load/Load.ts"
-import { compiled } from "../support/Processes.ts"
+import { describeDataset } from "../../src/load/DatasetDescription.ts"
+import { loadFile } from "../../src/load/Load.ts"
+import { compileCacheFolder } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask } = Service
+const { requestJson } = Service
 
 /** The service on a database that a second process can be told of. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/load/DatabaseUrl") {
-  static readonly layer = Layer.effect(DatabaseUrl, Effect.map(Service.ownDatabase, (url) => Redacted.value(url)))
+  static readonly layer = Layer.effect(
+    DatabaseUrl,
+    Effect.map(Service.copyMigratedDatabase, (url) => Redacted.value(url)),
+  )
 }
 
-const TestLayer = Service.layerOver(
+const TestLayer = Service.serviceLayerOver(
   Layer.unwrap(
-    Effect.map(DatabaseUrl, (url) => client({ url: Redacted.make(url), applicationName: "tickerline-test" })),
+    Effect.map(
+      DatabaseUrl,
+      (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+    ),
   ),
 ).pipe(Layer.provideMerge(DatabaseUrl.layer))
 
@@ -81,14 +87,14 @@ const written = Effect.fnUntraced(function* (name: string, content: string | Uin
   return path
 })
 
-const loadFile = (dataset: string, file: string, append = false) =>
-  Effect.flatMap(Ref.make(0), (progress) => load({ dataset, file, append }, progress))
+const loadText = (dataset: string, file: string, append = false) =>
+  Effect.flatMap(Ref.make(0), (progress) => loadFile({ dataset, file, append }, progress))
 
 const replaceWith = (dataset: Dataset, name: string, content: string | Uint8Array) =>
-  Effect.flatMap(written(name, content), (file) => loadFile(dataset, file))
+  Effect.flatMap(written(name, content), (file) => loadText(dataset, file))
 
 const add = (dataset: Dataset, name: string, content: string | Uint8Array) =>
-  Effect.flatMap(written(name, content), (file) => loadFile(dataset, file, true))
+  Effect.flatMap(written(name, content), (file) => loadText(dataset, file, true))
 
 /** How many rows there are and what is in them; `recorded_at` too. */
 const state = Effect.fnUntraced(function* (table: Dataset) {
@@ -163,7 +169,7 @@ const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags:
     Effect.sync(() =>
       spawn(process.execPath, [...flags, "src/main.ts", ...args], {
         cwd: root,
-        env: { DATABASE_URL: url, PATH: process.env["PATH"], NODE_COMPILE_CACHE: compiled },
+        env: { DATABASE_URL: url, PATH: process.env["PATH"], NODE_COMPILE_CACHE: compileCacheFolder },
         stdio: ["ignore", "pipe", "pipe"],
       })
     ),
@@ -256,9 +262,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("D31 the dataset goes by the name of its table or of its endpoint, and an unknown one is named", () =>
       Effect.gen(function* () {
         const file = yield* written("a.csv", csv([change]))
-        assert.strictEqual((yield* loadFile("ticker-changes", file)).table, "ticker_changes")
-        assert.strictEqual((yield* loadFile("ticker_changes", file)).table, "ticker_changes")
-        const { message } = yield* Effect.flip(loadFile("accounts", file))
+        assert.strictEqual((yield* loadText("ticker-changes", file)).table, "ticker_changes")
+        assert.strictEqual((yield* loadText("ticker_changes", file)).table, "ticker_changes")
+        const { message } = yield* Effect.flip(loadText("accounts", file))
         assert.match(message, /accounts.*ticker_changes.*historical_tickers.*intraday_runners/)
       }))
 
@@ -334,7 +340,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           [...text, ...Object.entries(numbers).map(([name, value]) => `"${name}":${value}`)].join(",")
         }}\n`
         yield* replaceWith("intraday_runners", "a.ndjson", line)
-        const answer = yield* ask("/v1/intraday-runners")
+        const answer = yield* requestJson("/v1/intraday-runners")
         assert.strictEqual(answer.status, 200)
         for (const [name, value] of Object.entries({ ...numbers, high_price: "0.3" })) {
           assert.include(answer.text, `"${name}":${value},`)
@@ -687,11 +693,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const place = yield* folder
         yield* fs.makeDirectory(`${place}/folder.csv`)
         const before = yield* state("ticker_changes")
-        const missing = yield* Effect.flip(loadFile("ticker_changes", `${place}/none.csv`))
+        const missing = yield* Effect.flip(loadText("ticker_changes", `${place}/none.csv`))
         assert.match(missing.message, /(?=.*none\.csv).*(NotFound|not found|no such|not exist|no file)/i)
-        const missingGz = yield* Effect.flip(loadFile("ticker_changes", `${place}/none.csv.gz`))
+        const missingGz = yield* Effect.flip(loadText("ticker_changes", `${place}/none.csv.gz`))
         assert.match(missingGz.message, /(?=.*none\.csv\.gz).*(NotFound|not found|no such|not exist|no file)/i)
-        const directory = yield* Effect.flip(loadFile("ticker_changes", `${place}/folder.csv`))
+        const directory = yield* Effect.flip(loadText("ticker_changes", `${place}/folder.csv`))
         assert.match(directory.message, /folder\.csv.*(directory|folder\b(?!\.csv)|not a file)/i)
         assert.deepStrictEqual(yield* state("ticker_changes"), before)
       }))
@@ -719,7 +725,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         for (const [name, content] of empties) {
           yield* seed
           const task = { dataset: "ticker_changes", file: yield* written(name, content), allowEmpty: true }
-          const loading = (append: boolean) => Effect.flatMap(Ref.make(0), (rows) => load({ ...task, append }, rows))
+          const loading = (append: boolean) =>
+            Effect.flatMap(Ref.make(0), (rows) => loadFile({ ...task, append }, rows))
           assert.strictEqual((yield* loading(true)).rows, 0)
           assert.strictEqual((yield* state("ticker_changes")).rows, 1)
           assert.strictEqual((yield* loading(false)).rows, 0)
@@ -732,7 +739,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* seed
         const file = yield* written("a.csv", header)
         const task = { dataset: "ticker_changes", file, append: false, check: true }
-        const error = yield* Effect.flip(Effect.flatMap(Ref.make(0), (rows) => load(task, rows)))
+        const error = yield* Effect.flip(Effect.flatMap(Ref.make(0), (rows) => loadFile(task, rows)))
         assert.strictEqual(error._tag, "NoRows")
       }))
 
@@ -828,8 +835,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, cik }]))
         const current = Effect.map(
-          ask("/v1/ticker-changes?ticker=AAA"),
-          ({ body }) => Service.at(body, "results", 0, "current_ticker"),
+          requestJson("/v1/ticker-changes?ticker=AAA"),
+          ({ body }) => Service.valueAt(body, "results", 0, "current_ticker"),
         )
         yield* Effect.all([current, current, current])
         assert.strictEqual(yield* current, "BBB")
@@ -905,7 +912,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
             (rows) => rows.map(({ row }) => row),
           )
           const put = (append: boolean, ...rows: ReadonlyArray<Cells>) =>
-            Effect.flatMap(written("rows.csv", csv(rows)), (file) => loadFile(dataset.table, file, append))
+            Effect.flatMap(written("rows.csv", csv(rows)), (file) => loadText(dataset.table, file, append))
           yield* put(false, row)
           const first = yield* stored
           const inFile = yield* put(false, row, other)
@@ -946,12 +953,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const file = yield* written("a.csv", csv([{ ...row, close: "2" }, { ...row, ticker: "ONCE" }]))
         yield* sql`alter table daily_prices drop constraint daily_prices_pkey`
         yield* sql`insert into daily_prices values ('TWICE', '2025-01-02', 1), ('TWICE', '2025-01-02', 1.5)`
-        const { merged } = yield* loadFile("daily_prices", file, true)
+        const { merged } = yield* loadText("daily_prices", file, true)
         assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
         const closes = sql`select ticker, close from daily_prices where ticker in ('ONCE', 'TWICE') order by 1`
         const [once, twice] = [{ ticker: "ONCE", close: "1" }, { ticker: "TWICE", close: "2" }]
         assert.deepStrictEqual(yield* closes, [once, twice, twice])
-        assert.strictEqual((yield* loadFile("daily_prices", file)).rows, 2)
+        assert.strictEqual((yield* loadText("daily_prices", file)).rows, 2)
         assert.deepStrictEqual(yield* closes, [once, twice])
         yield* sql`alter table daily_prices alter ticker set not null, alter date set not null`
         yield* sql`alter table daily_prices add primary key (ticker, date)`
@@ -1031,7 +1038,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const file = yield* written("new.csv", csv(sessions(50_000, "2")))
         const [direct, overHttp] = [yield* nothing, yield* nothing]
         const asked = Effect.map(
-          ask("/v1/intraday-runners?limit=1"),
+          requestJson("/v1/intraday-runners?limit=1"),
           ({ status, text }) => `${status} ${/"market_open":\d/.exec(text)?.[0]}`,
         )
         const readers = yield* Effect.forkChild(
@@ -1105,7 +1112,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const file = yield* written("new.csv", csv(changes(40_000, "A")))
         for (const append of [false, true]) {
           const progress = yield* Ref.make(0)
-          const loading = yield* Effect.forkChild(load({ dataset: "ticker_changes", file, append }, progress))
+          const loading = yield* Effect.forkChild(loadFile({ dataset: "ticker_changes", file, append }, progress))
           yield* until("the first batch", Effect.map(Ref.get(progress), (arrived) => arrived >= 5_000))
           const exit = yield* Effect.andThen(Fiber.interrupt(loading), Fiber.await(loading))
           assert.isTrue(Exit.isFailure(exit))
@@ -1234,7 +1241,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* written("a.csv", csv(changes(12_000, "A"))),
         yield* written("b.csv", csv(changes(11_000, "B"))),
       ]
-      const loaded = yield* Effect.forEach(files, (file) => loadFile("ticker_changes", file), { concurrency: 2 }).pipe(
+      const loaded = yield* Effect.forEach(files, (file) => loadText("ticker_changes", file), { concurrency: 2 }).pipe(
         Effect.provideService(Console.Console, listening),
       )
       assert.deepStrictEqual(loaded.map(({ rows }) => rows), [12_000, 11_000])
@@ -1296,7 +1303,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.strictEqual(after?.changes, (before?.changes ?? 0) + 1)
       assert.isAbove(after?.at ?? 0, before?.at ?? 0)
       const path = yield* written("a.csv", file)
-      yield* load({ dataset: "ticker_changes", file: path, append: false, check: true }, yield* Ref.make(0))
+      yield* loadFile({ dataset: "ticker_changes", file: path, append: false, check: true }, yield* Ref.make(0))
       assert.deepStrictEqual((yield* noted)[0], after)
     }))
 

@@ -3,17 +3,17 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { client } from "../../src/db/Database.ts"
-import { run } from "../support/Commands.ts"
-import * as Mail from "../support/Mail.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import { runCommand } from "../support/InProcessCommands.ts"
+import * as Mail from "../support/MailServer.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { end, freePort, saying, start } = Processes
+const { endProcess, findFreePort, waitForOutput, startCommandProcess } = Processes
 
 const world = Effect.gen(function* () {
-  const url = yield* Service.ownDatabase
-  const smtp = yield* Mail.server()
+  const url = yield* Service.copyMigratedDatabase
+  const smtp = yield* Mail.startMailServer()
   const environment = {
     DATABASE_URL: Redacted.value(url),
     BASE_URL: "https://api.example.com",
@@ -23,16 +23,16 @@ const world = Effect.gen(function* () {
     MAIL_RETRY_AFTER: "100 millis",
   }
   const serve = Effect.gen(function* () {
-    const service = yield* start(["serve"], { ...environment, PORT: String(yield* freePort) })
-    yield* saying(service, /Tickerline answers/)
+    const service = yield* startCommandProcess(["serve"], { ...environment, PORT: String(yield* findFreePort) })
+    yield* waitForOutput(service, /Tickerline answers/)
     return service
   })
   const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
-    const ended = yield* run(args, environment)
+    const ended = yield* runCommand(args, environment)
     assert.strictEqual(ended.code, 0, ended.err)
     return ended.out
   })
-  return { smtp, serve, command, sql: client({ url, applicationName: "test" }) }
+  return { smtp, serve, command, sql: databaseClientLayer({ url, applicationName: "test" }) }
 })
 
 const until = (what: string, holds: () => boolean) =>
@@ -77,12 +77,12 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
 
   it.effect("README, emails: what is no entry, no address and no setting is refused with what to do", () =>
     Effect.gen(function* () {
-      const { DATABASE_URL } = { DATABASE_URL: Redacted.value(yield* Service.ownDatabase) }
-      const entry = yield* run(["announce", "--entry", "ticker-change"], { DATABASE_URL })
+      const { DATABASE_URL } = { DATABASE_URL: Redacted.value(yield* Service.copyMigratedDatabase) }
+      const entry = yield* runCommand(["announce", "--entry", "ticker-change"], { DATABASE_URL })
       assert.strictEqual(entry.code, 1)
       assert.match(entry.err, /no entry ticker-change\. It has: .*ticker-changes/)
       const address = ["accounts", "create", "x", "--tier", "pro", "--email", "a@x.example, b@x.example"]
-      const refused = yield* run(address, { DATABASE_URL })
+      const refused = yield* runCommand(address, { DATABASE_URL })
       assert.strictEqual(refused.code, 2)
       assert.match(refused.err + refused.out, /must be an address of mail/)
       for (
@@ -94,7 +94,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
           [{ SMTP_URL: "smtp://mail.example", MAIL_FROM: "a@b.example", MAIL_PER_MINUTE: "0" }, /MAIL_PER_MINUTE/],
         ] as const
       ) {
-        const ended = yield* run(["serve"], { DATABASE_URL, PORT: String(yield* freePort), ...settings })
+        const ended = yield* runCommand(["serve"], { DATABASE_URL, PORT: String(yield* findFreePort), ...settings })
         assert.strictEqual(ended.code, 1, JSON.stringify(settings))
         assert.match(ended.err, said)
         assert.notInclude(ended.err, "hunter2")
@@ -113,7 +113,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const service = yield* serve
       yield* until("that the mail is under way", () => asked === 1)
-      yield* end(service, "SIGKILL")
+      yield* endProcess(service, "SIGKILL")
       smtp.behaviour.rcpt = () => Promise.resolve(undefined)
       yield* serve
       yield* until("that it is delivered", () => smtp.received.length === 1)
@@ -134,7 +134,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const service = yield* serve
       yield* until("that the mail was sent", () => seen === 1)
-      yield* end(service, "SIGKILL")
+      yield* endProcess(service, "SIGKILL")
       smtp.behaviour.data = () => Promise.resolve(undefined)
       // Two at once take over; the mail that was under way stays as it is, and the other goes out.
       yield* serve
@@ -170,10 +170,10 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* until("that the second one delivers it", () => smtp.received.length === 1)
       assert.isBelow(performance.now() - stopped, 30_000)
       first.child.kill("SIGCONT")
-      yield* Processes.saying(first, /The job mail is not this process's any more/)
+      yield* Processes.waitForOutput(first, /The job mail is not this process's any more/)
       yield* command("announce", "--entry", "fixed-offset", "--include-new-accounts")
       yield* until("that the second one goes on", () => smtp.received.length === 2)
-      assert.match(Processes.saidBy(second), /The job mail is this process's now/)
+      assert.match(Processes.combinedOutput(second), /The job mail is this process's now/)
       assert.match(yield* command("announcements"), /ticker-changes\t0\t1\t0\t0/)
     }).pipe(Effect.scoped))
 

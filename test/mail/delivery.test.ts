@@ -5,12 +5,13 @@ import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Announce from "../../src/mail/Announcements.ts"
 import { Option } from "effect"
-import * as Instances from "../support/Instances.ts"
-import * as Mail from "../support/Mail.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Mail from "../support/MailServer.ts"
 
-const nowhere = { base: Option.none<string>(), unsubscribe: Option.none<string>() }
+const nowhere = { baseUrl: Option.none<string>(), unsubscribeAddress: Option.none<string>() }
 
-const announce = (ids: ReadonlyArray<string>) => Announce.announce({ ids, younger: true, dry: false, ...nowhere })
+const announce = (ids: ReadonlyArray<string>) =>
+  Announce.queueAnnouncements({ entryIds: ids, includeNewAccounts: true, isDryRun: false, ...nowhere })
 
 const customers = Effect.fnUntraced(function* (...emails: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
@@ -18,8 +19,8 @@ const customers = Effect.fnUntraced(function* (...emails: ReadonlyArray<string>)
   yield* sql`delete from announcements`
   yield* sql`update accounts set contact_email = null`
   for (const email of emails) {
-    yield* Accounts.ensure({ name: `of ${email}`, tier: "basic", email, prepaid: false })
-    yield* Accounts.setEmail(`of ${email}`, email)
+    yield* Accounts.ensureAccount({ name: `of ${email}`, tier: "basic", email, prepaid: false })
+    yield* Accounts.setContactEmail(`of ${email}`, email)
   }
 })
 
@@ -30,7 +31,7 @@ const quick = {
 }
 
 const sender = (port: number, more: Readonly<Record<string, string>> = {}) =>
-  Instances.instance({ SMTP_URL: `smtp://127.0.0.1:${port}`, ...quick, ...more })
+  Instances.startInstance({ SMTP_URL: `smtp://127.0.0.1:${port}`, ...quick, ...more })
 
 const statuses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -48,213 +49,219 @@ const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
 const allAre = (...expected: ReadonlyArray<string>) =>
   until(`that mails are ${expected.join(", ")}`, Effect.map(statuses, (found) => String(found) === String(expected)))
 
-layer(Layer.fresh(Instances.database), { excludeTestServices: true, timeout: "120 seconds" })("delivery", (it) => {
-  it.effect("§9.6 each address gets each entry once, however its letters are written, and a second run queues nothing", () =>
-    Effect.gen(function* () {
-      const smtp = yield* Mail.server()
-      yield* customers("a@x.example", "A@X.example", "b@x.example")
-      yield* announce(["ticker-changes", "fixed-offset"])
-      yield* announce(["ticker-changes", "fixed-offset"])
-      yield* sender(smtp.port)
-      yield* allAre("sent", "sent", "sent", "sent")
-      yield* announce(["ticker-changes"])
-      assert.deepStrictEqual(yield* statuses, ["sent", "sent", "sent", "sent"])
-      const to = smtp.received.map(({ raw, to }) => `${to.join()} ${Mail.header(raw, "Subject").join()}`)
-      assert.strictEqual(new Set(to).size, 4)
-      assert.deepStrictEqual(smtp.received.map(({ to }) => to.length), [1, 1, 1, 1])
-    }).pipe(Effect.scoped))
+layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
+  "delivery",
+  (it) => {
+    it.effect("§9.6 each address gets each entry once, however its letters are written, and a second run queues nothing", () =>
+      Effect.gen(function* () {
+        const smtp = yield* Mail.startMailServer()
+        yield* customers("a@x.example", "A@X.example", "b@x.example")
+        yield* announce(["ticker-changes", "fixed-offset"])
+        yield* announce(["ticker-changes", "fixed-offset"])
+        yield* sender(smtp.port)
+        yield* allAre("sent", "sent", "sent", "sent")
+        yield* announce(["ticker-changes"])
+        assert.deepStrictEqual(yield* statuses, ["sent", "sent", "sent", "sent"])
+        const to = smtp.received.map(({ raw, to }) => `${to.join()} ${Mail.readEmailHeaders(raw, "Subject").join()}`)
+        assert.strictEqual(new Set(to).size, 4)
+        assert.deepStrictEqual(smtp.received.map(({ to }) => to.length), [1, 1, 1, 1])
+      }).pipe(Effect.scoped))
 
-  it.effect("§9.6 a mail has the headers that servers and readers expect, and both kinds of text", () =>
-    Effect.gen(function* () {
-      const smtp = yield* Mail.server()
-      yield* customers("ops@x.example")
-      yield* announce(["fixed-offset", "ticker-changes"])
-      yield* sender(smtp.port, { MAIL_UNSUBSCRIBE: "no-news@tickerline.example" })
-      yield* allAre("sent", "sent")
-      for (const { raw } of smtp.received) {
-        const isNews = raw.includes("whole chain")
-        assert.deepStrictEqual(Mail.header(raw, "From"), ["Tickerline <notices@tickerline.example>"])
-        assert.deepStrictEqual(Mail.header(raw, "To"), ["ops@x.example"])
-        assert.deepStrictEqual(Mail.header(raw, "Auto-Submitted"), ["auto-generated"])
-        assert.match(String(Mail.header(raw, "Message-ID")), /^<[0-9a-f-]{36}@tickerline\.example>$/)
-        assert.isFalse(Number.isNaN(Date.parse(String(Mail.header(raw, "Date")))))
-        assert.match(String(Mail.header(raw, "Content-Type")), /^multipart\/alternative/)
-        assert.deepStrictEqual(
-          Mail.header(raw, "List-Unsubscribe"),
-          isNews ? ["<mailto:no-news@tickerline.example?subject=unsubscribe>"] : [],
+    it.effect("§9.6 a mail has the headers that servers and readers expect, and both kinds of text", () =>
+      Effect.gen(function* () {
+        const smtp = yield* Mail.startMailServer()
+        yield* customers("ops@x.example")
+        yield* announce(["fixed-offset", "ticker-changes"])
+        yield* sender(smtp.port, { MAIL_UNSUBSCRIBE: "no-news@tickerline.example" })
+        yield* allAre("sent", "sent")
+        for (const { raw } of smtp.received) {
+          const isNews = raw.includes("whole chain")
+          assert.deepStrictEqual(Mail.readEmailHeaders(raw, "From"), ["Tickerline <notices@tickerline.example>"])
+          assert.deepStrictEqual(Mail.readEmailHeaders(raw, "To"), ["ops@x.example"])
+          assert.deepStrictEqual(Mail.readEmailHeaders(raw, "Auto-Submitted"), ["auto-generated"])
+          assert.match(String(Mail.readEmailHeaders(raw, "Message-ID")), /^<[0-9a-f-]{36}@tickerline\.example>$/)
+          assert.isFalse(Number.isNaN(Date.parse(String(Mail.readEmailHeaders(raw, "Date")))))
+          assert.match(String(Mail.readEmailHeaders(raw, "Content-Type")), /^multipart\/alternative/)
+          assert.deepStrictEqual(
+            Mail.readEmailHeaders(raw, "List-Unsubscribe"),
+            isNews ? ["<mailto:no-news@tickerline.example?subject=unsubscribe>"] : [],
+          )
+          assert.match(raw, /Content-Type: text\/plain; charset=utf-8/)
+          assert.match(raw, /Content-Type: text\/html; charset=utf-8/)
+        }
+      }).pipe(Effect.scoped))
+
+    it.effect("§9.6 what is refused for now is sent later, with the same Message-ID", () =>
+      Effect.gen(function* () {
+        const smtp = yield* Mail.startMailServer()
+        yield* customers("later@x.example")
+        const ids: Array<string> = []
+        let refusals = 2
+        smtp.behaviour.data = ({ raw }) => {
+          ids.push(String(Mail.readEmailHeaders(raw, "Message-ID")))
+          return Promise.resolve(refusals-- > 0 ? { code: 451, message: "Try again" } : undefined)
+        }
+        yield* announce(["ticker-changes"])
+        yield* sender(smtp.port)
+        yield* allAre("sent")
+        assert.strictEqual(ids.length, 3)
+        assert.strictEqual(new Set(ids).size, 1)
+        assert.strictEqual(smtp.received.length, 1)
+      }).pipe(Effect.scoped))
+
+    it.effect("§9.6 what is refused for good is given up with the server's words, and the others are sent", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const smtp = yield* Mail.startMailServer()
+        yield* customers("gone@x.example", "here@x.example")
+        smtp.behaviour.rcpt = (address) =>
+          Promise.resolve(address.startsWith("gone") ? { code: 550, message: "No such person" } : undefined)
+        yield* announce(["ticker-changes"])
+        yield* sender(smtp.port)
+        yield* allAre("failed", "sent")
+        assert.include(
+          (yield* Announce.readUndeliveredEmails).map(({ last_error }) => last_error).join(),
+          "No such person",
         )
-        assert.match(raw, /Content-Type: text\/plain; charset=utf-8/)
-        assert.match(raw, /Content-Type: text\/html; charset=utf-8/)
-      }
-    }).pipe(Effect.scoped))
+        assert.deepStrictEqual(yield* Announce.readAnnouncementProgress, [
+          { entry_id: "ticker-changes", queued: 0, sent: 1, failed: 1, unknown: 0 },
+        ])
+        smtp.behaviour.rcpt = () => Promise.resolve(undefined)
+        assert.strictEqual(yield* Announce.requeueEmails("failed", Option.none()), 1)
+        yield* allAre("sent", "sent")
+        assert.deepStrictEqual(yield* sql`select attempts from announcement_mails order by recipient`, [
+          { attempts: 1 },
+          { attempts: 1 },
+        ])
+      }).pipe(Effect.scoped))
 
-  it.effect("§9.6 what is refused for now is sent later, with the same Message-ID", () =>
-    Effect.gen(function* () {
-      const smtp = yield* Mail.server()
-      yield* customers("later@x.example")
-      const ids: Array<string> = []
-      let refusals = 2
-      smtp.behaviour.data = ({ raw }) => {
-        ids.push(String(Mail.header(raw, "Message-ID")))
-        return Promise.resolve(refusals-- > 0 ? { code: 451, message: "Try again" } : undefined)
-      }
-      yield* announce(["ticker-changes"])
-      yield* sender(smtp.port)
-      yield* allAre("sent")
-      assert.strictEqual(ids.length, 3)
-      assert.strictEqual(new Set(ids).size, 1)
-      assert.strictEqual(smtp.received.length, 1)
-    }).pipe(Effect.scoped))
+    it.effect("§9.6 a server that is away costs no mail an attempt, and gets them when it is back", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const port = yield* Effect.scoped(Effect.map(Mail.startMailServer(), (smtp) => smtp.port))
+        yield* customers("a@x.example", "b@x.example")
+        yield* announce(["ticker-changes"])
+        yield* sender(port)
+        yield* until(
+          "that the server was missed",
+          Effect.map(sql`select from announcement_mails where last_error is not null`, (rows) => rows.length > 0),
+        )
+        const smtp = yield* Mail.startMailServer(port)
+        yield* allAre("sent", "sent")
+        assert.strictEqual(smtp.received.length, 2)
+        assert.deepStrictEqual(yield* sql`select distinct attempts from announcement_mails`, [{ attempts: 1 }])
+      }).pipe(Effect.scoped))
 
-  it.effect("§9.6 what is refused for good is given up with the server's words, and the others are sent", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const smtp = yield* Mail.server()
-      yield* customers("gone@x.example", "here@x.example")
-      smtp.behaviour.rcpt = (address) =>
-        Promise.resolve(address.startsWith("gone") ? { code: 550, message: "No such person" } : undefined)
-      yield* announce(["ticker-changes"])
-      yield* sender(smtp.port)
-      yield* allAre("failed", "sent")
-      assert.include((yield* Announce.troubles).map(({ last_error }) => last_error).join(), "No such person")
-      assert.deepStrictEqual(yield* Announce.progress, [
-        { entry_id: "ticker-changes", queued: 0, sent: 1, failed: 1, unknown: 0 },
-      ])
-      smtp.behaviour.rcpt = () => Promise.resolve(undefined)
-      assert.strictEqual(yield* Announce.retry("failed", Option.none()), 1)
-      yield* allAre("sent", "sent")
-      assert.deepStrictEqual(yield* sql`select attempts from announcement_mails order by recipient`, [
-        { attempts: 1 },
-        { attempts: 1 },
-      ])
-    }).pipe(Effect.scoped))
+    it.effect("§9.6 a connection that ends after the whole mail and before the answer leaves it unknown, and sent once", () =>
+      Effect.gen(function* () {
+        const smtp = yield* Mail.startMailServer()
+        yield* customers("perhaps@x.example")
+        let seen = 0
+        smtp.behaviour.data = () => {
+          seen += 1
+          return Promise.resolve(seen === 1 ? { code: 421, message: "x".repeat(10) } : undefined)
+        }
+        // 421 is an answer: it is sent again. Silence is none.
+        yield* announce(["ticker-changes"])
+        yield* Effect.scoped(Effect.andThen(sender(smtp.port), allAre("sent")))
+        assert.strictEqual(seen, 2)
+        yield* customers("perhaps@x.example")
+        smtp.behaviour.data = () => {
+          seen += 1
+          return new Promise(() => {})
+        }
+        yield* announce(["ticker-changes"])
+        yield* Effect.scoped(Effect.andThen(
+          sender(smtp.port),
+          until("that the mail was handed over", Effect.sync(() => seen === 3)),
+        ))
+        smtp.behaviour.data = () => Promise.resolve(undefined)
+        const before = smtp.received.length
+        yield* sender(smtp.port)
+        yield* allAre("unknown")
+        assert.strictEqual(smtp.received.length, before)
+        assert.strictEqual(yield* Announce.requeueEmails("unknown", Option.some("ticker-changes")), 1)
+        yield* allAre("sent")
+      }).pipe(Effect.scoped))
 
-  it.effect("§9.6 a server that is away costs no mail an attempt, and gets them when it is back", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const port = yield* Effect.scoped(Effect.map(Mail.server(), (smtp) => smtp.port))
-      yield* customers("a@x.example", "b@x.example")
-      yield* announce(["ticker-changes"])
-      yield* sender(port)
-      yield* until(
-        "that the server was missed",
-        Effect.map(sql`select from announcement_mails where last_error is not null`, (rows) => rows.length > 0),
-      )
-      const smtp = yield* Mail.server(port)
-      yield* allAre("sent", "sent")
-      assert.strictEqual(smtp.received.length, 2)
-      assert.deepStrictEqual(yield* sql`select distinct attempts from announcement_mails`, [{ attempts: 1 }])
-    }).pipe(Effect.scoped))
+    it.effect("§9.6 of two instances one sends at a time, and each mail goes out once", () =>
+      Effect.gen(function* () {
+        const smtp = yield* Mail.startMailServer()
+        const many = Array.from({ length: 60 }, (_, at) => `c${at}@x.example`)
+        yield* customers(...many)
+        yield* announce(["ticker-changes"])
+        yield* sender(smtp.port)
+        yield* sender(smtp.port)
+        yield* until("that all are sent", Effect.map(statuses, (found) => found.every((status) => status === "sent")))
+        assert.sameMembers(smtp.received.flatMap(({ to }) => to), many)
+        assert.strictEqual(smtp.received.length, many.length)
+      }).pipe(Effect.scoped))
 
-  it.effect("§9.6 a connection that ends after the whole mail and before the answer leaves it unknown, and sent once", () =>
-    Effect.gen(function* () {
-      const smtp = yield* Mail.server()
-      yield* customers("perhaps@x.example")
-      let seen = 0
-      smtp.behaviour.data = () => {
-        seen += 1
-        return Promise.resolve(seen === 1 ? { code: 421, message: "x".repeat(10) } : undefined)
-      }
-      // 421 is an answer: it is sent again. Silence is none.
-      yield* announce(["ticker-changes"])
-      yield* Effect.scoped(Effect.andThen(sender(smtp.port), allAre("sent")))
-      assert.strictEqual(seen, 2)
-      yield* customers("perhaps@x.example")
-      smtp.behaviour.data = () => {
-        seen += 1
-        return new Promise(() => {})
-      }
-      yield* announce(["ticker-changes"])
-      yield* Effect.scoped(Effect.andThen(
-        sender(smtp.port),
-        until("that the mail was handed over", Effect.sync(() => seen === 3)),
-      ))
-      smtp.behaviour.data = () => Promise.resolve(undefined)
-      const before = smtp.received.length
-      yield* sender(smtp.port)
-      yield* allAre("unknown")
-      assert.strictEqual(smtp.received.length, before)
-      assert.strictEqual(yield* Announce.retry("unknown", Option.some("ticker-changes")), 1)
-      yield* allAre("sent")
-    }).pipe(Effect.scoped))
-
-  it.effect("§9.6 of two instances one sends at a time, and each mail goes out once", () =>
-    Effect.gen(function* () {
-      const smtp = yield* Mail.server()
-      const many = Array.from({ length: 60 }, (_, at) => `c${at}@x.example`)
-      yield* customers(...many)
-      yield* announce(["ticker-changes"])
-      yield* sender(smtp.port)
-      yield* sender(smtp.port)
-      yield* until("that all are sent", Effect.map(statuses, (found) => found.every((status) => status === "sent")))
-      assert.sameMembers(smtp.received.flatMap(({ to }) => to), many)
-      assert.strictEqual(smtp.received.length, many.length)
-    }).pipe(Effect.scoped))
-
-  it.effect("§9.6 beside a process of release 0.2.0 that has its lease nothing is sent, and it gets none while one of ours sends", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const smtp = yield* Mail.server()
-      /** As that release asks, word for word. */
-      const older = crypto.randomUUID()
-      const lease = sql`
+    it.effect("§9.6 beside a process of release 0.2.0 that has its lease nothing is sent, and it gets none while one of ours sends", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const smtp = yield* Mail.startMailServer()
+        /** As that release asks, word for word. */
+        const older = crypto.randomUUID()
+        const lease = sql`
         update announcement_sender set holder = ${older}::text::uuid, until = now() + interval '4 seconds'
         where holder = ${older}::text::uuid or holder is null or until <= now() returning holder
       `
-      yield* customers("a@x.example")
-      yield* announce(["ticker-changes"])
-      yield* until("that it has it", Effect.map(lease, (rows) => rows.length === 1))
-      const had = performance.now()
-      const { promise, resolve } = Promise.withResolvers<undefined>()
-      let seen = 0
-      smtp.behaviour.data = () => {
-        seen += 1
-        return promise
-      }
-      yield* sender(smtp.port)
-      yield* until("that ours sends", Effect.sync(() => seen === 1))
-      assert.isAbove(performance.now() - had, 3_900)
-      assert.deepStrictEqual(yield* lease, [])
-      resolve(undefined)
-      yield* allAre("sent")
-      assert.strictEqual(seen, 1)
-    }).pipe(Effect.scoped))
+        yield* customers("a@x.example")
+        yield* announce(["ticker-changes"])
+        yield* until("that it has it", Effect.map(lease, (rows) => rows.length === 1))
+        const had = performance.now()
+        const { promise, resolve } = Promise.withResolvers<undefined>()
+        let seen = 0
+        smtp.behaviour.data = () => {
+          seen += 1
+          return promise
+        }
+        yield* sender(smtp.port)
+        yield* until("that ours sends", Effect.sync(() => seen === 1))
+        assert.isAbove(performance.now() - had, 3_900)
+        assert.deepStrictEqual(yield* lease, [])
+        resolve(undefined)
+        yield* allAre("sent")
+        assert.strictEqual(seen, 1)
+      }).pipe(Effect.scoped))
 
-  it.effect("README, emails: it paces itself", () =>
-    Effect.gen(function* () {
-      const smtp = yield* Mail.server()
-      const times: Array<number> = []
-      smtp.behaviour.data = () => {
-        times.push(performance.now())
-        return Promise.resolve(undefined)
-      }
-      yield* customers("a@x.example", "b@x.example", "c@x.example")
-      yield* announce(["ticker-changes"])
-      yield* sender(smtp.port, { MAIL_PER_MINUTE: "120" })
-      yield* allAre("sent", "sent", "sent")
-      const [first = 0, second = 0, third = 0] = times
-      assert.isAtLeast(Math.min(second - first, third - second), 490)
-    }).pipe(Effect.scoped))
+    it.effect("README, emails: it paces itself", () =>
+      Effect.gen(function* () {
+        const smtp = yield* Mail.startMailServer()
+        const times: Array<number> = []
+        smtp.behaviour.data = () => {
+          times.push(performance.now())
+          return Promise.resolve(undefined)
+        }
+        yield* customers("a@x.example", "b@x.example", "c@x.example")
+        yield* announce(["ticker-changes"])
+        yield* sender(smtp.port, { MAIL_PER_MINUTE: "120" })
+        yield* allAre("sent", "sent", "sent")
+        const [first = 0, second = 0, third = 0] = times
+        assert.isAtLeast(Math.min(second - first, third - second), 490)
+      }).pipe(Effect.scoped))
 
-  it.effect("README, emails: it signs in with the user and password of SMTP_URL, and logs neither address nor password", () =>
-    Effect.gen(function* () {
-      const smtp = yield* Mail.server()
-      yield* customers("secret-customer@x.example")
-      const said: Array<string> = []
-      const watched = Logger.layer([
-        Logger.make(({ cause, message }) => said.push(`${String(message)} ${String(cause)}`)),
-      ])
-      smtp.behaviour.rcpt = (address) => Promise.resolve({ code: 550, message: `${address} is unknown` })
-      yield* announce(["ticker-changes"])
-      const right = { SMTP_URL: `smtp://mailer:s3cret%3A%2F%40@127.0.0.1:${smtp.port}` }
-      const wrong = { SMTP_URL: `smtp://mailer:hunter2@127.0.0.1:${smtp.port}` }
-      yield* Effect.scoped(Effect.andThen(
-        Instances.instance({ ...quick, ...wrong }, { port: 0 }, { watched }),
-        until("that it is refused", Effect.sync(() => said.some((line) => line.includes("EAUTH")))),
-      ))
-      yield* Instances.instance({ ...quick, ...right }, { port: 0 }, { watched })
-      yield* allAre("failed")
-      yield* until("that it is said", Effect.sync(() => said.some((line) => line.includes("550"))))
-      assert.notMatch(said.join("\n"), /secret-customer|s3cret|hunter2/)
-    }).pipe(Effect.scoped))
-})
+    it.effect("README, emails: it signs in with the user and password of SMTP_URL, and logs neither address nor password", () =>
+      Effect.gen(function* () {
+        const smtp = yield* Mail.startMailServer()
+        yield* customers("secret-customer@x.example")
+        const said: Array<string> = []
+        const watched = Logger.layer([
+          Logger.make(({ cause, message }) => said.push(`${String(message)} ${String(cause)}`)),
+        ])
+        smtp.behaviour.rcpt = (address) => Promise.resolve({ code: 550, message: `${address} is unknown` })
+        yield* announce(["ticker-changes"])
+        const right = { SMTP_URL: `smtp://mailer:s3cret%3A%2F%40@127.0.0.1:${smtp.port}` }
+        const wrong = { SMTP_URL: `smtp://mailer:hunter2@127.0.0.1:${smtp.port}` }
+        yield* Effect.scoped(Effect.andThen(
+          Instances.startInstance({ ...quick, ...wrong }, { port: 0 }, { watched }),
+          until("that it is refused", Effect.sync(() => said.some((line) => line.includes("EAUTH")))),
+        ))
+        yield* Instances.startInstance({ ...quick, ...right }, { port: 0 }, { watched })
+        yield* allAre("failed")
+        yield* until("that it is said", Effect.sync(() => said.some((line) => line.includes("550"))))
+        assert.notMatch(said.join("\n"), /secret-customer|s3cret|hunter2/)
+      }).pipe(Effect.scoped))
+  },
+)

@@ -3,22 +3,22 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import * as Instances from "../support/Instances.ts"
-import { freePort, talk } from "../support/Processes.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import { exchangeText, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 /** An instance that is measured by itself, and what it says of itself: each line's value by its name and labels. */
 const measured = Effect.gen(function* () {
-  const metrics = yield* freePort
+  const metrics = yield* findFreePort
   // Nothing is queued, so that nobody asks the mail server, which is there only to be measured.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
-  const port = yield* instance({ METRICS_PORT: String(metrics), ...mail, ...replicas }).pipe(
+  const port = yield* startInstance({ METRICS_PORT: String(metrics), ...mail, ...replicas }).pipe(
     Effect.provideService(Metric.MetricRegistry, new Map()),
   )
-  const scrape = Effect.map(wire(metrics, "/metrics", ""), ({ headers, status, text }) => {
+  const scrape = Effect.map(requestOverWire(metrics, "/metrics", ""), ({ headers, status, text }) => {
     assert.strictEqual(status, 200)
     assert.match(headers["content-type"] ?? "", /^text\/plain; version=0\.0\.4/)
     const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"))
@@ -34,12 +34,12 @@ const measured = Effect.gen(function* () {
 const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
-layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
   it.effect("README, Watching it: each answer counts once, by endpoint, status and whether it was in memory", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
       const { basic } = yield* Service.TestKeys
-      const get = (path: string, key = basic) => wire(port, path, key)
+      const get = (path: string, key = basic) => requestOverWire(port, path, key)
       for (let round = 0; round < 5; round++) yield* get("/v1/news?limit=1")
       yield* get("/v1/news?limit=0")
       yield* get("/v1/news", "wrong")
@@ -62,7 +62,7 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
       const { basic } = yield* Service.TestKeys
-      yield* wire(port, "/estimate?endpoint=/v1/news", basic)
+      yield* requestOverWire(port, "/estimate?endpoint=/v1/news", basic)
       const found = yield* scrape
       assert.strictEqual(counted(found, "/estimate", 200, false), 1)
       assert.isUndefined(found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`))
@@ -84,22 +84,22 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
   it.effect("README, Watching it: readers who wait for a connection are seen, and those who waited in vain", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const metrics = yield* freePort
+      const metrics = yield* findFreePort
       const settings = { METRICS_PORT: String(metrics), DATABASE_POOL_SIZE: "1", DATABASE_POOL_TIMEOUT: "300 millis" }
-      const port = yield* instance(settings).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+      const port = yield* startInstance(settings).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
       const { basic } = yield* Service.TestKeys
-      yield* wire(port, "/v1/news?limit=2", basic)
+      yield* requestOverWire(port, "/v1/news?limit=2", basic)
       const statuses = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table screener`
-          const asked = [1, 2].map((limit) => wire(port, `/v1/screener?limit=${limit}`, basic))
+          const asked = [1, 2].map((limit) => requestOverWire(port, `/v1/screener?limit=${limit}`, basic))
           return yield* Effect.forEach(asked, (answer) => Effect.map(answer, ({ status }) => status), {
             concurrency: 2,
           })
         }).pipe(Effect.timeout("20 seconds")),
       )
       assert.deepStrictEqual(statuses, [503, 503])
-      const { text } = yield* wire(metrics, "/metrics", "")
+      const { text } = yield* requestOverWire(metrics, "/metrics", "")
       assert.match(text, /^tickerline_database_pool_connections 1$/m)
       assert.match(text, /^tickerline_database_pool_timeouts_total [1-9]/m)
       assert.match(text, /^tickerline_database_pool_connections_used 0$/m)
@@ -107,11 +107,11 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
 
   it.effect("README, Watching it: what never became a request is counted by its status", () =>
     Effect.gen(function* () {
-      const metrics = yield* freePort
-      const port = yield* instance({ METRICS_PORT: String(metrics) })
-      yield* talk(port, "GET nothing at all\r\n\r\n")
-      yield* talk(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(20_000)}\r\n\r\n`)
-      const { text } = yield* wire(metrics, "/metrics", "")
+      const metrics = yield* findFreePort
+      const port = yield* startInstance({ METRICS_PORT: String(metrics) })
+      yield* exchangeText(port, "GET nothing at all\r\n\r\n")
+      yield* exchangeText(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(20_000)}\r\n\r\n`)
+      const { text } = yield* requestOverWire(metrics, "/metrics", "")
       assert.match(text, /^tickerline_http_refused_total\{status="400"\} 1$/m)
       assert.match(text, /^tickerline_http_refused_total\{status="431"\} 1$/m)
     }))
@@ -120,8 +120,8 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { metrics, port } = yield* measured
-      assert.strictEqual((yield* wire(port, "/metrics", basic)).status, 404)
-      assert.strictEqual((yield* wire(metrics, "/v1/news", basic)).status, 404)
+      assert.strictEqual((yield* requestOverWire(port, "/metrics", basic)).status, 404)
+      assert.strictEqual((yield* requestOverWire(metrics, "/v1/news", basic)).status, 404)
     }))
 
   const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "README.md"]
@@ -129,7 +129,7 @@ layer(Instances.database, { excludeTestServices: true })("Metrics", (it) => {
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { port, scrape } = yield* measured
-      yield* wire(port, "/v1/news", basic)
+      yield* requestOverWire(port, "/v1/news", basic)
       const text = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8")
       const named = new Set(text.match(/\b(?:tickerline|process|nodejs)_(?!service\b)[a-z0-9_]+\b/g))
       const lines = Array.from((yield* scrape).keys(), (line) => line.replace(/\{.*/, ""))

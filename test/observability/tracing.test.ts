@@ -3,11 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
 import { createServer } from "node:http"
 import * as Traces from "../../src/observability/Tracing.ts"
-import { at } from "../support/Contract.ts"
-import * as Instances from "../support/Instances.ts"
+import { valueAt } from "../support/DocumentedEndpoints.ts"
+import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 interface Span {
   readonly traceId: string
@@ -20,17 +20,17 @@ interface Span {
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
 const spansIn = (body: unknown): ReadonlyArray<Span> =>
-  listOf(at(body, "resourceSpans")).flatMap((resource) => listOf(at(resource, "scopeSpans"))).flatMap((scope) =>
-    listOf(at(scope, "spans"))
-  ).map((span) => ({
-    traceId: String(at(span, "traceId")),
-    spanId: String(at(span, "spanId")),
-    parentSpanId: typeof at(span, "parentSpanId") === "string" ? String(at(span, "parentSpanId")) : undefined,
-    name: String(at(span, "name")),
+  listOf(valueAt(body, "resourceSpans")).flatMap((resource) => listOf(valueAt(resource, "scopeSpans"))).flatMap((
+    scope,
+  ) => listOf(valueAt(scope, "spans"))).map((span) => ({
+    traceId: String(valueAt(span, "traceId")),
+    spanId: String(valueAt(span, "spanId")),
+    parentSpanId: typeof valueAt(span, "parentSpanId") === "string" ? String(valueAt(span, "parentSpanId")) : undefined,
+    name: String(valueAt(span, "name")),
     attributes: new Map(
-      listOf(at(span, "attributes")).map((
+      listOf(valueAt(span, "attributes")).map((
         attribute,
-      ) => [String(at(attribute, "key")), JSON.stringify(at(attribute, "value"))]),
+      ) => [String(valueAt(attribute, "key")), JSON.stringify(valueAt(attribute, "value"))]),
     ),
   }))
 
@@ -58,13 +58,13 @@ const collector = Effect.acquireRelease(
 const traced = Effect.fnUntraced(function* (url: string) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
   const exporter = yield* Layer.build(
-    Layer.provide(Traces.exporter, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
+    Layer.provide(Traces.exporterLayer, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
   )
   const watched = Layer.merge(Logger.layer([]), Layer.succeedContext(exporter))
-  return yield* instance({}, { port: 0 }, { watched })
+  return yield* startInstance({}, { port: 0 }, { watched })
 })
 
-layer(Instances.database, { excludeTestServices: true })("Traces", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) => {
   it.effect("README, Watching it; D12: each request is one trace, the client's own where it has one, with its SQL", () =>
     Effect.gen(function* () {
       const { texts, url } = yield* collector
@@ -72,8 +72,8 @@ layer(Instances.database, { excludeTestServices: true })("Traces", (it) => {
       const { basic } = yield* Service.TestKeys
       const trace = "0af7651916cd43dd8448eb211c80319c"
       const parent = "b7ad6b7169203331"
-      yield* wire(port, "/v1/news?limit=3", basic, { headers: { traceparent: `00-${trace}-${parent}-01` } })
-      yield* wire(port, `/v1/news?limit=4&x=${basic}`, basic)
+      yield* requestOverWire(port, "/v1/news?limit=3", basic, { headers: { traceparent: `00-${trace}-${parent}-01` } })
+      yield* requestOverWire(port, `/v1/news?limit=4&x=${basic}`, basic)
 
       const spans = Effect.sync(() => texts.flatMap((text) => spansIn(JSON.parse(text))))
       const servers = (all: ReadonlyArray<Span>) => all.filter(({ name }) => name === "GET /v1/news")
@@ -103,6 +103,8 @@ layer(Instances.database, { excludeTestServices: true })("Traces", (it) => {
     Effect.gen(function* () {
       const port = yield* traced("http://127.0.0.1:9")
       const { basic } = yield* Service.TestKeys
-      for (let round = 0; round < 5; round++) assert.strictEqual((yield* wire(port, "/v1/news", basic)).status, 200)
+      for (let round = 0; round < 5; round++) {
+        assert.strictEqual((yield* requestOverWire(port, "/v1/news", basic)).status, 200)
+      }
     }))
 })

@@ -2,14 +2,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { document } from "../../src/catalogue/OpenApi.ts"
-import { at, endpoints } from "../support/Contract.ts"
-import * as Files from "../support/Files.ts"
-import * as Instances from "../support/Instances.ts"
-import * as Plenty from "../support/Plenty.ts"
+import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
+import * as Files from "../support/Downloads.ts"
+import * as Instances from "../support/ServiceInstances.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { instance, wire } = Instances
+const { startInstance, requestOverWire } = Instances
 
 const rows = 230
 
@@ -21,11 +21,11 @@ const hostile = Effect.gen(function* () {
   yield* sql`update ownership set owner_name = ${text} where owner_name like '%a'`
 })
 
-const filled = Layer.effectDiscard(Effect.andThen(Plenty.fillAll(rows), hostile)).pipe(
-  Layer.provideMerge(Instances.database),
+const filled = Layer.effectDiscard(Effect.andThen(Plenty.fillAllTables(rows), hostile)).pipe(
+  Layer.provideMerge(Instances.databaseWithKeys),
 )
 
-const lists = endpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
+const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 
@@ -69,7 +69,7 @@ const cellFor = (value: unknown): string => {
 
 /** The rows of a result: a filing's owners have one each. */
 const flat = (result: unknown) => {
-  const owners = listOf(at(result, "owners"))
+  const owners = listOf(valueAt(result, "owners"))
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
 }
 
@@ -78,9 +78,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     Effect.sync(() => {
       assert.isAbove(lists.length, 20)
       for (const { path } of lists) {
-        const parameters = listOf(at(document, "paths", path, "get", "parameters"))
-        assert.include(parameters.map((parameter) => at(parameter, "name")), "format")
-        const content = Object.keys(Object(at(document, "paths", path, "get", "responses", "200", "content")))
+        const parameters = listOf(valueAt(openApiDocument, "paths", path, "get", "parameters"))
+        assert.include(parameters.map((parameter) => valueAt(parameter, "name")), "format")
+        const content = Object.keys(
+          Object(valueAt(openApiDocument, "paths", path, "get", "responses", "200", "content")),
+        )
         assert.deepStrictEqual(content, [
           "application/json",
           "text/csv; charset=utf-8; header=present",
@@ -94,35 +96,35 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
-        const port = yield* instance()
+        const port = yield* startInstance()
         const path = pathOf(list)
         const pages: Array<string> = []
         const lines: Array<string> = []
         let [page, more] = [1, true]
         while (more && page <= 4) {
-          const json = yield* wire(port, `${path}limit=100&page=${page}`, ultimate)
+          const json = yield* requestOverWire(port, `${path}limit=100&page=${page}`, ultimate)
           assert.strictEqual(json.status, 200, json.text)
           const results = resultsIn(json.text)
-          const ndjson = yield* Files.take(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
+          const ndjson = yield* Files.download(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
           if (!list.path.startsWith("/v1/usage")) {
-            assert.deepStrictEqual(Files.linesOf(ndjson.text), results)
+            assert.deepStrictEqual(Files.splitLines(ndjson.text), results)
             assert.strictEqual(ndjson.headers["link"]?.replace("&format=ndjson", ""), json.headers["link"])
           }
           assert.strictEqual(ndjson.headers["content-type"], "application/x-ndjson")
-          assert.strictEqual(ndjson.headers["x-row-count"], String(Files.linesOf(ndjson.text).length))
-          assert.strictEqual(ndjson.headers["unencoded-digest"], Files.digest(ndjson.bytes))
+          assert.strictEqual(ndjson.headers["x-row-count"], String(Files.splitLines(ndjson.text).length))
+          assert.strictEqual(ndjson.headers["unencoded-digest"], Files.contentDigest(ndjson.bytes))
           pages.push(...results)
-          lines.push(...Files.linesOf(ndjson.text))
-          more = at(JSON.parse(json.text), "has_more") === true
+          lines.push(...Files.splitLines(ndjson.text))
+          more = valueAt(JSON.parse(json.text), "has_more") === true
           page += 1
         }
-        const page1 = yield* Files.take(port, `${path}limit=7&format=csv`, ultimate)
-        const firstJson = yield* wire(port, `${path}limit=7`, ultimate)
-        const first = yield* Files.recordsOf(page1.text)
+        const page1 = yield* Files.download(port, `${path}limit=7&format=csv`, ultimate)
+        const firstJson = yield* requestOverWire(port, `${path}limit=7`, ultimate)
+        const first = yield* Files.parseCsv(page1.text)
         assert.match(page1.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.csv"$/)
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
         assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
-        assert.strictEqual(page1.headers["unencoded-digest"], Files.digest(page1.bytes))
+        assert.strictEqual(page1.headers["unencoded-digest"], Files.contentDigest(page1.bytes))
         // A request for usage is usage itself.
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
@@ -130,12 +132,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           resultsIn(firstJson.text).flatMap((text) => flat(JSON.parse(text))).length,
         )
 
-        const ndjson = yield* Files.take(port, `${path}limit=all&format=ndjson`, ultimate)
+        const ndjson = yield* Files.download(port, `${path}limit=all&format=ndjson`, ultimate)
         assert.strictEqual(ndjson.status, 200, ndjson.text.slice(0, 300))
-        assert.deepStrictEqual(Files.linesOf(ndjson.text), pages)
-        assert.deepStrictEqual(Files.linesOf(ndjson.text), lines)
-        const csv = yield* Files.take(port, `${path}limit=all&format=csv`, ultimate)
-        const { header, records } = yield* Files.recordsOf(csv.text)
+        assert.deepStrictEqual(Files.splitLines(ndjson.text), pages)
+        assert.deepStrictEqual(Files.splitLines(ndjson.text), lines)
+        const csv = yield* Files.download(port, `${path}limit=all&format=csv`, ultimate)
+        const { header, records } = yield* Files.parseCsv(csv.text)
         const values = pages.map((text): unknown => JSON.parse(text)).flatMap(flat)
         assert.strictEqual(records.length, values.length)
         records.forEach((record, index) => {
@@ -147,12 +149,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           )
           assert.deepStrictEqual(said, expected)
         })
-        for (const { headers, isWhole, trailers, bytes } of [csv, ndjson]) {
+        for (const { headers, isComplete: isWhole, trailers, bytes } of [csv, ndjson]) {
           assert.isTrue(isWhole)
           assert.strictEqual(headers["trailer"], "Unencoded-Digest, X-Cost-Microdollars")
           assert.strictEqual(headers["cache-control"], "private, no-store")
           assert.isUndefined(headers["etag"])
-          assert.strictEqual(trailers["unencoded-digest"], Files.digest(bytes))
+          assert.strictEqual(trailers["unencoded-digest"], Files.contentDigest(bytes))
           assert.match(trailers["x-cost-microdollars"] ?? "", /^\d+$/)
         }
         assert.strictEqual(csv.headers["x-row-count"], String(records.length))
@@ -165,7 +167,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
-        const port = yield* instance()
+        const port = yield* startInstance()
         const path = pathOf(list)
         const wrong = [
           ["limit=all", "limit", /format=csv or format=ndjson/],
@@ -179,18 +181,23 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         ] as const
         for (const [query, field, reason] of wrong) {
           for (const headers of [{}, { Accept: "application/json" }] as const) {
-            const { headers: { "content-type": type }, status, text } = yield* wire(port, path + query, ultimate, {
-              headers,
-            })
+            const { headers: { "content-type": type }, status, text } = yield* requestOverWire(
+              port,
+              path + query,
+              ultimate,
+              {
+                headers,
+              },
+            )
             assert.strictEqual(status, 422, `${query} ${text}`)
             assert.strictEqual(type, "application/json")
-            const [found, ...more] = listOf(at(JSON.parse(text), "error", "details", "fields"))
+            const [found, ...more] = listOf(valueAt(JSON.parse(text), "error", "details", "fields"))
             assert.deepStrictEqual(more, [])
-            assert.strictEqual(at(found, "field"), field)
-            assert.match(String(at(found, "reason")), reason)
+            assert.strictEqual(valueAt(found, "field"), field)
+            assert.match(String(valueAt(found, "reason")), reason)
           }
         }
-        const refused = yield* wire(port, `${path}zzz=1`, ultimate, { headers: { Accept: "text/csv" } })
+        const refused = yield* requestOverWire(port, `${path}zzz=1`, ultimate, { headers: { Accept: "text/csv" } })
         assert.strictEqual(refused.headers["content-type"], "application/json")
       }).pipe(Effect.scoped),
   )
@@ -198,7 +205,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
   it.effect("D17 RFC 9110: no memory gives one format for another, and each page has its own tag", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       const path = "/v1/intraday-runners?ticker=T1,T2&limit=20"
       const ways: ReadonlyArray<readonly [string, string | undefined, RegExp]> = [
         [path, undefined, /json/],
@@ -213,17 +220,17 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         for (let round = 0; round < 5; round++) {
           for (const [target, accept, type] of ways) {
             const headers = { "Accept-Encoding": encoding, ...(accept === undefined ? {} : { Accept: accept }) }
-            const answer = yield* wire(port, target, ultimate, { headers })
+            const answer = yield* requestOverWire(port, target, ultimate, { headers })
             assert.match(answer.headers["content-type"] ?? "", type)
             const name = `${encoding} ${target} ${accept}`
             assert.strictEqual(said.get(name) ?? answer.text, answer.text)
             said.set(name, answer.text)
             assert.strictEqual(answer.headers["vary"]?.includes("Accept,") === true, target === path, target)
             const known = { ...headers, "If-None-Match": answer.headers["etag"] ?? "" }
-            const again = yield* wire(port, target, ultimate, { headers: known })
+            const again = yield* requestOverWire(port, target, ultimate, { headers: known })
             assert.strictEqual(again.status, 304)
             assert.isUndefined(again.headers["x-row-count"])
-            const other = yield* wire(port, target, ultimate, {
+            const other = yield* requestOverWire(port, target, ultimate, {
               headers: { ...known, Accept: accept === "text/csv" ? "application/x-ndjson" : "text/csv" },
             })
             assert.strictEqual(other.status, target === path ? 200 : 304, target)
@@ -236,10 +243,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
   it.effect("D10 HEAD has the headers of GET and reads nothing, by the page and in whole", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* instance()
+      const port = yield* startInstance()
       for (const query of ["limit=3&format=csv", "limit=all&format=csv", "limit=all&format=ndjson"]) {
-        const get = yield* Files.take(port, `/v1/news?${query}`, ultimate)
-        const head = yield* wire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
+        const get = yield* Files.download(port, `/v1/news?${query}`, ultimate)
+        const head = yield* requestOverWire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.bytes.length, 0)
         for (const name of ["content-type", "content-disposition", "cache-control", "etag", "vary"]) {

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import { cell } from "../../src/rows/CsvCells.ts"
-import { negotiated } from "../../src/rows/Formats.ts"
+import { encodeCsvCell } from "../../src/rows/CsvCells.ts"
+import { negotiateFormat } from "../../src/rows/Formats.ts"
 
 const anyText = Arbitrary.schema(Schema.String)
 
@@ -46,7 +46,7 @@ describe("Formats", () => {
     ] as const,
   )(
     "RFC 9110, 12.5.1, Accept: %s is answered in %s",
-    ([accept, format]) => Effect.sync(() => assert.strictEqual(negotiated(accept), format)),
+    ([accept, format]) => Effect.sync(() => assert.strictEqual(negotiateFormat(accept), format)),
   )
 
   it.effect.prop(
@@ -56,7 +56,7 @@ describe("Formats", () => {
     },
     ({ text }) =>
       Effect.gen(function* () {
-        const found = yield* read(cell(JSON.stringify(text)))
+        const found = yield* read(encodeCsvCell(JSON.stringify(text)))
         assert.include([text, `'${text}`], found)
         assert.isFalse(isFormula(found), JSON.stringify(found))
       }),
@@ -66,18 +66,18 @@ describe("Formats", () => {
     "README, Formats: %j runs in no spreadsheet",
     (text) =>
       Effect.gen(function* () {
-        assert.strictEqual(yield* read(cell(JSON.stringify(text))), `'${text}`)
+        assert.strictEqual(yield* read(encodeCsvCell(JSON.stringify(text))), `'${text}`)
       }),
   )
 
   it.effect("D16, README, Formats: numbers stand as they are, negative ones too; null is empty, a list is JSON", () =>
     Effect.gen(function* () {
       for (const json of ["-0.0001", "-5", "99999999999999.9999", "9007199254740991", "true", "false"]) {
-        assert.strictEqual(cell(json), json)
+        assert.strictEqual(encodeCsvCell(json), json)
       }
-      assert.strictEqual(cell("null"), "")
-      assert.strictEqual(yield* read(cell(`["=8-K","a \\"b\\""]`)), `["=8-K","a \\"b\\""]`)
-      assert.strictEqual(cell(`"plain"`), "plain")
-      assert.strictEqual(cell(`"null"`), "null")
+      assert.strictEqual(encodeCsvCell("null"), "")
+      assert.strictEqual(yield* read(encodeCsvCell(`["=8-K","a \\"b\\""]`)), `["=8-K","a \\"b\\""]`)
+      assert.strictEqual(encodeCsvCell(`"plain"`), "plain")
+      assert.strictEqual(encodeCsvCell(`"null"`), "null")
     }))
 })

@@ -1,19 +1,19 @@
 /** D16, D31: what a stored number prints as, digit by digit, and how a file of rows writes it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { money, orNull, price, ratio, whole } from "../../src/rows/Columns.ts"
+import { integerColumn, moneyColumn, nullableColumn, priceColumn, ratioColumn } from "../../src/rows/Columns.ts"
 
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
 const kinds = [
-  { name: "price", column: price("A price."), integers: 14, decimals: 4 },
-  { name: "money", column: money("An amount."), integers: 18, decimals: 2 },
-  { name: "ratio", column: ratio("A ratio."), integers: 14, decimals: 4 },
+  { name: "price", column: priceColumn("A price."), integers: 14, decimals: 4 },
+  { name: "money", column: moneyColumn("An amount."), integers: 18, decimals: 2 },
+  { name: "ratio", column: ratioColumn("A ratio."), integers: 14, decimals: 4 },
 ]
 
 /** As a column goes through: what the driver hands over, then the text of the answer around it. */
-const printer = (column: ReturnType<typeof price>) => {
+const printer = (column: ReturnType<typeof priceColumn>) => {
   const decode = Schema.decodeSync(column.schemas.select)
   const encode = Schema.encodeSync(column.schemas.json)
   return (stored: string) => JSON.stringify({ x: encode(decode(stored)) })
@@ -109,7 +109,7 @@ describe("D16 a stored decimal", () => {
 
   it("D16 what is missing prints null, and zero prints 0", () => {
     for (const { column } of kinds) {
-      const optional = orNull(column)
+      const optional = nullableColumn(column)
       const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
       const through = (stored: string | null) => JSON.stringify(encode(decode(stored)))
       assert.strictEqual(through(null), "null")
@@ -170,7 +170,7 @@ describe("D31 the cell of a decimal", () => {
 })
 
 describe("D16 a whole number", () => {
-  const column = whole("A count.")
+  const column = integerColumn("A count.")
   const [decode, encode] = [Schema.decodeSync(column.schemas.select), Schema.encodeSync(column.schemas.json)]
   const read = Schema.decodeUnknownResult(column.schemas.select)
   const greatest = 9_007_199_254_740_991n
@@ -212,7 +212,7 @@ describe("D16 a whole number", () => {
   })
 
   it("D16 what is missing prints null, and zero prints 0", () => {
-    const optional = orNull(column)
+    const optional = nullableColumn(column)
     const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
     const through = (stored: bigint | null) => JSON.stringify(encode(decode(stored)))
     assert.strictEqual(through(null), "null")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema, SchemaAST } from "effect"
-import { columnsOf, type Print, printer, type Shown } from "../../src/rows/RowEncoder.ts"
-import { ApiKey } from "../../src/v1/account/Api.ts"
+import { getColumnNames, makeJsonRowEncoder, type RowModel, type ValueEncoder } from "../../src/rows/RowEncoder.ts"
+import { ApiKeyRow } from "../../src/v1/account/Api.ts"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
 import { AdvancedConvertible, AdvancedWarrant, Convertible, Warrant } from "../../src/v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../../src/v1/float-outstanding/Api.ts"
@@ -17,15 +17,15 @@ import { Registration } from "../../src/v1/registrations/Api.ts"
 import { ResearchReport, ResearchReportTldr } from "../../src/v1/research-reports/Api.ts"
 import { ScreenerRow } from "../../src/v1/screener/Api.ts"
 import { SplitStatus } from "../../src/v1/split-status/Api.ts"
-import { UsageDay, UsageRow } from "../../src/v1/usage/Api.ts"
+import { DailyUsageRow, UsageRow } from "../../src/v1/usage/Api.ts"
 
-type Row = Shown & Schema.Codec<unknown, unknown> & { readonly json: Schema.Codec<unknown, unknown> }
+type Row = RowModel & Schema.Codec<unknown, unknown> & { readonly json: Schema.Codec<unknown, unknown> }
 
 const rows: ReadonlyArray<Row> = [
   AdvancedConvertible,
   AdvancedWarrant,
   AfterhoursStat,
-  ApiKey,
+  ApiKeyRow,
   ComplianceNotice,
   Convertible,
   FloatOutstanding,
@@ -44,7 +44,7 @@ const rows: ReadonlyArray<Row> = [
   ResearchReportTldr,
   ScreenerRow,
   SplitStatus,
-  UsageDay,
+  DailyUsageRow,
   UsageRow,
   Warrant,
 ]
@@ -81,7 +81,7 @@ const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<unknown> =>
   SchemaAST.isUnion(ast) ? ast.types.flatMap(wordsOf) : SchemaAST.isLiteral(ast) ? [ast.literal] : []
 
 /** What the driver may hand over for a column, told by what its way of printing takes. */
-const someOf = (print: Print | undefined, ast: SchemaAST.AST): Arbitrary.Arbitrary<unknown> => {
+const someOf = (print: ValueEncoder | undefined, ast: SchemaAST.AST): Arbitrary.Arbitrary<unknown> => {
   const words = wordsOf(SchemaAST.toEncoded(ast))
   if (words.length > 0) return Arbitrary.map(int(0, words.length - 1), (at) => words[at])
   if (print === undefined) {
@@ -96,7 +96,7 @@ const someOf = (print: Print | undefined, ast: SchemaAST.AST): Arbitrary.Arbitra
   return print(`"`) === `"""` ? anyDate : anyText
 }
 
-const valueOf = (row: Shown, column: string) => {
+const valueOf = (row: RowModel, column: string) => {
   const ast = (row.fields[column] ?? Schema.Null).ast
   const print = SchemaAST.resolve(ast)?.print
   const isNullable = SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
@@ -104,19 +104,19 @@ const valueOf = (row: Shown, column: string) => {
   return Arbitrary.map(all, ({ rarity, value }) => isNullable && rarity === 0 ? null : value)
 }
 
-const valuesOf = (row: Shown) => Arbitrary.all(columnsOf(row).map((column) => valueOf(row, column)))
+const valuesOf = (row: RowModel) => Arbitrary.all(getColumnNames(row).map((column) => valueOf(row, column)))
 
 /** By the two Schemas of the row: what the driver hands over is decoded, and encoded as the contract says. */
 const byTheSchemas = (row: Row) => {
   const decode = Schema.decodeUnknownSync(row)
   const encode = Schema.encodeUnknownSync(row.json)
   return (values: ReadonlyArray<unknown>) =>
-    JSON.stringify(encode(decode(Object.fromEntries(columnsOf(row).map((column, at) => [column, values[at]])))))
+    JSON.stringify(encode(decode(Object.fromEntries(getColumnNames(row).map((column, at) => [column, values[at]])))))
 }
 
 describe("Rows", () => {
   for (const row of rows) {
-    const [print, reference] = [printer(row), byTheSchemas(row)]
+    const [print, reference] = [makeJsonRowEncoder(row), byTheSchemas(row)]
     it.prop(
       `D15 D16 ${row.identifier} prints by the short ways what its Schemas print`,
       [valuesOf(row)],
@@ -129,14 +129,16 @@ describe("Rows", () => {
 
   it("D16 all but plain numbers of the service itself have a short way", () => {
     const long = rows.flatMap((row) =>
-      columnsOf(row).filter((name) => SchemaAST.resolve((row.fields[name] ?? Schema.Null).ast)?.print === undefined)
+      getColumnNames(row).filter((name) =>
+        SchemaAST.resolve((row.fields[name] ?? Schema.Null).ast)?.print === undefined
+      )
     )
     assert.sameMembers(Array.from(new Set(long)), ["duration_ms", "endpoints", "records_returned", "status_code"])
   })
 
   it("§7.1 what is not of its column's kind is not printed", () => {
-    const print = printer(GapStat)
-    const columns = columnsOf(GapStat)
+    const print = makeJsonRowEncoder(GapStat)
+    const columns = getColumnNames(GapStat)
     const good = columns.map((name): unknown =>
       /ticker/.test(name) ? "A" : name.endsWith("date") ? "2026-01-02" : /time|updated/.test(name) ? new Date(0) : null
     )
@@ -159,7 +161,7 @@ describe("Rows", () => {
 
   it("§7.1 a row of several kinds is printed as the one whose words it has, or not at all", () => {
     const kinds = [Warrant, Convertible]
-    const columns = columnsOf(kinds)
+    const columns = getColumnNames(kinds)
     const shown = (security_type: string) => {
       const values = columns.map((name): unknown =>
         name === "security_type"
@@ -174,7 +176,7 @@ describe("Rows", () => {
           ? new Date(0)
           : null
       )
-      return printer(kinds)(values)
+      return makeJsonRowEncoder(kinds)(values)
     }
     assert.include(shown("warrant"), `"warrants_amount":null`)
     assert.notInclude(shown("warrant"), "conversion_price")

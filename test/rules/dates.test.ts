@@ -2,11 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema, SchemaIssue } from "effect"
 import { TestClock } from "effect/testing"
-import { Day, PastDay, todayInChicago, todayInNewYork } from "../../src/rules/Dates.ts"
-import { consistent } from "../../src/rules/ParameterCombinations.ts"
-import { OnDate } from "../../src/rules/Filters.ts"
+import { CalendarDate, NonFutureDate, todayInChicago, todayInNewYork } from "../../src/rules/Dates.ts"
+import { checkParameterCombinations } from "../../src/rules/ParameterCombinations.ts"
+import { DateFilters } from "../../src/rules/Filters.ts"
 
-const isDay = Schema.is(Day)
+const isDay = Schema.is(CalendarDate)
 
 const written = (year: number, month: number, day: number) =>
   [String(year).padStart(4, "0"), String(month).padStart(2, "0"), String(day).padStart(2, "0")].join("-")
@@ -129,19 +129,19 @@ describe("D7 today in New York", () => {
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
         yield* at(before(midnight))
-        assert.deepStrictEqual(yield* reasons(PastDay, last), [])
-        assert.strictEqual((yield* reasons(PastDay, next)).length, 1)
+        assert.deepStrictEqual(yield* reasons(NonFutureDate, last), [])
+        assert.strictEqual((yield* reasons(NonFutureDate, next)).length, 1)
         yield* at(midnight)
-        assert.deepStrictEqual(yield* reasons(PastDay, last), [])
-        assert.deepStrictEqual(yield* reasons(PastDay, next), [])
-        assert.strictEqual((yield* reasons(PastDay, dayAfter(next))).length, 1)
+        assert.deepStrictEqual(yield* reasons(NonFutureDate, last), [])
+        assert.deepStrictEqual(yield* reasons(NonFutureDate, next), [])
+        assert.strictEqual((yield* reasons(NonFutureDate, dayAfter(next))).length, 1)
       }),
   )
 
   it.effect("§4.4 the message says that the date must be in the past", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
-      const [refusal] = yield* reasons(PastDay, "2026-06-02")
+      const [refusal] = yield* reasons(NonFutureDate, "2026-06-02")
       assert.include(refusal?.reason, "must be in the past")
       assert.include(refusal?.reason, "2026-06-02")
     }))
@@ -149,15 +149,15 @@ describe("D7 today in New York", () => {
   it.effect("D7 an accepted day stays the text that was sent", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
-      assert.strictEqual(yield* Schema.decodeEffect(PastDay)("2026-06-01"), "2026-06-01")
-      assert.strictEqual(yield* Schema.encodeEffect(PastDay)("2026-06-01"), "2026-06-01")
+      assert.strictEqual(yield* Schema.decodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
+      assert.strictEqual(yield* Schema.encodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
     }))
 
   it.effect("D7 a past day must exist too", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       for (const text of ["2026-02-29", "2025-13-01", "", "2026-5-1"]) {
-        const [refusal, ...others] = yield* reasons(PastDay, text)
+        const [refusal, ...others] = yield* reasons(NonFutureDate, text)
         assert.include(refusal?.reason, "must be a date that exists", text)
         assert.deepStrictEqual(others, [])
       }
@@ -171,8 +171,8 @@ describe("D7 today in New York", () => {
         yield* TestClock.setTime(now)
         const today = new Intl.DateTimeFormat("en-CA", { timeZone: "America/New_York" }).format(now)
         assert.strictEqual(yield* todayInNewYork, today)
-        assert.deepStrictEqual(yield* reasons(PastDay, today), [])
-        assert.strictEqual((yield* reasons(PastDay, dayAfter(today))).length, 1)
+        assert.deepStrictEqual(yield* reasons(NonFutureDate, today), [])
+        assert.strictEqual((yield* reasons(NonFutureDate, dayAfter(today))).length, 1)
       }),
     { arbitrary: { runs: 300 } },
   )
@@ -243,7 +243,7 @@ describe("D7 D9 ranges", () => {
       extreme: "1e15",
     })),
   ]
-  const everything = Schema.Record(Schema.String, Schema.Unknown).check(consistent)
+  const everything = Schema.Record(Schema.String, Schema.Unknown).check(checkParameterCombinations)
   const refusedFields = (query: object) =>
     Effect.map(reasons(everything, query), (all) => all.map(({ field }) => field))
 
@@ -330,7 +330,7 @@ describe("D7 D9 ranges", () => {
   it.effect("D7 together with the days themselves, as an endpoint has it", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
-      const query = Schema.Struct(OnDate).check(consistent)
+      const query = Schema.Struct(DateFilters).check(checkParameterCombinations)
       const fields = (input: object) => Effect.map(reasons(query, input), (all) => all.map(({ field }) => field))
       assert.deepStrictEqual(yield* fields({ date: "2026-06-01" }), [])
       assert.deepStrictEqual(yield* fields({ date_from: "2026-05-31", date_to: "2026-06-01" }), [])

@@ -3,21 +3,27 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Charged } from "../../src/accounts/Authorization.ts"
+import { Billing } from "../../src/accounts/Authorization.ts"
 import { Api } from "../../src/Api.ts"
 import * as Load from "../../src/load/Datasets.ts"
-import { Reads, tablesOf } from "../../src/rules/EndpointAnnotations.ts"
-import { flags } from "../../src/rules/Filters.ts"
-import { custom } from "../../src/rules/FilterOperators.ts"
-import { Paging } from "../../src/rules/Paging.ts"
-import { conditions } from "../../src/lists/Conditions.ts"
-import { type Endpoint, endpoints, needed, type Parameter, url } from "../support/Contract.ts"
-import * as Plenty from "../support/Plenty.ts"
+import { getTables, ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
+import { booleanFilters } from "../../src/rules/Filters.ts"
+import { customFilter } from "../../src/rules/FilterOperators.ts"
+import { PagingParameters } from "../../src/rules/Paging.ts"
+import { compileConditions } from "../../src/lists/Conditions.ts"
+import {
+  buildUrl,
+  type DocumentedEndpoint,
+  documentedEndpoints,
+  type DocumentedParameter,
+  requiredQuery,
+} from "../support/DocumentedEndpoints.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
 /** Some rows, so that functions that a statement calls for each row are called. */
-const service = Layer.effectDiscard(Plenty.fillAll(100)).pipe(
+const service = Layer.effectDiscard(Plenty.fillAllTables(100)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(Statements.layer),
 )
@@ -28,8 +34,8 @@ const declared = () => {
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, middleware }) => {
-      if (!Array.from(middleware).some(({ key }) => key === Charged.key)) return
-      found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, Reads) })
+      if (!Array.from(middleware).some(({ key }) => key === Billing.key)) return
+      found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, ReadsTables) })
     },
   })
   return found
@@ -37,11 +43,11 @@ const declared = () => {
 
 const readers = declared().map((reader) => ({
   ...reader,
-  endpoint: endpoints.find(({ path }) => path === reader.path) ?? { path: reader.path, parameters: [] },
+  endpoint: documentedEndpoints.find(({ path }) => path === reader.path) ?? { path: reader.path, parameters: [] },
 }))
 
 /** Two values that differ from each other and from the default; of a flag there is one. */
-const valuesOf = ({ kind, words }: Parameter): ReadonlyArray<string> => {
+const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> => {
   if (words.length > 1) return words.slice(-2)
   if (kind === "boolean") return ["true"]
   if (kind === "date") return ["2014-01-02", "2014-01-03"]
@@ -49,8 +55,8 @@ const valuesOf = ({ kind, words }: Parameter): ReadonlyArray<string> => {
   return kind === "ticker" || kind === "tickers" ? ["T7", "T8"] : ["text 7", "text 8"]
 }
 
-const requestOf = (endpoint: Endpoint, name: string, value: string) =>
-  url(endpoint.path, [...needed(endpoint, name), [name, value]])
+const requestOf = (endpoint: DocumentedEndpoint, name: string, value: string) =>
+  buildUrl(endpoint.path, [...requiredQuery(endpoint, name), [name, value]])
 
 /** Statements about keys and usage belong to no endpoint. */
 const ofEveryRequest = /\b(accounts|api_keys|usage)\b/
@@ -58,7 +64,7 @@ const ofEveryRequest = /\b(accounts|api_keys|usage)\b/
 /** The statements that the endpoint itself sends. */
 const sentFor = Effect.fnUntraced(function* (request: string) {
   const { ultimate } = yield* Service.TestKeys
-  const { answer, sent } = yield* Statements.during(Service.ask(request, { key: ultimate }))
+  const { answer, sent } = yield* Statements.recordStatements(Service.requestJson(request, { key: ultimate }))
   assert.include([200, 404, 409], answer.status, `${request}: ${answer.text}`)
   const asked = sent.filter(({ text }) => !ofEveryRequest.test(text))
   assert.isAbove(asked.length, 0, `${request} sends no statement`)
@@ -66,7 +72,7 @@ const sentFor = Effect.fnUntraced(function* (request: string) {
 })
 
 /** The tables and views that PostgreSQL opens to execute a statement, within functions and views, too. */
-const opened = Effect.fnUntraced(function* ({ parameters, text }: Statements.Sent) {
+const opened = Effect.fnUntraced(function* ({ parameters, text }: Statements.SentStatement) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql.unsafe(text, parameters)
@@ -96,7 +102,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
     ({ endpoint, tables }) =>
       Effect.gen(function* () {
         const requests = [
-          url(endpoint.path, needed(endpoint)),
+          buildUrl(endpoint.path, requiredQuery(endpoint)),
           ...endpoint.parameters.flatMap((parameter) =>
             valuesOf(parameter).map((value) => requestOf(endpoint, parameter.name, value))
           ),
@@ -119,7 +125,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
     "D4 $name of $path changes what is asked of PostgreSQL",
     ({ endpoint, parameter, path }) =>
       Effect.gen(function* () {
-        const plain = parameter.required ? [] : [url(path, needed(endpoint))]
+        const plain = parameter.required ? [] : [buildUrl(path, requiredQuery(endpoint))]
         const requests = [
           ...plain,
           ...valuesOf(parameter).map((value) => requestOf(endpoint, parameter.name, value)),
@@ -134,12 +140,16 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
   it.effect("D4 a parameter that declares no filter, or no condition of its own, keeps the service from starting", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...Paging })
-      assert.throws(() => conditions(sql, silent, {}), "The parameter silent declares no filter")
-      const own = Schema.Struct({ ...flags("is_adr"), own: custom(Schema.optionalKey(Schema.Boolean)), ...Paging })
+      const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...PagingParameters })
+      assert.throws(() => compileConditions(sql, silent, {}), "The parameter silent declares no filter")
+      const own = Schema.Struct({
+        ...booleanFilters("is_adr"),
+        own: customFilter(Schema.optionalKey(Schema.Boolean)),
+        ...PagingParameters,
+      })
       // @ts-expect-error: the compiler asks for the condition
-      assert.throws(() => conditions(sql, own, {}), "The parameter own has no condition")
-      const compiled = conditions(sql, own, { own: ({ own }) => [own === true ? "a" : "b"] })
+      assert.throws(() => compileConditions(sql, own, {}), "The parameter own has no condition")
+      const compiled = compileConditions(sql, own, { own: ({ own }) => [own === true ? "a" : "b"] })
       assert.deepStrictEqual(compiled({ own: true, page: 1, limit: 10 }), ["a"])
       assert.deepStrictEqual(compiled({ page: 1, limit: 10 }), [])
       assert.lengthOf(compiled({ is_adr: false, own: false, page: 1, limit: 10 }), 2)
@@ -148,6 +158,6 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
   it.effect("D17 an endpoint that declares no tables keeps the service from starting", () =>
     Effect.sync(() => {
       const bare = { path: "/v1/bare", annotations: Context.empty() }
-      assert.throws(() => tablesOf(bare), "The endpoint /v1/bare declares no tables")
+      assert.throws(() => getTables(bare), "The endpoint /v1/bare declares no tables")
     }))
 })

@@ -11,16 +11,21 @@ import { Metering } from "../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../src/accounts/limits/RateLimit.ts"
 import { RecentKeys } from "../../src/http/RecentKeys.ts"
 import { Database } from "../../src/db/Database.ts"
-import { Sent } from "../../src/http/ResponseCache.ts"
+import { ResponseCache } from "../../src/http/ResponseCache.ts"
 import * as Edge from "../../src/http/Middleware.ts"
-import { Requests } from "../../src/observability/RequestMetrics.ts"
+import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { NotFound } from "../../src/rules/Errors.ts"
-import { Unexpected, Validation } from "../../src/rules/Validation.ts"
-import { deprecated, type Deprecation, Lifecycle, VersionLifecycle } from "../../src/rules/Lifecycle.ts"
+import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
+import {
+  type Deprecation,
+  deprecationAnnotations,
+  LifecycleMiddleware,
+  VersionDeprecation,
+} from "../../src/rules/Lifecycle.ts"
 import * as Service from "../support/Service.ts"
-import { client } from "../support/Through.ts"
+import { poolableClient } from "../support/PoolerMode.ts"
 
-const { ask, at, insert } = Service
+const { requestJson, valueAt, insertRows } = Service
 
 const life = (announced: string, sunset?: string): Deprecation => ({
   announced,
@@ -31,10 +36,10 @@ const life = (announced: string, sunset?: string): Deprecation => ({
 
 describe("A declaration", () => {
   it("§3 §8 D24 a sunset earlier than twelve months after the announcement does not build", () => {
-    assert.throws(() => deprecated(life("2026-11-01", "2027-10-31")), /twelve months/)
-    assert.throws(() => deprecated(life("2026-11-01", "2026-11-01")), /2027-11-01/)
-    assert.throws(() => deprecated(life("2026-11-01", "2020-01-01")), /twelve months/)
-    assert.throws(() => deprecated(life("2024-02-29", "2025-02-27")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2027-10-31")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2026-11-01")), /2027-11-01/)
+    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2020-01-01")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(life("2024-02-29", "2025-02-27")), /twelve months/)
   })
 
   it("§3 §8 D24 exactly twelve months build, and so do more, and no sunset at all", () => {
@@ -49,7 +54,7 @@ describe("A declaration", () => {
         ["2026-11-01", undefined],
       ] as const
     ) {
-      assert.doesNotThrow(() => deprecated(life(announced, sunset)))
+      assert.doesNotThrow(() => deprecationAnnotations(life(announced, sunset)))
     }
   })
 
@@ -64,7 +69,7 @@ describe("A declaration", () => {
       const [announced, sunset] = [day(sample.days), day(sample.days + sample.later)]
       const [year = "", ...rest] = announced.split("-")
       const sameDay = `${Number(year) + 1}-${rest.join("-").replace("02-29", "02-28")}`
-      const declare = () => deprecated(life(announced, sunset))
+      const declare = () => deprecationAnnotations(life(announced, sunset))
       if (sunset < sameDay) assert.throws(declare)
       else assert.doesNotThrow(declare)
     },
@@ -88,14 +93,14 @@ class Small extends HttpApi.make("small")
   .add(
     HttpApiGroup.make("small").add(
       endpoint("staying"),
-      endpoint("leaving").annotateMerge(deprecated(life("2026-01-15", "2027-01-15"))),
-      endpoint("waning").annotateMerge(deprecated(life("2026-11-01"))),
+      endpoint("leaving").annotateMerge(deprecationAnnotations(life("2026-01-15", "2027-01-15"))),
+      endpoint("waning").annotateMerge(deprecationAnnotations(life("2026-11-01"))),
     ),
   )
   .middleware(Authentication)
-  .middleware(Validation)
-  .middleware(Unexpected)
-  .middleware(Lifecycle)
+  .middleware(ValidationMiddleware)
+  .middleware(UnexpectedErrorMiddleware)
+  .middleware(LifecycleMiddleware)
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
 
 const serve = ({ query }: { readonly query: typeof Query.Type }) =>
@@ -113,9 +118,16 @@ const handlers = HttpApiBuilder.group(
 
 const routes = HttpApiBuilder.layer(Small).pipe(
   Layer.provide(handlers),
-  Layer.provide(Layer.mergeAll(KeyCheck.layer, Validation.layer, Unexpected.layer, Lifecycle.layer)),
+  Layer.provide(
+    Layer.mergeAll(
+      KeyCheck.authenticationLayer,
+      ValidationMiddleware.layer,
+      UnexpectedErrorMiddleware.layer,
+      LifecycleMiddleware.layer,
+    ),
+  ),
   Layer.merge(Edge.layer),
-  Layer.provide(Layer.merge(Requests.layer, Sent.layer)),
+  Layer.provide(Layer.merge(RequestMetrics.layer, ResponseCache.layer)),
   Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
   Layer.provide(Database.layer),
 )
@@ -128,7 +140,9 @@ const smallAt = (instant: string) =>
     Layer.provide(Logger.layer([])),
     Layer.provideMerge(Service.TestKeys.layer),
     Layer.provideMerge(
-      Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+      Layer.unwrap(
+        Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+      ),
     ),
     Layer.provideMerge(NodeHttpServer.layerTest),
     Layer.provideMerge(NodeCrypto.layer),
@@ -139,7 +153,7 @@ const smallAt = (instant: string) =>
 const link = `</v1/staying>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`
 
 /** Each status that an endpoint of the small API can be brought to. */
-const fates: ReadonlyArray<readonly [number, string, Service.Asked]> = [
+const fates: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "", {}],
   [200, "", { method: "HEAD" }],
   [401, "", { key: null }],
@@ -156,7 +170,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
   it.effect("§9.4 D14 the three headers stand on every response, whatever its status", () =>
     Effect.gen(function* () {
       for (const [status, query, asked] of fates) {
-        const answer = yield* ask(`/v1/leaving${query}`, asked)
+        const answer = yield* requestJson(`/v1/leaving${query}`, asked)
         assert.strictEqual(answer.status, status, query)
         assert.strictEqual(answer.headers["deprecation"], "@1768435200")
         assert.strictEqual(answer.headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
@@ -169,7 +183,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
   it.effect("§9.4 Sunset is left out while no removal date is committed", () =>
     Effect.gen(function* () {
       for (const [status, query, asked] of fates) {
-        const answer = yield* ask(`/v1/waning${query}`, asked)
+        const answer = yield* requestJson(`/v1/waning${query}`, asked)
         assert.strictEqual(answer.status, status, query)
         assert.strictEqual(answer.headers["deprecation"], "@1793491200")
         assert.isUndefined(answer.headers["sunset"])
@@ -179,7 +193,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 
   it.effect("§9.4 the two date headers use different formats, and both name the declared day", () =>
     Effect.gen(function* () {
-      const { headers } = yield* ask("/v1/leaving")
+      const { headers } = yield* requestJson("/v1/leaving")
       const [deprecation, sunset] = [String(headers["deprecation"]), String(headers["sunset"])]
       // RFC 9651: "@" and an integer; RFC 9110: IMF-fixdate.
       assert.match(deprecation, /^@\d+$/)
@@ -191,7 +205,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
   it.effect("§9.4 an active endpoint carries none of them", () =>
     Effect.gen(function* () {
       for (const [status, query, asked] of fates) {
-        const answer = yield* ask(`/v1/staying${query}`, asked)
+        const answer = yield* requestJson(`/v1/staying${query}`, asked)
         assert.strictEqual(answer.status, status, query)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(answer.headers[name])
       }
@@ -199,12 +213,12 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 
   it("§9.4 D24 the OpenAPI document has deprecated, and x-sunset exactly where a sunset is declared", () => {
     const { paths } = OpenApi.fromApi(Small)
-    assert.strictEqual(at(paths, "/v1/leaving", "get", "deprecated"), true)
-    assert.strictEqual(at(paths, "/v1/leaving", "get", "x-sunset"), "2027-01-15")
-    assert.strictEqual(at(paths, "/v1/waning", "get", "deprecated"), true)
-    assert.isFalse(Object.hasOwn(Object(at(paths, "/v1/waning", "get")), "x-sunset"))
-    assert.isUndefined(at(paths, "/v1/staying", "get", "deprecated"))
-    assert.isFalse(Object.hasOwn(Object(at(paths, "/v1/staying", "get")), "x-sunset"))
+    assert.strictEqual(valueAt(paths, "/v1/leaving", "get", "deprecated"), true)
+    assert.strictEqual(valueAt(paths, "/v1/leaving", "get", "x-sunset"), "2027-01-15")
+    assert.strictEqual(valueAt(paths, "/v1/waning", "get", "deprecated"), true)
+    assert.isFalse(Object.hasOwn(Object(valueAt(paths, "/v1/waning", "get")), "x-sunset"))
+    assert.isUndefined(valueAt(paths, "/v1/staying", "get", "deprecated"))
+    assert.isFalse(Object.hasOwn(Object(valueAt(paths, "/v1/staying", "get")), "x-sunset"))
   })
 })
 
@@ -212,33 +226,33 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
   it.effect("§3 D24 answers on the day of its sunset, and 410 with the headers from the day after", () =>
     Effect.gen(function* () {
-      const last = yield* ask("/v1/leaving")
+      const last = yield* requestJson("/v1/leaving")
       assert.strictEqual(last.status, 200)
       assert.deepStrictEqual(last.body, { ok: true })
 
       yield* TestClock.setTime(Date.parse("2027-01-16T05:00:00Z"))
       for (const [, query, asked] of fates) {
-        const answer = yield* ask(`/v1/leaving${query}`, asked)
+        const answer = yield* requestJson(`/v1/leaving${query}`, asked)
         assert.strictEqual(answer.status, 410, query)
         assert.strictEqual(answer.headers["deprecation"], "@1768435200")
         assert.strictEqual(answer.headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
         assert.strictEqual(answer.headers["link"], link)
         assert.strictEqual(answer.headers["x-api-version"], "v1")
         if (asked.method === "HEAD") continue
-        assert.strictEqual(at(answer.body, "error", "code"), "endpoint_removed")
-        assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
-        assert.deepStrictEqual(at(answer.body, "error", "details"), {
+        assert.strictEqual(valueAt(answer.body, "error", "code"), "endpoint_removed")
+        assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
+        assert.deepStrictEqual(valueAt(answer.body, "error", "details"), {
           successor: "/v1/staying",
           documentation: "/v1/docs",
           sunset: "2027-01-15",
         })
-        const message = String(at(answer.body, "error", "message"))
+        const message = String(valueAt(answer.body, "error", "message"))
         for (const part of ["/v1/leaving", "/v1/staying", "2027-01-15", "Rows are grouped by day."]) {
           assert.include(message, part)
         }
       }
-      assert.strictEqual((yield* ask("/v1/waning")).status, 200)
-      assert.strictEqual((yield* ask("/v1/staying")).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/waning")).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/staying")).status, 200)
     }))
 })
 
@@ -255,12 +269,12 @@ const retired: Deprecation = {
 
 const retiredAt = (instant: string) =>
   Service.layer.pipe(
-    Layer.provide(Layer.succeed(VersionLifecycle, Option.some(retired))),
+    Layer.provide(Layer.succeed(VersionDeprecation, Option.some(retired))),
     Layer.provide(clockAt(instant)),
   )
 
 /** Every kind of answer that /v1 gives. */
-const ofVersion: ReadonlyArray<readonly [number, string, Service.Asked]> = [
+const ofVersion: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "/v1/intraday-runners", {}],
   [200, "/v1/intraday-runners", { method: "HEAD" }],
   [200, "/v1/docs", { key: null }],
@@ -282,13 +296,13 @@ const ofVersion: ReadonlyArray<readonly [number, string, Service.Asked]> = [
 layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
   it.effect("§9.4 D26 every response of the version carries the headers, 404 and 405 included", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         { old_ticker: "VERA", new_ticker: "VERB", effective_date: "2020-01-01", status: "confirmed" },
         { old_ticker: "VERA", new_ticker: "VERC", effective_date: "2021-01-01", status: "confirmed" },
       )
       for (const [status, path, asked] of ofVersion) {
-        const { headers, status: got } = yield* ask(path, asked)
+        const { headers, status: got } = yield* requestJson(path, asked)
         const what = `${asked.method ?? "GET"} ${path}`
         assert.strictEqual(got, status, what)
         assert.match(String(headers["deprecation"]), /^@\d+$/, what)
@@ -301,35 +315,35 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
   it.effect("D26 what is not of the version carries none of them", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/health/live", "/nowhere", "/v10/nowhere"]) {
-        const { headers } = yield* ask(path)
+        const { headers } = yield* requestJson(path)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(headers[name], path)
       }
     }))
 
   it.effect("§3 D24 D26 after its sunset every request to the version is 410; what is not of it still answers", () =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* ask("/v1/intraday-runners")).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/intraday-runners")).status, 200)
       yield* TestClock.setTime(Date.parse("2027-01-16T05:00:00Z"))
       for (const path of ["/v1/intraday-runners", "/v1/ticker-changes", "/v1/nowhere"]) {
         for (const key of [null, "nonsense"]) {
-          const { body, headers, status } = yield* ask(path, { key })
+          const { body, headers, status } = yield* requestJson(path, { key })
           assert.strictEqual(status, 410, path)
-          assert.strictEqual(at(body, "error", "code"), "endpoint_removed")
-          assert.strictEqual(at(body, "error", "details", "successor"), "/v2/")
-          assert.strictEqual(at(body, "error", "details", "sunset"), "2027-01-15")
-          assert.include(String(at(body, "error", "message")), "Version 2 names fields in full.")
+          assert.strictEqual(valueAt(body, "error", "code"), "endpoint_removed")
+          assert.strictEqual(valueAt(body, "error", "details", "successor"), "/v2/")
+          assert.strictEqual(valueAt(body, "error", "details", "sunset"), "2027-01-15")
+          assert.include(String(valueAt(body, "error", "message")), "Version 2 names fields in full.")
           assert.strictEqual(headers["deprecation"], "@1768435200")
           assert.strictEqual(headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
         }
       }
-      for (const path of ["/endpoints", "/health/live"]) assert.strictEqual((yield* ask(path)).status, 200)
+      for (const path of ["/endpoints", "/health/live"]) assert.strictEqual((yield* requestJson(path)).status, 200)
     }))
 })
 
 describe("A version", () => {
   it.effect("§3 §8 D24 whose sunset is earlier than twelve months after its announcement does not start", () =>
     Effect.gen(function* () {
-      const hasty = Layer.succeed(VersionLifecycle, Option.some({ ...retired, sunset: "2027-01-14" }))
+      const hasty = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
       const started = yield* Effect.exit(Effect.scoped(Layer.build(Service.layer.pipe(Layer.provide(hasty)))))
       assert.match(Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started", /twelve months/)
     }))
@@ -338,8 +352,8 @@ describe("A version", () => {
 layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
   it.effect("§3 §4.2 §9.4 D24 /v1/historical-tickers: announced 2026-11-01, no sunset, whatever the status", () =>
     Effect.gen(function* () {
-      yield* insert("historical_tickers", { ticker: "LIFE", former_ticker: "LIF0", date: null })
-      const cases: ReadonlyArray<readonly [number, string, Service.Asked]> = [
+      yield* insertRows("historical_tickers", { ticker: "LIFE", former_ticker: "LIF0", date: null })
+      const cases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
         [200, "?ticker=LIFE", {}],
         [200, "?ticker=LIFE", { method: "HEAD" }],
         [401, "?ticker=LIFE", { key: null }],
@@ -348,7 +362,7 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
         [422, "", {}],
       ]
       for (const [status, query, asked] of cases) {
-        const answer = yield* ask(`/v1/historical-tickers${query}`, asked)
+        const answer = yield* requestJson(`/v1/historical-tickers${query}`, asked)
         assert.strictEqual(answer.status, status)
         assert.strictEqual(answer.headers["deprecation"], `@${Date.parse("2026-11-01T00:00:00Z") / 1000}`)
         assert.isUndefined(answer.headers["sunset"])
@@ -362,7 +376,7 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
   it.effect("§9.4 only what is deprecated carries the headers", () =>
     Effect.gen(function* () {
       for (const [, path, asked] of ofVersion.filter(([, path]) => !path.includes("historical"))) {
-        const { headers } = yield* ask(path, asked)
+        const { headers } = yield* requestJson(path, asked)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(headers[name], path)
       }
     }))

@@ -1,8 +1,8 @@
 /** §7.3, D5, D6: how a ticker parameter is read. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema, SchemaIssue } from "effect"
-import { Exchange, make } from "../../src/http/RequestContext.ts"
-import { Ticker, Tickers } from "../../src/rules/Tickers.ts"
+import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
+import { Ticker, TickerList } from "../../src/rules/Tickers.ts"
 
 const message = (error: Schema.SchemaError) =>
   SchemaIssue.makeFormatterStandardSchemaV1()(error.issue).issues.map((issue) => issue.message).join("; ")
@@ -16,10 +16,10 @@ interface Reading {
 
 /** One request's `ticker` parameter, and what its answer's headers say. */
 const read = Effect.fnUntraced(function* (sent: string) {
-  const exchange = make({ id: "request", target: "/" })
-  const result = yield* Schema.decodeEffect(Tickers)(sent).pipe(
+  const exchange = makeRequestContext({ id: "request", target: "/" })
+  const result = yield* Schema.decodeEffect(TickerList)(sent).pipe(
     Effect.result,
-    Effect.provideService(Exchange, exchange),
+    Effect.provideService(RequestContext, exchange),
   )
   const { "X-Dropped-Tickers": header, ...others } = exchange.headers
   assert.deepStrictEqual(others, {})
@@ -170,9 +170,9 @@ describe("D5 a list of tickers", () => {
 
   it.effect("D5 the header stays small whatever was sent", () =>
     Effect.gen(function* () {
-      const exchange = make({ id: "request", target: "/" })
+      const exchange = makeRequestContext({ id: "request", target: "/" })
       const hostile = Array.from({ length: 50 }, () => "😀".repeat(100)).join(",")
-      yield* Effect.provideService(Schema.decodeEffect(Tickers)(`A,${hostile}`), Exchange, exchange)
+      yield* Effect.provideService(Schema.decodeEffect(TickerList)(`A,${hostile}`), RequestContext, exchange)
       assert.isBelow(exchange.headers["X-Dropped-Tickers"]?.length ?? Infinity, 8192)
     }))
 
@@ -187,8 +187,8 @@ describe("D5 a list of tickers", () => {
 
   it.effect("D5 without a dropped symbol there is no header", () =>
     Effect.gen(function* () {
-      const exchange = make({ id: "request", target: "/" })
-      yield* Effect.provideService(Schema.decodeEffect(Tickers)("A,,B,a"), Exchange, exchange)
+      const exchange = makeRequestContext({ id: "request", target: "/" })
+      yield* Effect.provideService(Schema.decodeEffect(TickerList)("A,,B,a"), RequestContext, exchange)
       assert.deepStrictEqual(exchange.headers, {})
     }))
 })

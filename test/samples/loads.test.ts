@@ -3,14 +3,14 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
-import { client } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { load } from "../../src/load/Load.ts"
+import { loadFile } from "../../src/load/Load.ts"
 import { generate } from "../../samples/generator/Generate.ts"
 import * as Service from "../support/Service.ts"
 
 const TestLayer = Layer.unwrap(
-  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+  Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
 layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
@@ -21,7 +21,7 @@ layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" })
       const counts: Readonly<Record<string, number>> = yield* generate({ folder, scale: 1, seed: 1 })
       for (const { table } of datasets) {
-        const loaded = yield* load(
+        const loaded = yield* loadFile(
           { dataset: table, file: `${folder}/${table}.csv`, append: false },
           yield* Ref.make(0),
         )

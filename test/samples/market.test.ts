@@ -5,9 +5,9 @@ import { Context, Effect, FileSystem, Layer, Result, Schema, Stream } from "effe
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { checker } from "../../src/load/CellValidation.ts"
+import { makeRowChecker } from "../../src/load/RowValidation.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import { read } from "../../src/load/FileReader.ts"
+import { readRows } from "../../src/load/FileReader.ts"
 import { generate, type Wanted } from "../../samples/generator/Generate.ts"
 import { type Table, tables } from "../../samples/generator/Tables.ts"
 
@@ -30,7 +30,7 @@ const generated = Effect.fnUntraced(function* (wanted: Partial<Wanted> & { reado
 
 const rowsOf = (home: string, table: string) =>
   Effect.map(
-    Stream.runCollect(read(`${home}/${table}.csv`, lists)),
+    Stream.runCollect(readRows(`${home}/${table}.csv`, lists)),
     (rows): ReadonlyArray<Cells> => rows.map(({ cells }) => cells),
   )
 
@@ -155,8 +155,8 @@ layer(Market.layer)("the fictional market", (it) => {
     (dataset) =>
       Effect.gen(function* () {
         const { counts, home } = yield* Market
-        const { checkRow, wrongHeader } = checker(dataset)
-        const rows = yield* Stream.runCollect(read(`${home}/${dataset.table}.csv`, lists, wrongHeader))
+        const { checkRow, wrongHeader } = makeRowChecker(dataset)
+        const rows = yield* Stream.runCollect(readRows(`${home}/${dataset.table}.csv`, lists, wrongHeader))
         assert.deepStrictEqual(rows.map(checkRow).filter(Result.isFailure).slice(0, 3), [])
         const keys = rows.map(({ cells }) => JSON.stringify(dataset.key.map((column) => cells[column] ?? null)))
         assert.strictEqual(new Set(keys).size, rows.length)

@@ -3,10 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { figure } from "../../src/site/browser/chain.js"
-import { type Event, resolve } from "../../src/v1/ticker-changes/Lineage.ts"
-import * as Pictures from "../support/Pictures.ts"
+import { resolveLineage, type TickerChangeEvent } from "../../src/v1/ticker-changes/Lineage.ts"
+import * as Pictures from "../support/SvgAssertions.ts"
 
-const { hostile, int, outside, wellFormed } = Pictures
+const {
+  arbitraryHostileText,
+  arbitraryInteger,
+  findElementsOutsideViewBox,
+  assertWellFormedMarkup,
+} = Pictures
 
 const where = { id: "it", today: "2026-11-21" }
 
@@ -17,9 +22,15 @@ const day = (number: number) => new Date(Date.UTC(1998, 0, 1 + number)).toISOStr
 const symbols = ["A", "META", "BRK.B", "ZX-7^", "ABCDEFGHIJKLMNOP", "Q1"]
 
 /** Whatever a table may hold: few symbols, dates and issuers, so that much collides. */
-const events: Arbitrary.Arbitrary<ReadonlyArray<Event>> = Arbitrary.map(
+const events: Arbitrary.Arbitrary<ReadonlyArray<TickerChangeEvent>> = Arbitrary.map(
   Arbitrary.array(
-    Arbitrary.all({ from: int(0, 5), to: int(1, 5), date: int(0, 9000), close: int(0, 3), cik: int(0, 3) }),
+    Arbitrary.all({
+      from: arbitraryInteger(0, 5),
+      to: arbitraryInteger(1, 5),
+      date: arbitraryInteger(0, 9000),
+      close: arbitraryInteger(0, 3),
+      cik: arbitraryInteger(0, 3),
+    }),
     { minLength: 1, maxLength: 30 },
   ),
   (all) =>
@@ -33,9 +44,9 @@ const events: Arbitrary.Arbitrary<ReadonlyArray<Event>> = Arbitrary.map(
 )
 
 /** As the service answers it. */
-const answered = ([first, ...others]: ReadonlyArray<Event>): unknown => {
+const answered = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unknown => {
   if (first === undefined) throw new Error("a component has at least one event")
-  const answer = resolve([first, ...others])
+  const answer = resolveLineage([first, ...others])
   const query_ticker = first.old_ticker
   if (Result.isSuccess(answer)) {
     const { current_ticker, history } = answer.success
@@ -54,8 +65,8 @@ const textOf = (html: string) => html.replace(/<svg[\s\S]*?<\/svg>/g, "").replac
 describe("A lineage, drawn", () => {
   it.prop("D21 is well-formed, with finite coordinates and nothing outside of the picture", [events], ([events]) => {
     const html = drawn(answered(events))
-    wellFormed(html)
-    assert.deepStrictEqual(outside(html), [])
+    assertWellFormedMarkup(html)
+    assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
     assert.lengthOf(html.match(/<svg [^>]*role="img"/g) ?? [], 2)
   }, { arbitrary: { runs: 300 } })
 
@@ -73,7 +84,7 @@ describe("A lineage, drawn", () => {
     assert.lengthOf(html.match(/<strong class="clash">/g) ?? [], clashing.length)
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("SECURITY.md, the pages: what comes from outside is text, never markup", [hostile], ([text]) => {
+  it.prop("SECURITY.md, the pages: what comes from outside is text, never markup", [arbitraryHostileText], ([text]) => {
     const change = {
       old_ticker: text,
       new_ticker: `${text}2`,
@@ -91,16 +102,16 @@ describe("A lineage, drawn", () => {
     const chain = { results: [{ query_ticker: text, current_ticker: text, history: [change] }] }
     for (const body of [chain, { error: { code: "ambiguous_ticker_lineage", details } }]) {
       const html = drawn(body)
-      wellFormed(html)
-      assert.deepStrictEqual(outside(html), [])
-      assert.deepStrictEqual(Pictures.strange(html), [])
+      assertWellFormedMarkup(html)
+      assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
+      assert.deepStrictEqual(Pictures.findForbiddenElements(html), [])
     }
   }, { arbitrary: { runs: 200 } })
 
-  it.prop("D21 anything else than an answer is not drawn, and breaks nothing", [Pictures.json], ([body]) => {
+  it.prop("D21 anything else than an answer is not drawn, and breaks nothing", [Pictures.arbitraryJson], ([body]) => {
     for (const one of [body, { results: [body] }, { error: { code: "ambiguous_ticker_lineage", details: body } }]) {
       const html = figure(one, where)
-      if (html !== undefined) wellFormed(html)
+      if (html !== undefined) assertWellFormedMarkup(html)
     }
     assert.isUndefined(figure(body, where))
   }, { arbitrary: { runs: 200 } })
@@ -160,7 +171,7 @@ describe("A lineage, drawn", () => {
       company_name: null,
     }))
     const html = drawn(answered(many))
-    assert.deepStrictEqual(outside(html), [])
+    assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
     assert.include(html, "The first 20 of 130 changes are drawn.")
     assert.include(html, "30 more changes are on record.")
   })

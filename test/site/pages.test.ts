@@ -1,18 +1,18 @@
 /** The documentation as it is served: §4.5, §9.4 and SECURITY.md. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { document } from "../../src/catalogue/OpenApi.ts"
+import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../../src/http/Middleware.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
-import { errors } from "../../src/site/blocks/Tables.ts"
-import { render } from "../../src/site/Markdown.ts"
-import { responsesOf } from "../support/Contract.ts"
-import * as Instances from "../support/Instances.ts"
+import { errorReference } from "../../src/site/blocks/Tables.ts"
+import { renderGuide } from "../../src/site/Markdown.ts"
+import { responsesOf } from "../support/DocumentedEndpoints.ts"
+import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { at } = Service
+const { valueAt } = Service
 
-const open = (path: string, more: Service.Asked = {}) => Service.ask(path, { key: null, ...more })
+const open = (path: string, more: Service.TestRequestOptions = {}) => Service.requestJson(path, { key: null, ...more })
 
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -60,14 +60,14 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
   it.effect("§9.4 D24 the first page shows what is deprecated, with its successor and the page that says how to migrate", () =>
     Effect.gen(function* () {
       const { body } = yield* open("/endpoints")
-      const rows = Array.from({ length: Number(at(body, "count")) }, (_, index) => at(body, "results", index))
-      const deprecated = rows.filter((row) => at(row, "deprecated") === true)
+      const rows = Array.from({ length: Number(valueAt(body, "count")) }, (_, index) => valueAt(body, "results", index))
+      const deprecated = rows.filter((row) => valueAt(row, "deprecated") === true)
       assert.isAbove(deprecated.length, 0)
       for (const path of ["/v1/docs", "/v1/docs/deprecations"]) {
         const { text } = yield* open(path)
         for (const row of deprecated) {
-          assert.include(text, String(at(row, "path")))
-          assert.include(text, String(at(row, "successor")))
+          assert.include(text, String(valueAt(row, "path")))
+          assert.include(text, String(valueAt(row, "successor")))
         }
       }
       assert.include((yield* open("/v1/docs")).text, `href="/v1/docs/deprecations"`)
@@ -104,8 +104,8 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         const { body, headers, status } = yield* open(path, { method: "POST" })
         assert.strictEqual(status, 405, path)
         assert.strictEqual(headers["allow"], "GET, HEAD")
-        assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
-        assert.include(String(at(body, "error", "message")), path)
+        assert.strictEqual(valueAt(body, "error", "code"), "method_not_allowed")
+        assert.include(String(valueAt(body, "error", "message")), path)
       }
       const hidden = [
         "nowhere",
@@ -120,15 +120,15 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         for (const method of ["GET", "POST"] as const) {
           const { body, headers, status } = yield* open(path, { method })
           assert.strictEqual(status, 404, `${method} ${path}`)
-          assert.strictEqual(at(body, "error", "code"), "not_found")
-          assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+          assert.strictEqual(valueAt(body, "error", "code"), "not_found")
+          assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
         }
       }
     }))
 
   it.effect("README, documentation: / and /docs lead to the documentation, with the headers of every response (D14)", () =>
     Effect.gen(function* () {
-      const port = yield* Service.port
+      const port = yield* Service.servicePort
       for (const path of ["/", "/docs", "/docs/"]) {
         for (const method of ["GET", "HEAD"] as const) {
           for (const accept of ["text/html", "application/json"]) {
@@ -145,7 +145,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       for (const path of ["/", "/docs"]) {
         const { body, status } = yield* open(path, { method: "POST" })
         assert.strictEqual(status, 405)
-        assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
+        assert.strictEqual(valueAt(body, "error", "code"), "method_not_allowed")
       }
     }))
 
@@ -172,22 +172,22 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       assert.notInclude(text, "<script>")
       const { body, status } = yield* open("/v1/docs/linage")
       assert.strictEqual(status, 404)
-      assert.strictEqual(at(body, "error", "code"), "not_found")
+      assert.strictEqual(valueAt(body, "error", "code"), "not_found")
     }))
 
   it.effect("§7.2 D13 the page of errors lists every code that an endpoint can answer, by its status", () =>
     Effect.gen(function* () {
       const { text } = yield* open("/v1/docs/errors")
-      const listed = errors.map(({ code, status }) => `${status} ${code}`)
+      const listed = errorReference.map(({ code, status }) => `${status} ${code}`)
       const declared = new Set<string>()
-      for (const path of Object.keys(document.paths)) {
+      for (const path of Object.keys(openApiDocument.paths)) {
         for (const [status, response] of responsesOf(path)) {
           if (Number(status) < 400) continue
-          const schema = at(response, "content", "application/json", "schema")
+          const schema = valueAt(response, "content", "application/json", "schema")
           const refs = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
           for (const [, name = ""] of refs) {
-            const code = at(
-              document,
+            const code = valueAt(
+              openApiDocument,
               "components",
               "schemas",
               name,
@@ -208,15 +208,15 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       for (const one of unread) assert.include(text, one.slice(0, 3))
       assert.includeMembers([...listed, ...unread], Array.from(declared))
       const plain = text.replaceAll("<wbr>", "")
-      for (const { code } of errors) assert.include(plain, `<code>${code}</code>`)
+      for (const { code } of errorReference) assert.include(plain, `<code>${code}</code>`)
     }))
 })
 
-layer(Instances.database, { excludeTestServices: true })("The documentation of one service", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentation of one service", (it) => {
   it.effect("D10 the redirect to the documentation keeps the path of BASE_URL", () =>
     Effect.gen(function* () {
-      const port = yield* Effect.provideService(Instances.instance(), BaseUrl, "https://api.example.com/market")
-      const { headers, status } = yield* Instances.wire(port, "/docs", "")
+      const port = yield* Effect.provideService(Instances.startInstance(), BaseUrl, "https://api.example.com/market")
+      const { headers, status } = yield* Instances.requestOverWire(port, "/docs", "")
       assert.strictEqual(status, 302)
       assert.strictEqual(headers["location"], "/market/v1/docs")
     }).pipe(Effect.scoped))
@@ -224,8 +224,8 @@ layer(Instances.database, { excludeTestServices: true })("The documentation of o
   it.effect("D18 D27 tells this service's own limits and prices", () =>
     Effect.gen(function* () {
       const settings = { RATE_LIMIT_BASIC: "77", RATE_LIMIT_PRO: "1234", ENDPOINT_PRICES: "/v1/news=20000000" }
-      const port = yield* Instances.instance(settings)
-      const { text } = yield* Instances.wire(port, "/v1/docs/cost", "")
+      const port = yield* Instances.startInstance(settings)
+      const { text } = yield* Instances.requestOverWire(port, "/v1/docs/cost", "")
       const plain = text.replaceAll("<wbr>", "")
       assert.match(plain, /<code>basic<\/code><\/td><td[^>]*>77<\/td>/)
       assert.match(plain, /<code>pro<\/code><\/td><td[^>]*>1,234<\/td>/)
@@ -235,13 +235,13 @@ layer(Instances.database, { excludeTestServices: true })("The documentation of o
 
   it.effect("README, caching: a page is compressed for those who ask, in every form, and keeps one strong tag a form", () =>
     Effect.gen(function* () {
-      const port = yield* Instances.instance()
-      const plain = yield* Instances.wire(port, "/v1/docs/reference", "")
+      const port = yield* Instances.startInstance()
+      const plain = yield* Instances.requestOverWire(port, "/v1/docs/reference", "")
       for (const encoding of ["zstd", "br", "gzip"]) {
         const headers = { "Accept-Encoding": encoding }
         const [first, again] = [
-          yield* Instances.wire(port, "/v1/docs/reference", "", { headers }),
-          yield* Instances.wire(port, "/v1/docs/reference", "", { headers }),
+          yield* Instances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
+          yield* Instances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
         ]
         assert.strictEqual(first.headers["content-encoding"], encoding)
         assert.strictEqual(first.headers["vary"], "Accept-Encoding")
@@ -250,31 +250,34 @@ layer(Instances.database, { excludeTestServices: true })("The documentation of o
         assert.deepStrictEqual(again.bytes, first.bytes)
         assert.strictEqual(first.headers["etag"], `${plain.headers["etag"]?.slice(0, -1)}-${encoding}"`)
         const known = { ...headers, "If-None-Match": first.headers["etag"] ?? "" }
-        assert.strictEqual((yield* Instances.wire(port, "/v1/docs/reference", "", { headers: known })).status, 304)
+        assert.strictEqual(
+          (yield* Instances.requestOverWire(port, "/v1/docs/reference", "", { headers: known })).status,
+          304,
+        )
       }
     }).pipe(Effect.scoped))
 })
 
 describe("A guide", () => {
   it("docs, HTML of its own is refused, and what is code stays text", () => {
-    assert.throws(() => render("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: HTML is not for guides: <b>")
-    assert.throws(() => render("x.md", "# X\n\n<!-- no -->\n", {}), "docs/x.md")
-    const { body } = render("x.md", '# X\n\n```ts\nconst a = "</code><script>"\n```\n\n`<i>` \\<i>\n', {})
+    assert.throws(() => renderGuide("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: HTML is not for guides: <b>")
+    assert.throws(() => renderGuide("x.md", "# X\n\n<!-- no -->\n", {}), "docs/x.md")
+    const { body } = renderGuide("x.md", '# X\n\n```ts\nconst a = "</code><script>"\n```\n\n`<i>` \\<i>\n', {})
     assert.notMatch(body, /<script|<i>/)
     assert.include(body, "&lt;/code&gt;&lt;script&gt;")
   })
 
   it("docs, a guide without a title, or with two headings of one address, stops the start", () => {
-    assert.throws(() => render("x.md", "text\n", {}), "its first line must be its title")
-    assert.throws(() => render("x.md", "# X\n\n## A\n\n## A\n", {}), "two headings have the address #a")
+    assert.throws(() => renderGuide("x.md", "text\n", {}), "its first line must be its title")
+    assert.throws(() => renderGuide("x.md", "# X\n\n## A\n\n## A\n", {}), "two headings have the address #a")
   })
 
   it("docs, links between guides lead to their pages, with the heading; others stay", () => {
-    const { body } = render("x.md", "# X\n\n[a](lineage.md#a-chain) [b](index.md) [c](/v1/openapi.json)\n", {})
+    const { body } = renderGuide("x.md", "# X\n\n[a](lineage.md#a-chain) [b](index.md) [c](/v1/openapi.json)\n", {})
     assert.include(body, `href="/v1/docs/lineage#a-chain"`)
     assert.include(body, `href="/v1/docs"`)
     assert.include(body, `href="/v1/openapi.json"`)
-    const { body: outside } = render("x.md", "# X\n\n[d](https://example.com/)\n", {})
+    const { body: outside } = renderGuide("x.md", "# X\n\n[d](https://example.com/)\n", {})
     assert.include(outside, `<a href="https://example.com/" rel="noreferrer">`)
   })
 })

@@ -2,9 +2,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary } from "effect"
 import { compact, daysBetween, dollars, figure, grouped, ticks } from "../../src/site/browser/plot.js"
-import * as Pictures from "../support/Pictures.ts"
+import * as Pictures from "../support/SvgAssertions.ts"
 
-const { hostile, int, outside, strange, wellFormed } = Pictures
+const {
+  arbitraryHostileText,
+  arbitraryInteger,
+  findElementsOutsideViewBox,
+  findForbiddenElements,
+  assertWellFormedMarkup,
+} = Pictures
 
 const plot = (values: ReadonlyArray<number>, more: Partial<Parameters<typeof figure>[0]> = {}) =>
   figure({
@@ -20,16 +26,16 @@ const plot = (values: ReadonlyArray<number>, more: Partial<Parameters<typeof fig
   })
 
 const amounts = Arbitrary.flatMap(
-  int(0, 15),
-  (digits) => Arbitrary.array(int(0, 10 ** digits), { minLength: 1, maxLength: 400 }),
+  arbitraryInteger(0, 15),
+  (digits) => Arbitrary.array(arbitraryInteger(0, 10 ** digits), { minLength: 1, maxLength: 400 }),
 )
 
 describe("A plot", () => {
   it.prop("D29 is well-formed, with finite coordinates and nothing outside of the picture", [amounts], ([values]) => {
     const html = plot(values, { within: { name: "errors", values: values.map((value) => Math.floor(value / 3)) } })
-    wellFormed(html)
-    assert.deepStrictEqual(outside(html), [])
-    assert.deepStrictEqual(strange(html), [])
+    assertWellFormedMarkup(html)
+    assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
+    assert.deepStrictEqual(findForbiddenElements(html), [])
   }, { arbitrary: { runs: 100 } })
 
   it.prop("D29 has a bar for each day, those of nothing too, and the table tells the same", [amounts], ([values]) => {
@@ -42,25 +48,25 @@ describe("A plot", () => {
     assert.deepStrictEqual(cells, values.toReversed())
   }, { arbitrary: { runs: 50 } })
 
-  it.prop("SECURITY.md, the pages: what it is called is text, never markup", [hostile], ([text]) => {
+  it.prop("SECURITY.md, the pages: what it is called is text, never markup", [arbitraryHostileText], ([text]) => {
     const html = plot([1, 2, 3], {
       title: text,
       name: text,
       within: { name: text, values: [1, 1, 1] },
       days: [text, text, text],
     })
-    wellFormed(html)
-    assert.deepStrictEqual(strange(html), [])
+    assertWellFormedMarkup(html)
+    assert.deepStrictEqual(findForbiddenElements(html), [])
   }, { arbitrary: { runs: 100 } })
 
   it("D29 what is no amount is drawn as nothing", () => {
     const html = plot([NaN, Infinity, -5, 1e300])
-    wellFormed(html)
+    assertWellFormedMarkup(html)
     assert.notMatch(html, /NaN|Infinity/)
   })
 
   it.prop("D29 its axis begins at 0, has at most seven round numbers, and reaches the greatest", [
-    int(0, Number.MAX_SAFE_INTEGER),
+    arbitraryInteger(0, Number.MAX_SAFE_INTEGER),
   ], ([most]) => {
     const marks = ticks(most)
     assert.strictEqual(marks[0], 0)
@@ -77,14 +83,19 @@ describe("A plot", () => {
     assert.lengthOf(daysBetween("0001-01-01", "2024-02-28"), 1000)
   })
 
-  it.prop("D27 microdollars are told to the last one", [int(0, Number.MAX_SAFE_INTEGER)], ([microdollars]) => {
-    assert.strictEqual(
-      Number(dollars(microdollars).replace(/[$,.]/g, "").padEnd(1, "0").replace(/^0+(?=.)/, "")) > 0,
-      microdollars > 0,
-    )
-    const [whole = "", fraction = ""] = dollars(microdollars).slice(1).replaceAll(",", "").split(".")
-    assert.strictEqual(BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, "0")), BigInt(microdollars))
-  }, { arbitrary: { runs: 500 } })
+  it.prop(
+    "D27 microdollars are told to the last one",
+    [arbitraryInteger(0, Number.MAX_SAFE_INTEGER)],
+    ([microdollars]) => {
+      assert.strictEqual(
+        Number(dollars(microdollars).replace(/[$,.]/g, "").padEnd(1, "0").replace(/^0+(?=.)/, "")) > 0,
+        microdollars > 0,
+      )
+      const [whole = "", fraction = ""] = dollars(microdollars).slice(1).replaceAll(",", "").split(".")
+      assert.strictEqual(BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, "0")), BigInt(microdollars))
+    },
+    { arbitrary: { runs: 500 } },
+  )
 
   it("D27 some of them", () => {
     assert.deepStrictEqual(

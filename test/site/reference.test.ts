@@ -2,39 +2,39 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
-import { document } from "../../src/catalogue/OpenApi.ts"
-import { referenceOf } from "../../src/site/Page.ts"
+import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { referencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 
-const { at } = Service
+const { valueAt } = Service
 
-const open = (path: string) => Service.ask(path, { key: null })
+const open = (path: string) => Service.requestJson(path, { key: null })
 
 const plain = (html: string) =>
   html.replaceAll("<wbr>", "").replace(/<[^>]+>/g, "").replaceAll("&quot;", `"`).replaceAll("&amp;", "&")
 
-const documented = Object.keys(document.paths)
+const documented = Object.keys(openApiDocument.paths)
 
-const charged = (path: string) => endpoints.some(({ charged, row }) => charged && row.path === path)
+const charged = (path: string) => endpoints.some(({ isPriced: charged, row }) => charged && row.path === path)
 
-layer(Service.sampled, { excludeTestServices: true, timeout: "120 seconds" })("The API reference", (it) => {
+layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 seconds" })("The API reference", (it) => {
   it.effect("§4.5 every endpoint has a page that names each of its parameters, statuses and error codes", () =>
     Effect.gen(function* () {
       const overview = (yield* open("/v1/docs/reference")).text
       assert.isAbove(documented.length, 30)
       for (const path of documented) {
-        assert.include(overview, `href="${referenceOf(path)}"`)
-        const { status, text } = yield* open(referenceOf(path))
+        assert.include(overview, `href="${referencePagePath(path)}"`)
+        const { status, text } = yield* open(referencePagePath(path))
         assert.strictEqual(status, 200, path)
         const page = text.replaceAll("<wbr>", "")
-        const operation = at(document, "paths", path, "get")
-        const parameters = at(operation, "parameters")
+        const operation = valueAt(openApiDocument, "paths", path, "get")
+        const parameters = valueAt(operation, "parameters")
         for (const parameter of Array.isArray(parameters) ? parameters : []) {
-          const name = String(at(parameter, "name"))
+          const name = String(valueAt(parameter, "name"))
           assert.include(page, `<label for="p-${name}"><code>${name}</code></label>`, path)
           assert.include(page, `id="p-${name}" name="${name}" form="try"`, path)
         }
-        for (const status of Object.keys(Object(at(operation, "responses")))) {
+        for (const status of Object.keys(Object(valueAt(operation, "responses")))) {
           if (Number(status) >= 400) assert.include(page, `>${status}</td>`, path)
         }
         if (charged(path)) assert.include(page, "<code>rate_limit_exceeded</code>", path)
@@ -44,7 +44,7 @@ layer(Service.sampled, { excludeTestServices: true, timeout: "120 seconds" })("T
   it.effect("§4.5 a page explains every field, parameter and header once", () =>
     Effect.gen(function* () {
       for (const path of documented) {
-        const { text } = yield* open(referenceOf(path))
+        const { text } = yield* open(referencePagePath(path))
         const rows = Array.from(text.matchAll(/<tr role="row"><td.*?<\/tr>/gs), ([row]) => row)
         assert.isAbove(rows.length, 0, path)
         assert.deepStrictEqual(rows.filter((row) => /data-label="Meaning"><\/td>/.test(row)), [], path)
@@ -68,7 +68,7 @@ layer(Service.sampled, { excludeTestServices: true, timeout: "120 seconds" })("T
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       for (const path of documented) {
-        const { text } = yield* open(referenceOf(path))
+        const { text } = yield* open(referencePagePath(path))
         const [, command = ""] = /<div id="request">([\s\S]*?)<\/div>/.exec(text) ?? []
         const [, request = ""] = /http:\/\/127\.0\.0\.1:8080(\/[^"]*)"/.exec(plain(command)) ?? []
         assert.isTrue(request === path || request.startsWith(`${path}?`), request)
@@ -77,11 +77,11 @@ layer(Service.sampled, { excludeTestServices: true, timeout: "120 seconds" })("T
           ([, found]) => found,
         )
         if (badges.length > 0) assert.strictEqual(badges[0], "200", path)
-        const { body, status } = yield* Service.ask(request, { key: ultimate })
+        const { body, status } = yield* Service.requestJson(request, { key: ultimate })
         assert.strictEqual(status, 200, request)
         if (charged(path)) {
           assert.isAbove(badges.length, 0, path)
-          assert.isAbove(Number(at(body, "count")), 0, request)
+          assert.isAbove(Number(valueAt(body, "count")), 0, request)
         }
       }
     }))

@@ -3,13 +3,13 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
 import { entriesOf, excerpt, find, wordsOf } from "../../src/site/browser/find.js"
-import { documentation } from "../../src/rules/Lifecycle.ts"
-import { referenceOf } from "../../src/site/Page.ts"
+import { documentationPath } from "../../src/rules/Lifecycle.ts"
+import { referencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 
 layer(Service.layer, { excludeTestServices: true })("The search index", (it) => {
   const index = Effect.gen(function* () {
-    const { headers, body, status } = yield* Service.ask("/v1/docs/assets/search.json", { key: null })
+    const { headers, body, status } = yield* Service.requestJson("/v1/docs/assets/search.json", { key: null })
     assert.strictEqual(status, 200)
     assert.strictEqual(headers["content-type"], "application/json")
     return entriesOf(body)
@@ -29,8 +29,8 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       for (const [query, path] of queries) assert.strictEqual(find(entries, query)[0]?.path, path, query)
       // A field is found on the pages of the endpoints that have it.
       assert.include(find(entries, "gap_percentage").map(({ path }) => path), "/v1/docs/reference/intraday-runners")
-      for (const { row } of endpoints.filter(({ row }) => row.path !== documentation)) {
-        assert.strictEqual(find(entries, row.path)[0]?.path, referenceOf(row.path), row.path)
+      for (const { row } of endpoints.filter(({ row }) => row.path !== documentationPath)) {
+        assert.strictEqual(find(entries, row.path)[0]?.path, referencePagePath(row.path), row.path)
       }
       assert.deepStrictEqual(find(entries, "no-such-word"), [])
       assert.deepStrictEqual(find(entries, "  "), [])
@@ -43,7 +43,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       assert.isAbove(entries.length, 80)
       for (const { path, text } of entries) {
         const [page = "", anchor] = path.split("#")
-        if (!pages.has(page)) pages.set(page, (yield* Service.ask(page, { key: null })).text)
+        if (!pages.has(page)) pages.set(page, (yield* Service.requestJson(page, { key: null })).text)
         if (anchor !== undefined) assert.include(pages.get(page) ?? "", `id="${anchor}"`)
         assert.notMatch(text, /<\/?[a-z]|&(amp|lt|gt|quot);/, path)
       }

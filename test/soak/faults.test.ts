@@ -4,21 +4,24 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import { client } from "../../src/db/Database.ts"
-import { instance } from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import { filled, OwnServer } from "../support/OwnServer.ts"
-import { end, start } from "../support/Processes.ts"
-import { proxy } from "../support/Proxy.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import { startInstance } from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { endProcess, startCommandProcess } from "../support/Processes.ts"
+import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/Steady.ts"
-import { told } from "../support/ResponseMetadata.ts"
+import * as Steady from "../support/SteadyClients.ts"
+import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
-const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+const database = Service.TestKeys.layer.pipe(
+  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(NodeCrypto.layer),
+)
 
 const atWork = Effect.gen(function* () {
-  const { key } = yield* Ledger.customer(`soak ${performance.now()}`, { tier: "ultimate" })
-  return yield* Steady.clients({ port: yield* instance({ CACHE_MEGABYTES: "16" }), key })
+  const { key } = yield* Ledger.createCustomer(`soak ${performance.now()}`, { tier: "ultimate" })
+  return yield* Steady.startSteadyClients({ port: yield* startInstance({ CACHE_MEGABYTES: "16" }), key })
 })
 
 /** Changes of symbols, as many as asked for, all of one generation. */
@@ -36,39 +39,41 @@ const fileOf = Effect.fnUntraced(function* (generation: string, rows: number) {
 layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faults", (it) => {
   it.effect("RELIABILITY restarted ten times in a minute", () =>
     Effect.gen(function* () {
-      const server = yield* OwnServer
+      const server = yield* DedicatedPostgres
       const { more, stop } = yield* atWork
       for (let round = 0; round < 10; round++) {
         yield* Effect.sleep("5 seconds")
-        yield* server.end("SIGINT")
+        yield* server.stop("SIGINT")
         yield* server.start
       }
       yield* more(100)
-      yield* told("PostgreSQL restarted ten times in a minute", yield* stop)
+      yield* recordFaultSummary("PostgreSQL restarted ten times in a minute", yield* stop)
     }))
 
   it.effect("RELIABILITY away for thirty seconds", () =>
     Effect.gen(function* () {
-      const server = yield* OwnServer
+      const server = yield* DedicatedPostgres
       const { more, stop } = yield* atWork
       yield* more(100)
-      yield* server.end("SIGINT")
+      yield* server.stop("SIGINT")
       yield* Effect.sleep("30 seconds")
       yield* server.start
       yield* more(100)
-      yield* told("PostgreSQL away for 30 s", yield* stop)
+      yield* recordFaultSummary("PostgreSQL away for 30 s", yield* stop)
     }))
 
   it.effect("§8 RELIABILITY the network stalls for a minute: no request hangs past its cap", () =>
     Effect.gen(function* () {
-      const server = yield* OwnServer
-      const { key } = yield* Ledger.customer("stalled", { tier: "ultimate" })
-      const way = yield* proxy(server.port)
+      const server = yield* DedicatedPostgres
+      const { key } = yield* Ledger.createCustomer("stalled", { tier: "ultimate" })
+      const way = yield* startTcpProxy(server.port)
       const url = new URL(server.url)
       url.port = String(way.port)
-      const through = yield* Layer.build(client({ url: Redacted.make(url.href), applicationName: "stalled" }))
-      const port = yield* Effect.provide(instance({ CACHE_MEGABYTES: "0" }), through)
-      const { more, stop } = yield* Steady.clients({ port, key })
+      const through = yield* Layer.build(
+        databaseClientLayer({ url: Redacted.make(url.href), applicationName: "stalled" }),
+      )
+      const port = yield* Effect.provide(startInstance({ CACHE_MEGABYTES: "0" }), through)
+      const { more, stop } = yield* Steady.startSteadyClients({ port, key })
       yield* more(100)
       yield* way.stall
       yield* Effect.sleep("60 seconds")
@@ -76,28 +81,28 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* more(100)
       const seen = yield* stop
       assert.isBelow(seen.slowest, 12_000)
-      yield* told("Network to PostgreSQL stalled for 60 s", seen)
+      yield* recordFaultSummary("Network to PostgreSQL stalled for 60 s", seen)
     }))
 
   it.effect("D31 RELIABILITY 1,000,000 rows loaded under load: no 5xx, and nobody waits 100 ms for the swap", () =>
     Effect.gen(function* () {
-      const server = yield* OwnServer
+      const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
       // The server itself says who waits for a lock longer than that.
       yield* sql`alter system set deadlock_timeout = '100ms'`
       yield* sql`alter system set log_lock_waits = on`
       yield* sql`select pg_reload_conf()`
       const first = yield* fileOf("A", 100)
-      const ended = yield* start(["load", "ticker_changes", first], { DATABASE_URL: server.url })
+      const ended = yield* startCommandProcess(["load", "ticker_changes", first], { DATABASE_URL: server.url })
       assert.strictEqual((yield* Effect.promise(() => ended.ended)).code, 0)
-      const { key } = yield* Ledger.customer("loading", { tier: "ultimate" })
-      const port = yield* instance({ CACHE_MEGABYTES: "0" })
+      const { key } = yield* Ledger.createCustomer("loading", { tier: "ultimate" })
+      const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
       const paths = Array.from({ length: 100 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
       const isRight = ({ status, text }: { readonly status: number; readonly text: string }) =>
         status === 200 && /"new_ticker":"[AB]/.test(text)
-      const { more, stop } = yield* Steady.clients({ port, key, paths, isRight })
+      const { more, stop } = yield* Steady.startSteadyClients({ port, key, paths, isRight })
       yield* more(100)
-      const loading = yield* start(["load", "ticker_changes", yield* fileOf("B", 1_000_000)], {
+      const loading = yield* startCommandProcess(["load", "ticker_changes", yield* fileOf("B", 1_000_000)], {
         DATABASE_URL: server.url,
       })
       const memory: Array<number> = []
@@ -112,14 +117,17 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* more(100)
       const seen = yield* stop
       assert.deepStrictEqual(Object.keys(seen.answers), ["200"])
-      const log = readFileSync(server.log, "utf8")
+      const log = readFileSync(server.logFile, "utf8")
       assert.notMatch(log, /still waiting for AccessShareLock/)
-      yield* told(`1,000,000 rows loaded under load; the command held ${Math.round(Math.max(...memory))} MiB`, seen)
+      yield* recordFaultSummary(
+        `1,000,000 rows loaded under load; the command held ${Math.round(Math.max(...memory))} MiB`,
+        seen,
+      )
     }))
 
   it.effect("D31 RELIABILITY load killed at random points leaves the old rows and no litter", () =>
     Effect.gen(function* () {
-      const server = yield* OwnServer
+      const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
       const state = sql`
         select (select count(*)::int from ticker_changes) as rows, (select min(new_ticker) from ticker_changes) as least,
@@ -128,9 +136,9 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       let before = yield* state
       const file = yield* fileOf("C", 300_000)
       for (let round = 0; round < 20; round++) {
-        const loading = yield* start(["load", "ticker_changes", file], { DATABASE_URL: server.url })
+        const loading = yield* startCommandProcess(["load", "ticker_changes", file], { DATABASE_URL: server.url })
         yield* Effect.sleep(500 + Math.random() * 2_500)
-        const { code } = yield* end(loading, "SIGKILL")
+        const { code } = yield* endProcess(loading, "SIGKILL")
         if (code === 0) before = yield* state
         yield* Effect.repeat(state, {
           until: (now) => JSON.stringify(now) === JSON.stringify(before),

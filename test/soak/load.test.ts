@@ -4,21 +4,24 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { writeFileSync } from "node:fs"
 import { Agent, request } from "node:http"
-import { wire } from "../support/Instances.ts"
-import * as Ledger from "../support/Ledger.ts"
-import { filled, OwnServer } from "../support/OwnServer.ts"
-import { freePort, start } from "../support/Processes.ts"
+import { requestOverWire } from "../support/ServiceInstances.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { findFreePort, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/Steady.ts"
+import * as Steady from "../support/SteadyClients.ts"
 
 const minutes = Number(process.env["SOAK_MINUTES"] ?? "30")
 const connections = 32
 
-const database = Service.TestKeys.layer.pipe(Layer.provideMerge(filled), Layer.provideMerge(NodeCrypto.layer))
+const database = Service.TestKeys.layer.pipe(
+  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(NodeCrypto.layer),
+)
 
 /** Half is asked for again and again, half nearly never: with these pages there are some 60,000 different ones. */
 const pathAt = (at: number) => {
-  const again = Steady.paths[at % Steady.paths.length] ?? ""
+  const again = Steady.mixedPaths[at % Steady.mixedPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
   const table = ["gap-stats", "screener", "news"][at % 3] ?? ""
   return at % 2 === 0 ? again : `/v1/${table}?page=${page}&limit=${limit}`
@@ -124,17 +127,20 @@ const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) =
 layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) => {
   it.effect("RELIABILITY half an hour at 70 % of the peak: no unexpected answer, flat memory, flat p99", () =>
     Effect.gen(function* () {
-      const { url } = yield* OwnServer
-      const { account_id, key } = yield* Ledger.customer("soak", { tier: "ultimate" })
-      const [port, metrics] = [yield* freePort, yield* freePort]
-      yield* start(["serve"], {
+      const { url } = yield* DedicatedPostgres
+      const { account_id, key } = yield* Ledger.createCustomer("soak", { tier: "ultimate" })
+      const [port, metrics] = [yield* findFreePort, yield* findFreePort]
+      yield* startCommandProcess(["serve"], {
         DATABASE_URL: url,
         PORT: String(port),
         METRICS_PORT: String(metrics),
         RATE_LIMIT_ULTIMATE: "1000000000",
         NODE_OPTIONS: "--max-semi-space-size=16",
       })
-      yield* Effect.retry(wire(port, "/health/ready", ""), { schedule: Schedule.spaced("100 millis"), times: 200 })
+      yield* Effect.retry(requestOverWire(port, "/health/ready", ""), {
+        schedule: Schedule.spaced("100 millis"),
+        times: 200,
+      })
       const measure = (text: string, name: string) => Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1] ?? NaN)
 
       const client = makeClient(port, key)
@@ -150,7 +156,7 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
       const seen: Array<Minute> = []
       for (let minute = 0; minute < minutes; minute++) {
         yield* Effect.sleep("1 minute")
-        const { text } = yield* wire(metrics, "/metrics", "")
+        const { text } = yield* requestOverWire(metrics, "/metrics", "")
         const memory = measure(text, "process_resident_memory_bytes") / (1 << 20)
         seen.push({ ...client.taken(), memory, waiting: measure(text, "tickerline_usage_rows_waiting") })
       }
@@ -163,10 +169,10 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
       const settled = seen.slice(Math.floor(seen.length / 3))
       assert.isBelow(slopeOf(settled.map(({ memory }) => memory)), 1, "MiB a minute")
       assert.isBelow(worst(settled), Math.max(20, 2 * worst(seen.slice(0, Math.ceil(seen.length / 3)))))
-      yield* Ledger.until(
-        Ledger.recorded(account_id),
+      yield* Ledger.retryUntil(
+        Ledger.countRecordedRequests(account_id),
         (rows) => rows >= client.answered(),
       )
-      assert.strictEqual(yield* Ledger.recorded(account_id), client.answered())
+      assert.strictEqual(yield* Ledger.countRecordedRequests(account_id), client.answered())
     }))
 })

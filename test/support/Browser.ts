@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { type Browser as Chromium, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
-import { isProgram, placesOf } from "./Processes.ts"
+import { candidatePaths, isExecutable } from "./Processes.ts"
 import * as Service from "./Service.ts"
 
 const usual = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
@@ -15,18 +15,18 @@ const program = [
   process.env["CHROMIUM_PATH"] ?? "",
   ...usual.flatMap((
     name,
-  ) => [...placesOf(name), ...["/usr/bin", "/usr/local/bin", "/snap/bin"].map((at) => `${at}/${name}`)]),
-].find((path) => path !== "" && isProgram(path))
+  ) => [...candidatePaths(name), ...["/usr/bin", "/usr/local/bin", "/snap/bin"].map((at) => `${at}/${name}`)]),
+].find((path) => path !== "" && isExecutable(path))
 
 /** Without a browser its tests are skipped, and say so; where one is required they fail. */
-export const skipped = program === undefined && (process.env["REQUIRE_BROWSER"] ?? "") === ""
-export const named = (name: string) =>
-  `${name}${skipped ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
+export const isBrowserMissing = program === undefined && (process.env["REQUIRE_BROWSER"] ?? "") === ""
+export const browserTestName = (name: string) =>
+  `${name}${isBrowserMissing ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
 
 class NoBrowser extends Data.TaggedError("NoBrowser")<{ readonly message: string }> {}
 
 /** What the browser does, or why it could not. */
-export const act = <A>(doing: () => Promise<A>) =>
+export const runInBrowser = <A>(doing: () => Promise<A>) =>
   Effect.tryPromise({
     try: doing,
     catch: (cause) => new NoBrowser({ message: cause instanceof Error ? cause.message : String(cause) }),
@@ -47,9 +47,9 @@ export class Browser extends Context.Service<Browser, {
       }
       const { address } = yield* HttpServer.HttpServer
       const home = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-home-" })
-      const demoKey = yield* FirstStart.prepare(home)
+      const demoKey = yield* FirstStart.prepareFirstStart(home)
       const running = yield* Effect.acquireRelease(
-        act(() =>
+        runInBrowser(() =>
           chromium.launch({
             executablePath: program,
             // As root, and where there is little shared memory, as in containers.
@@ -60,24 +60,24 @@ export class Browser extends Context.Service<Browser, {
       )
       return { chromium: running, demoKey, origin: `http://127.0.0.1:${"port" in address ? address.port : 0}` }
     }),
-  ).pipe(Layer.provideMerge(Service.sampled))
+  ).pipe(Layer.provideMerge(Service.sampleDataLayer))
 }
 
 /** A page, and what went wrong on it. */
-export interface Watched {
+export interface VisitedPage {
   readonly page: Page
   /** Errors of the console and of scripts, requests that failed or went elsewhere, and what the policy forbade. */
-  readonly wrong: Array<string>
+  readonly problems: Array<string>
 }
 
 /** A page of a visitor of its own; it is gone with the scope. */
-export const visit = Effect.fnUntraced(function* (options: BrowserContextOptions = {}) {
+export const openPage = Effect.fnUntraced(function* (options: BrowserContextOptions = {}) {
   const { chromium, origin } = yield* Browser
   const context = yield* Effect.acquireRelease(
-    act(() => chromium.newContext({ baseURL: origin, ...options })),
+    runInBrowser(() => chromium.newContext({ baseURL: origin, ...options })),
     (context) => Effect.promise(() => context.close()),
   )
-  const page = yield* act(() => context.newPage())
+  const page = yield* runInBrowser(() => context.newPage())
   page.setDefaultTimeout(20_000)
   const wrong: Array<string> = []
   page.on("console", (message) => {
@@ -96,22 +96,22 @@ export const visit = Effect.fnUntraced(function* (options: BrowserContextOptions
   page.on("response", (response) => {
     if (response.status() >= 400) wrong.push(`${response.status()}: ${response.url()}`)
   })
-  yield* act(() =>
+  yield* runInBrowser(() =>
     page.addInitScript(
       `addEventListener("securitypolicyviolation", (event) =>
         console.error("policy: " + event.effectiveDirective + " " + event.blockedURI + " " + event.sourceFile))`,
     )
   )
-  const watched: Watched = { page, wrong }
+  const watched: VisitedPage = { page, problems: wrong }
   return watched
 })
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
 /** What WCAG 2.2 (A and AA) has against the page as it is rendered now; a line for each element. */
-export const objections = Effect.fnUntraced(function* (page: Page) {
-  yield* act(() => page.evaluate(`globalThis.axe ?? (() => { ${axe} })()`))
-  const found = yield* act(() =>
+export const findAccessibilityViolations = Effect.fnUntraced(function* (page: Page) {
+  yield* runInBrowser(() => page.evaluate(`globalThis.axe ?? (() => { ${axe} })()`))
+  const found = yield* runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`
       axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
         violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) =>
@@ -122,8 +122,8 @@ export const objections = Effect.fnUntraced(function* (page: Page) {
 })
 
 /** How far the page is wider than the window, and what makes it so. */
-export const overflow = (page: Page) =>
-  act(() =>
+export const findHorizontalOverflow = (page: Page) =>
+  runInBrowser(() =>
     page.evaluate<string>(`(() => {
       const { clientWidth, scrollWidth } = document.documentElement
       if (scrollWidth <= clientWidth) return ""
@@ -134,10 +134,12 @@ export const overflow = (page: Page) =>
   )
 
 /** Goes through the page with the Tab key; what cannot be reached so, or does not show that it has the focus. */
-export const unreachable = Effect.fnUntraced(function* (page: Page) {
+export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
   // What scrolls only on a narrower window leaves the order of the Tab key once the browser has laid out the page.
-  yield* act(() => page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`))
-  const count = yield* act(() =>
+  yield* runInBrowser(() =>
+    page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
+  )
+  const count = yield* runInBrowser(() =>
     page.evaluate<number>(`(() => {
       document.activeElement?.blur?.()
       globalThis.reached = new Set()
@@ -148,10 +150,10 @@ export const unreachable = Effect.fnUntraced(function* (page: Page) {
       return focusable.length
     })()`)
   )
-  yield* act(() => page.evaluate(`scrollTo(0, 0)`))
+  yield* runInBrowser(() => page.evaluate(`scrollTo(0, 0)`))
   for (let at = 0; at < 2 * count + 20; at++) {
-    yield* act(() => page.keyboard.press("Tab"))
-    const isOver = yield* act(() =>
+    yield* runInBrowser(() => page.keyboard.press("Tab"))
+    const isOver = yield* runInBrowser(() =>
       page.evaluate<boolean>(`(() => {
         const element = document.activeElement
         if (element === null || element === document.body) return reached.size > 0
@@ -169,7 +171,7 @@ export const unreachable = Effect.fnUntraced(function* (page: Page) {
     )
     if (isOver) break
   }
-  const missed = yield* act(() =>
+  const missed = yield* runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`[...dim, ...focusable.filter((element) => !reached.has(element))
       .map(({ outerHTML }) => "not reached: " + outerHTML.slice(0, 120))]`)
   )

@@ -2,21 +2,21 @@
 import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { connect } from "node:net"
-import { freePort, isProgram, placesOf, startProgram } from "./Processes.ts"
+import { candidatePaths, findFreePort, isExecutable, startProgram } from "./Processes.ts"
 
-export const program = [...placesOf("pgbouncer"), "/usr/sbin/pgbouncer"].find(isProgram)
+export const pgBouncerProgram = [...candidatePaths("pgbouncer"), "/usr/sbin/pgbouncer"].find(isExecutable)
 
-export const skipped = program === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
+export const isPgBouncerMissing = pgBouncerProgram === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
 
 /** Whether it keeps named statements of its clients apart. */
-export const keepsStatements = (() => {
-  const [, major = 0, minor = 0] = skipped || program === undefined
+export const supportsPreparedStatements = (() => {
+  const [, major = 0, minor = 0] = isPgBouncerMissing || pgBouncerProgram === undefined
     ? []
-    : /PgBouncer (\d+)\.(\d+)/.exec(String(execFileSync(program, ["--version"])))?.map(Number) ?? []
+    : /PgBouncer (\d+)\.(\d+)/.exec(String(execFileSync(pgBouncerProgram, ["--version"])))?.map(Number) ?? []
   return major > 1 || minor >= 21
 })()
 
-export const suffix = skipped ? " (skipped: no PgBouncer here)" : ""
+export const pgBouncerTestSuffix = isPgBouncerMissing ? " (skipped: no PgBouncer here)" : ""
 
 interface Server {
   readonly port: number
@@ -32,17 +32,17 @@ const answers = (port: number) =>
   })
 
 /** Its port. Any database of the server is reached through it, by any role, whose password the server itself knows. */
-export const start = Effect.fnUntraced(function* (
+export const startPgBouncer = Effect.fnUntraced(function* (
   { password, port, user }: Server,
   settings: Readonly<Record<string, string>> = {},
   fixed?: number,
 ) {
-  if (program === undefined) {
+  if (pgBouncerProgram === undefined) {
     return yield* Effect.die(new Error("There is no pgbouncer here: install it (Debian has it)."))
   }
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-pooler-" })
-  const listening = fixed ?? (yield* freePort)
+  const listening = fixed ?? (yield* findFreePort)
   const values = {
     listen_addr: "127.0.0.1",
     listen_port: String(listening),
@@ -67,7 +67,7 @@ export const start = Effect.fnUntraced(function* (
   )
   yield* fs.chmod(folder, 0o755)
   const running = yield* startProgram(
-    program,
+    pgBouncerProgram,
     // It refuses to be root.
     [...(process.getuid?.() === 0 ? ["--user", "nobody"] : []), `${folder}/pgbouncer.ini`],
     {},
@@ -77,7 +77,7 @@ export const start = Effect.fnUntraced(function* (
       until: (there) => there || running.child.exitCode !== null,
       schedule: Schedule.spaced("10 millis"),
     }),
-    Effect.flatMap((there) => there ? Effect.void : Effect.die(new Error(`PgBouncer ended: ${running.said.err}`))),
+    Effect.flatMap((there) => there ? Effect.void : Effect.die(new Error(`PgBouncer ended: ${running.output.err}`))),
   )
   return { port: listening, running }
 })

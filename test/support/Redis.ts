@@ -2,9 +2,9 @@
 import { Data, Effect, Schedule } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { connect } from "node:net"
-import { freePort, isProgram, placesOf } from "./Processes.ts"
+import { candidatePaths, findFreePort, isExecutable } from "./Processes.ts"
 
-const redisServer = placesOf("redis-server").find(isProgram)
+const redisServer = candidatePaths("redis-server").find(isExecutable)
 
 /** Without a Redis these tests are skipped, and say so; where one is required they fail. */
 export const skipped = redisServer === undefined && (process.env["REQUIRE_REDIS"] ?? "") === ""
@@ -23,7 +23,7 @@ const command = (port: number, text: string) =>
 
 /** A Redis of the test's own that keeps nothing, on one port of the loopback however often it is started. */
 export const makeRedis = Effect.gen(function* () {
-  const port = yield* freePort
+  const port = yield* findFreePort
   let server: ChildProcess | undefined
 
   const send = (signal: "SIGKILL" | "SIGSTOP" | "SIGCONT") => Effect.sync(() => void server?.kill(signal))

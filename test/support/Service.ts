@@ -12,10 +12,10 @@ import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
 import { type Tier, tiers } from "../../src/rules/EndpointAnnotations.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
-import { client } from "./Through.ts"
+import { poolableClient } from "./PoolerMode.ts"
 
 /** A database of the test's own on the server of all tests, dropped at the end; of a template, or empty. */
-export const madeDatabase = Effect.fnUntraced(function* (template?: string) {
+export const makeDatabase = Effect.fnUntraced(function* (template?: string) {
   const url = new URL(inject("databaseUrl"))
   const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
   const admin = new URL(url)
@@ -36,13 +36,15 @@ export const madeDatabase = Effect.fnUntraced(function* (template?: string) {
 })
 
 /** A copy of the migrated database, made in milliseconds. */
-export const ownDatabase = Effect.suspend(() => madeDatabase(new URL(inject("databaseUrl")).pathname.slice(1)))
+export const copyMigratedDatabase = Effect.suspend(() => makeDatabase(new URL(inject("databaseUrl")).pathname.slice(1)))
 
 /** A key of the account, which is made where there is none. */
-export const keyFor = Effect.fnUntraced(function* (account: string, tier: Tier, more: Partial<Keys.Wanted> = {}) {
-  yield* Accounts.ensure({ name: account, tier, email: null, prepaid: false })
-  return yield* Keys.create({ account, name: "test", expires: null, endpoints: null, ...more })
-})
+export const ensureAccountWithKey = Effect.fnUntraced(
+  function* (account: string, tier: Tier, more: Partial<Keys.NewApiKey> = {}) {
+    yield* Accounts.ensureAccount({ name: account, tier, email: null, prepaid: false })
+    return yield* Keys.createApiKey({ account, name: "test", expires: null, endpoints: null, ...more })
+  },
+)
 
 /** A key of each tier. */
 export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, string>>>()("test/Keys") {
@@ -53,7 +55,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
         tiers,
         (tier) =>
           Effect.map(
-            keyFor(`test ${tier}`, tier),
+            ensureAccountWithKey(`test ${tier}`, tier),
             (key) => [tier, key] as const,
           ),
       )
@@ -64,7 +66,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
 }
 
 /** Tests ask more in a minute than a customer may, and from one address; a test of limits sets its own. */
-export const generous = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
+export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   RATE_LIMIT_BASIC: "1000000",
   RATE_LIMIT_PRO: "1000000",
   RATE_LIMIT_ULTIMATE: "1000000",
@@ -72,18 +74,18 @@ export const generous = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   WRONG_KEYS_LIMIT: "1000000",
 }))
 
-export const layerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
-  over(TestKeys.layer, database)
+export const serviceLayerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
+  serviceLayerWithKeys(TestKeys.layer, database)
 
 /** The same with keys that were made before, where the database is that of a role that only serves. */
-export const over = <E1, R1, More, E, R>(
+export const serviceLayerWithKeys = <E1, R1, More, E, R>(
   keys: Layer.Layer<TestKeys, E1, R1>,
   database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
 ) =>
   Server.layer.pipe(
     // What the service logs of failures that tests cause on purpose would hide what went wrong.
     Layer.provide(Logger.layer([])),
-    Layer.provide(generous),
+    Layer.provide(generousLimitsLayer),
     Layer.provideMerge(keys),
     Layer.provideMerge(database),
     Layer.provideMerge(NodeHttpServer.layerTest),
@@ -91,25 +93,25 @@ export const over = <E1, R1, More, E, R>(
     Layer.provideMerge(NodeServices.layer),
   )
 
-export const layer = layerOver(
-  Layer.unwrap(Effect.map(ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+export const layer = serviceLayerOver(
+  Layer.unwrap(Effect.map(copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" }))),
 )
 
 /** The service of another day. Its clock is set before anything waits on it, and is to be moved by seconds only. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
 /** The service of today, with the data that a new embedded database is given. */
-export const sampled = Layer.effectDiscard(
+export const sampleDataLayer = Layer.effectDiscard(
   Effect.flatMap(
     FileSystem.FileSystem,
     (fs) =>
       Effect.scoped(
-        Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSamples),
+        Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSampleMarket),
       ),
   ),
 ).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(layer))
 
-export interface Asked {
+export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
   readonly headers?: Readonly<Record<string, string>>
   /** Left out: the basic key. `null`: none. */
@@ -117,24 +119,26 @@ export interface Asked {
 }
 
 /** What a customer sees: the status, the headers and the JSON. */
-export const ask = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Asked = {}) {
-  const keys = yield* TestKeys
-  const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
-  const response = yield* HttpClient.execute(
-    HttpClientRequest.make(method)(path).pipe(HttpClientRequest.setHeaders({ ...credentials, ...headers })),
-  )
-  const text = yield* response.text
-  const json = response.headers["content-type"]?.startsWith("application/json") === true && text !== ""
-  const body: unknown = json ? JSON.parse(text) : text
-  return { status: response.status, headers: response.headers, text, body }
-})
+export const requestJson = Effect.fnUntraced(
+  function* (path: string, { headers = {}, key, method = "GET" }: TestRequestOptions = {}) {
+    const keys = yield* TestKeys
+    const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
+    const response = yield* HttpClient.execute(
+      HttpClientRequest.make(method)(path).pipe(HttpClientRequest.setHeaders({ ...credentials, ...headers })),
+    )
+    const text = yield* response.text
+    const json = response.headers["content-type"]?.startsWith("application/json") === true && text !== ""
+    const body: unknown = json ? JSON.parse(text) : text
+    return { status: response.status, headers: response.headers, text, body }
+  },
+)
 
-export { at } from "./Contract.ts"
+export { valueAt } from "./DocumentedEndpoints.ts"
 
 /** Where the service listens, for tests that need a socket of their own. */
-export const port = Effect.map(HttpServer.HttpServer, ({ address }) => "port" in address ? address.port : 0)
+export const servicePort = Effect.map(HttpServer.HttpServer, ({ address }) => "port" in address ? address.port : 0)
 
-export const insert = Effect.fnUntraced(
+export const insertRows = Effect.fnUntraced(
   function* (table: string, ...rows: ReadonlyArray<Readonly<Record<string, unknown>>>) {
     const sql = yield* SqlClient.SqlClient
     yield* Effect.forEach(rows, (row) => sql`insert into ${sql(table)} ${sql.insert(row)}`, { discard: true })

@@ -3,22 +3,33 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { client } from "../../src/db/Database.ts"
-import { wire } from "../support/Instances.ts"
-import { until } from "../support/Ledger.ts"
-import * as Mail from "../support/Mail.ts"
-import { OwnServer } from "../support/OwnServer.ts"
-import { end, freePort, root } from "../support/Processes.ts"
-import * as Steady from "../support/Steady.ts"
-import { answeredBy, balancer, command, former, formerSources, lacking, serve } from "./Programs.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import { requestOverWire } from "../support/ServiceInstances.ts"
+import { retryUntil } from "../support/CustomerUsage.ts"
+import * as Mail from "../support/MailServer.ts"
+import { DedicatedPostgres } from "../support/DedicatedPostgres.ts"
+import { endProcess, findFreePort, projectRoot } from "../support/Processes.ts"
+import * as Steady from "../support/SteadyClients.ts"
+import {
+  countResponsesOf,
+  extractPreviousRelease,
+  missingPrerequisites,
+  previousRelease,
+  runReleaseCommand,
+  startBalancer,
+  startRelease,
+} from "./Releases.ts"
 
 const required = (process.env["REQUIRE_UPGRADE"] ?? "") !== ""
-const skipped = lacking !== "" && !required
-const why = skipped ? ` (skipped: ${lacking})` : ""
+const skipped = missingPrerequisites !== "" && !required
+const why = skipped ? ` (skipped: ${missingPrerequisites})` : ""
 
 const server = Layer.unwrap(
-  Effect.map(OwnServer, ({ url }) => client({ url: Redacted.make(url), applicationName: "tickerline-test" })),
-).pipe(Layer.provideMerge(OwnServer.layer), Layer.provideMerge(NodeServices.layer))
+  Effect.map(
+    DedicatedPostgres,
+    ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+  ),
+).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
 
 /** One row of the dataset whose changes both have to see. */
 const split = (id: string) =>
@@ -29,18 +40,18 @@ const splits = "/v1/split-status?ticker=UPGR"
 
 layer(server, { excludeTestServices: true })("upgrades", (it) => {
   it.effect.skipIf(skipped)(
-    `ops/README, upgrades: ${former.version} and this release serve at once, and back again; no request fails, each is counted once${why}`,
+    `ops/README, upgrades: ${previousRelease.version} and this release serve at once, and back again; no request fails, each is counted once${why}`,
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const sql = yield* SqlClient.SqlClient
-        const { url } = yield* OwnServer
-        const mails = yield* Mail.server()
-        const old = yield* formerSources
+        const { url } = yield* DedicatedPostgres
+        const mails = yield* Mail.startMailServer()
+        const old = yield* extractPreviousRelease
         const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-upgrade-" })
         const as = { owner: { DATABASE_URL: url } }
-        const byOld = (...args: ReadonlyArray<string>) => command(old, as.owner, ...args)
-        const byNew = (...args: ReadonlyArray<string>) => command(root, as.owner, ...args)
+        const byOld = (...args: ReadonlyArray<string>) => runReleaseCommand(old, as.owner, ...args)
+        const byNew = (...args: ReadonlyArray<string>) => runReleaseCommand(projectRoot, as.owner, ...args)
 
         // As the last release leaves it: its tables, its data, its grants, its keys.
         yield* sql`create role service login password 'service'`
@@ -54,7 +65,12 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
 
         const its = new URL(url)
         its.username = its.password = "service"
-        const [oldPort, newPort, oldMetrics, newMetrics] = yield* Effect.all([freePort, freePort, freePort, freePort])
+        const [oldPort, newPort, oldMetrics, newMetrics] = yield* Effect.all([
+          findFreePort,
+          findFreePort,
+          findFreePort,
+          findFreePort,
+        ])
         const settings = (metrics: number) => ({
           DATABASE_URL: its.href,
           METRICS_PORT: String(metrics),
@@ -64,25 +80,25 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
           MAIL_FROM: "Tickerline <notices@tickerline.example>",
           MAIL_PER_MINUTE: "1200",
         })
-        const startOld = serve(old, oldPort, settings(oldMetrics))
-        const startNew = serve(root, newPort, settings(newMetrics))
+        const startOld = startRelease(old, oldPort, settings(oldMetrics))
+        const startNew = startRelease(projectRoot, newPort, settings(newMetrics))
         /** Both have customers, or the one of whom it is asked. */
         const busy = Effect.fnUntraced(function* (metrics: number) {
-          const before = yield* answeredBy(metrics)
-          yield* until(answeredBy(metrics), (now) => now >= before + 100)
+          const before = yield* countResponsesOf(metrics)
+          yield* retryUntil(countResponsesOf(metrics), (now) => now >= before + 100)
         })
         const seesAt = (port: number, known: string, words: string) =>
-          until(wire(port, splits, known), ({ text }) => text.includes(`"${words}"`)).pipe(
+          retryUntil(requestOverWire(port, splits, known), ({ text }) => text.includes(`"${words}"`)).pipe(
             Effect.map(({ text }) => assert.include(text, `"${words}"`)),
           )
         const statusAt = (port: number, known: string, status: number) =>
-          until(wire(port, splits, known), (answer) => answer.status === status).pipe(
+          retryUntil(requestOverWire(port, splits, known), (answer) => answer.status === status).pipe(
             Effect.map((answer) => assert.strictEqual(answer.status, status)),
           )
 
         let running = yield* startOld
-        const front = yield* balancer([oldPort, newPort])
-        const steady = yield* Steady.clients({ port: front, key, clients: 8 })
+        const front = yield* startBalancer([oldPort, newPort])
+        const steady = yield* Steady.startSteadyClients({ port: front, key, clients: 8 })
         yield* steady.more()
 
         // The new one migrates, while the old one serves.
@@ -121,19 +137,19 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
           insert into announcement_mails (entry_id, recipient)
           select 'upgrade', 'c' || g || '@example.com' from generate_series(1, 40) as g
         `
-        yield* until(Effect.sync(() => mails.received.length), (count) => count >= 10)
+        yield* retryUntil(Effect.sync(() => mails.received.length), (count) => count >= 10)
 
         // The old one goes; then back again, over the tables of the new one; and the new one goes.
-        const gone = yield* end(running, "SIGTERM")
+        const gone = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(gone.code, 0, gone.err)
         yield* busy(newMetrics)
         running = yield* startOld
         yield* busy(oldMetrics)
-        const back = yield* end(second, "SIGTERM")
+        const back = yield* endProcess(second, "SIGTERM")
         assert.strictEqual(back.code, 0, back.err)
         yield* busy(oldMetrics)
 
-        yield* until(
+        yield* retryUntil(
           sql<{ readonly left: number }>`select count(*)::int as left from announcement_mails where status <> 'sent'`,
           ([row]) => row?.left === 0,
         )
@@ -143,7 +159,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const seen = yield* steady.stop
         const failed = Object.keys(seen.answers).filter((name) => !/^(200|404|409|422)/.test(name))
         assert.deepStrictEqual(failed, [], JSON.stringify(seen))
-        const last = yield* end(running, "SIGTERM")
+        const last = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(last.code, 0, last.err)
 
         const books = yield* sql<Readonly<Record<"rows" | "keys" | "cost" | "daily" | "days" | "charged", number>>>`
@@ -154,12 +170,12 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
           from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
         `
         // Before they began, the clients asked each path once.
-        const requests = seen.requests + Steady.paths.length
+        const requests = seen.requests + Steady.mixedPaths.length
         const [{ cost } = { cost: 0 }] = books
         assert.deepStrictEqual(Array.from(books), [
           { rows: requests, keys: requests, cost, days: requests, daily: cost, charged: cost },
         ])
-        yield* Effect.log(`${former.version} → ${applied.replaceAll("\n", ", ")}: ${JSON.stringify(seen)}`)
+        yield* Effect.log(`${previousRelease.version} → ${applied.replaceAll("\n", ", ")}: ${JSON.stringify(seen)}`)
       }),
   )
 })

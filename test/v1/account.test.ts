@@ -5,12 +5,12 @@ import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, TestKeys } = Service
-const { customer, idsOf, until, walk } = Ledger
+const { requestJson, valueAt, TestKeys } = Service
+const { createCustomer, findKeyIds, retryUntil, readAllPages } = Ledger
 
 const keysPath = "/v1/account/api-keys"
 
@@ -25,12 +25,12 @@ const instants = [
 ] as const
 
 const listed = (key: string, query = "limit=100") =>
-  Effect.map(ask(`${keysPath}?${query}`, { key }), ({ body, status, text }) => {
+  Effect.map(requestJson(`${keysPath}?${query}`, { key }), ({ body, status, text }) => {
     assert.strictEqual(status, 200, text)
-    return Rooms.rowsOf(body)
+    return Rooms.resultRows(body)
   })
 
-const idsIn = (rows: ReadonlyArray<unknown>) => rows.map((row) => at(row, "key_id"))
+const idsIn = (rows: ReadonlyArray<unknown>) => rows.map((row) => valueAt(row, "key_id"))
 
 /** Sets columns of a key to what the test needs. */
 const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Record<string, string | null>>) {
@@ -39,87 +39,87 @@ const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Recor
 })
 
 /** One more key of the account. */
-const another = Effect.fnUntraced(function* (account: string, more: Partial<Keys.Wanted> = {}) {
-  const key = yield* Keys.create({ account, name: "another", expires: null, endpoints: null, ...more })
-  return { key, ...(yield* idsOf(key)) }
+const another = Effect.fnUntraced(function* (account: string, more: Partial<Keys.NewApiKey> = {}) {
+  const key = yield* Keys.createApiKey({ account, name: "another", expires: null, endpoints: null, ...more })
+  return { key, ...(yield* findKeyIds(key)) }
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
   it.effect("resources: the account prints every field, to the letter", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* customer(`Ünï "quoted" & Sons`, { tier: "pro" })
+      const { account_id, key } = yield* createCustomer(`Ünï "quoted" & Sons`, { tier: "pro" })
       const created_at = "2025-07-15T12:30:45.250Z"
       yield* sql`
         update accounts set ${sql.update({ contact_email: "ops@acme.example", created_at })}
         where account_id = ${account_id}
       `
-      const answer = yield* ask("/v1/account", { key })
+      const answer = yield* requestJson("/v1/account", { key })
       assert.strictEqual(
         answer.text,
         `{"count":1,"results":[{"account_id":${account_id},"name":"Ünï \\"quoted\\" & Sons",` +
           `"contact_email":"ops@acme.example","tier":"pro","created_at":"2025-07-15T07:30:45.250-05:00"}]}`,
       )
       assert.match(String(answer.headers["content-type"]), /^application\/json/)
-      const head = yield* ask("/v1/account", { key, method: "HEAD" })
+      const head = yield* requestJson("/v1/account", { key, method: "HEAD" })
       assert.deepStrictEqual([head.status, head.text], [200, ""])
     }))
 
   it.effect("D16 without an address of contact it is null", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("no address")
-      const { body } = yield* ask("/v1/account", { key })
-      assert.strictEqual(at(body, "results", 0, "account_id"), account_id)
-      assert.deepStrictEqual(Rooms.nullsOf(at(body, "results", 0)), ["contact_email"])
+      const { account_id, key } = yield* createCustomer("no address")
+      const { body } = yield* requestJson("/v1/account", { key })
+      assert.strictEqual(valueAt(body, "results", 0, "account_id"), account_id)
+      assert.deepStrictEqual(Rooms.nullFields(valueAt(body, "results", 0)), ["contact_email"])
     }))
 
   it.effect("§2.1.2 §2.1.4 created_at is an instant, printed five hours earlier all year", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* customer("clock")
+      const { account_id, key } = yield* createCustomer("clock")
       for (const [created_at, printed] of instants) {
         yield* sql`update accounts set ${sql.update({ created_at })} where account_id = ${account_id}`
-        const { body } = yield* ask("/v1/account", { key })
-        assert.strictEqual(at(body, "results", 0, "created_at"), printed)
+        const { body } = yield* requestJson("/v1/account", { key })
+        assert.strictEqual(valueAt(body, "results", 0, "created_at"), printed)
       }
     }))
 
   it.effect("D3 every tier sees its account; a tier that was changed shows at once", () =>
     Effect.gen(function* () {
       for (const tier of tiers) {
-        const { key } = yield* customer(`of tier ${tier}`, { tier })
+        const { key } = yield* createCustomer(`of tier ${tier}`, { tier })
         for (const now of [tier, ...tiers]) {
-          yield* Accounts.setTier(`of tier ${tier}`, now)
-          assert.strictEqual(at((yield* ask("/v1/account", { key })).body, "results", 0, "tier"), now)
+          yield* Accounts.setAccountTier(`of tier ${tier}`, now)
+          assert.strictEqual(valueAt((yield* requestJson("/v1/account", { key })).body, "results", 0, "tier"), now)
         }
       }
     }))
 
   it.effect("D2 D4 a key is needed, and there are no parameters: nobody asks for another's account", () =>
     Effect.gen(function* () {
-      const { account_id } = yield* customer("another's")
-      const { key } = yield* customer("curious")
+      const { account_id } = yield* createCustomer("another's")
+      const { key } = yield* createCustomer("curious")
       for (const path of ["/v1/account", keysPath]) {
-        const answer = yield* ask(path, { key: null })
-        assert.deepStrictEqual([answer.status, at(answer.body, "error", "code")], [401, "missing_api_key"])
+        const answer = yield* requestJson(path, { key: null })
+        assert.deepStrictEqual([answer.status, valueAt(answer.body, "error", "code")], [401, "missing_api_key"])
         for (const name of ["account_id", "id", "name", "key_id", "status"]) {
-          const { body, status } = yield* ask(`${path}?${name}=${account_id}`, { key })
+          const { body, status } = yield* requestJson(`${path}?${name}=${account_id}`, { key })
           assert.strictEqual(status, 422)
-          assert.strictEqual(at(body, "error", "code"), "validation_error")
-          assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), name)
+          assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
+          assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), name)
         }
       }
       for (const query of ["page=1", "limit=10"]) {
-        assert.strictEqual((yield* ask(`/v1/account?${query}`, { key })).status, 422)
+        assert.strictEqual((yield* requestJson(`/v1/account?${query}`, { key })).status, 422)
       }
     }))
 
   it.effect("D27 account and keys are free, whatever is left of what was paid in advance", () =>
     Effect.gen(function* () {
       for (const balance of [1, 0, -1_000_000]) {
-        const { key } = yield* customer(`paid ${balance}`, { balance })
+        const { key } = yield* createCustomer(`paid ${balance}`, { balance })
         for (const path of ["/v1/account", keysPath]) {
-          const { headers, status } = yield* ask(path, { key })
+          const { headers, status } = yield* requestJson(path, { key })
           assert.deepStrictEqual([status, headers["x-cost-microdollars"]], [200, "0"])
         }
       }
@@ -129,7 +129,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
 layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", (it) => {
   it.effect("resources: a key prints every field, to the letter; missing times and endpoints are null", () =>
     Effect.gen(function* () {
-      const asking = yield* customer("printed")
+      const asking = yield* createCustomer("printed")
       const other = yield* another("printed", { name: 'Ünï "key"', endpoints: ["/v1/news", "/v1/account/api-keys"] })
       yield* set(asking.key_id, { created_at: "2025-01-15T02:00:00Z", last_used_at: "2999-01-01T00:00:00Z" })
       yield* set(other.key_id, {
@@ -137,7 +137,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
         expires_at: "2999-07-15T04:00:00.001Z",
         last_used_at: "2025-07-16T12:00:00Z",
       })
-      const { text } = yield* ask(keysPath, { key: asking.key })
+      const { text } = yield* requestJson(keysPath, { key: asking.key })
       assert.strictEqual(
         text,
         `{"count":2,"results":[{"key_id":${asking.key_id},"name":"test","key_hint":"${asking.key.slice(0, 12)}",` +
@@ -151,13 +151,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
 
   it.effect("§2.1.2 §2.1.4 a key's three times are instants, printed five hours earlier all year", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("key clock")
+      const { key } = yield* createCustomer("key clock")
       const { key_id } = yield* another("key clock")
       for (const [instant, printed] of instants) {
         yield* set(key_id, { created_at: instant, expires_at: instant, last_used_at: instant })
-        const row = (yield* listed(key)).find((row) => at(row, "key_id") === key_id)
+        const row = (yield* listed(key)).find((row) => valueAt(row, "key_id") === key_id)
         for (const name of ["created_at", "expires_at", "last_used_at"]) {
-          assert.strictEqual(at(row, name), printed, name)
+          assert.strictEqual(valueAt(row, name), printed, name)
         }
       }
     }))
@@ -165,7 +165,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
   it.effect("D2 status: active until it expires or is disabled; a revoked key shows as disabled for good", () =>
     Effect.gen(function* () {
       const account = "states"
-      const { key } = yield* customer(account)
+      const { key } = yield* createCustomer(account)
       const wanted = { past: "2025-01-01T00:00:00Z", ahead: "2999-01-01T00:00:00Z" }
       const states = [
         [{}, "active"],
@@ -183,34 +183,34 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
         yield* set(key_id, { expires_at: null, ...columns })
         expected.push([key_id, status])
       }
-      const shown = (yield* listed(key)).slice(1).map((row) => [at(row, "key_id"), at(row, "status")])
+      const shown = (yield* listed(key)).slice(1).map((row) => [valueAt(row, "key_id"), valueAt(row, "status")])
       assert.deepStrictEqual(shown, expected)
     }))
 
   it.effect("D2 status agrees with what happens to who sends the key, through disable, enable, rotate and revoke", () =>
     Effect.gen(function* () {
       const account = "life"
-      const asking = yield* customer(account)
+      const asking = yield* createCustomer(account)
       const { key, key_id } = yield* another(account)
       const statusOf = (id: number) =>
-        Effect.map(listed(asking.key), (rows) => at(rows.find((row) => at(row, "key_id") === id), "status"))
+        Effect.map(listed(asking.key), (rows) => valueAt(rows.find((row) => valueAt(row, "key_id") === id), "status"))
       /** The status shows at once; that the key is refused, or not, within a second. */
       const become = Effect.fnUntraced(function* (status: string, answered: number) {
         assert.strictEqual(yield* statusOf(key_id), status)
-        const answer = yield* until(ask(keysPath, { key }), (found) => found.status === answered)
+        const answer = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === answered)
         assert.strictEqual(answer.status, answered)
       })
       yield* become("active", 200)
-      yield* Keys.disable(key_id)
+      yield* Keys.disableApiKey(key_id)
       yield* become("disabled", 401)
-      yield* Keys.enable(key_id)
+      yield* Keys.enableApiKey(key_id)
       yield* become("active", 200)
-      const next = yield* idsOf(yield* Keys.rotate(key_id, Duration.hours(1)))
+      const next = yield* findKeyIds(yield* Keys.rotateApiKey(key_id, Duration.hours(1)))
       yield* become("active", 200)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
       yield* set(key_id, { expires_at: "2025-01-01T00:00:00Z" })
       yield* become("expired", 401)
-      yield* Keys.revoke(key_id)
+      yield* Keys.revokeApiKey(key_id)
       yield* become("disabled", 401)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
     }))
@@ -218,10 +218,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
   it.effect("D2 the hint is the key's first 12 characters and never more; nothing else of it shows", () =>
     Effect.gen(function* () {
       const account = "hints"
-      const first = yield* customer(account)
+      const first = yield* createCustomer(account)
       const others = yield* Effect.replicateEffect(another(account), 20)
-      const { text } = yield* ask(`${keysPath}?limit=100`, { key: first.key })
-      const hints = Rooms.rowsOf(JSON.parse(text)).map((row) => String(at(row, "key_hint")))
+      const { text } = yield* requestJson(`${keysPath}?limit=100`, { key: first.key })
+      const hints = Rooms.resultRows(JSON.parse(text)).map((row) => String(valueAt(row, "key_hint")))
       const keys = [first, ...others].map(({ key }) => key)
       assert.deepStrictEqual(hints, keys.map((key) => key.slice(0, 12)))
       for (const key of keys) {
@@ -235,17 +235,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
   it.effect("resources: endpoints are those that the key was limited to, in their order; it opens no other", () =>
     Effect.gen(function* () {
       const account = "limited"
-      const { key } = yield* customer(account)
+      const { key } = yield* createCustomer(account)
       const lists = [["/v1/screener"], ["/v1/usage", keysPath, "/v1/account"], [keysPath]]
       const keys = yield* Effect.forEach(lists, (endpoints) => another(account, { endpoints }))
-      assert.deepStrictEqual((yield* listed(key)).map((row) => at(row, "endpoints")), [null, ...lists])
+      assert.deepStrictEqual((yield* listed(key)).map((row) => valueAt(row, "endpoints")), [null, ...lists])
       for (const [index, endpoints] of lists.entries()) {
         for (const path of ["/v1/account", keysPath]) {
-          const { body, status } = yield* ask(path, { key: keys[index]?.key ?? "" })
+          const { body, status } = yield* requestJson(path, { key: keys[index]?.key ?? "" })
           assert.strictEqual(status, endpoints.includes(path) ? 200 : 403)
           if (status === 200) continue
-          assert.strictEqual(at(body, "error", "code"), "endpoint_not_allowed")
-          assert.deepStrictEqual(at(body, "error", "details"), { endpoint: path, allowed: endpoints })
+          assert.strictEqual(valueAt(body, "error", "code"), "endpoint_not_allowed")
+          assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: path, allowed: endpoints })
         }
       }
     }))
@@ -253,22 +253,22 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
   it.effect("§2.5 last_used_at is null until the key is used, and then an instant of now, a minute old at most", () =>
     Effect.gen(function* () {
       const account = "uses"
-      const asking = yield* customer(account)
+      const asking = yield* createCustomer(account)
       const { key } = yield* another(account)
-      const lastUse = Effect.map(listed(asking.key), ([, row]) => at(row, "last_used_at"))
+      const lastUse = Effect.map(listed(asking.key), ([, row]) => valueAt(row, "last_used_at"))
       assert.strictEqual(yield* lastUse, null)
-      yield* ask("/v1/account", { key })
-      const written = String(yield* until(lastUse, (found) => found !== null))
+      yield* requestJson("/v1/account", { key })
+      const written = String(yield* retryUntil(lastUse, (found) => found !== null))
       assert.match(written, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?-05:00$/)
       assert.isBelow(Math.abs(Date.now() - Date.parse(written)), 60_000)
-      yield* ask("/v1/account", { key })
+      yield* requestJson("/v1/account", { key })
       assert.strictEqual(yield* lastUse, written)
     }))
 
   it.effect("D8 keys come oldest first, then by number; a walk shows each once, whatever the limit", () =>
     Effect.gen(function* () {
       const account = "many"
-      const { key, key_id } = yield* customer(account)
+      const { key, key_id } = yield* createCustomer(account)
       yield* set(key_id, { created_at: "2025-01-01T00:00:00Z" })
       const days = ["03", "01", "02"]
       const made = yield* Effect.forEach(
@@ -285,7 +285,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
           .map((row) => row.key_id),
       )
       for (const limit of [1, 7, 25, 100]) {
-        assert.deepStrictEqual(idsIn(yield* walk(keysPath, key, limit)), expected)
+        assert.deepStrictEqual(idsIn(yield* readAllPages(keysPath, key, limit)), expected)
       }
       assert.deepStrictEqual(idsIn(yield* listed(key, "page=3&limit=7")), expected.slice(14, 21))
       assert.deepStrictEqual(yield* listed(key, "page=5&limit=7"), [])
@@ -296,9 +296,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (const query of ["page=0", "page=x", "limit=0", "limit=101", "limit=", "page=1&page=2"]) {
-        const { body, status } = yield* ask(`${keysPath}?${query}`, { key: basic })
+        const { body, status } = yield* requestJson(`${keysPath}?${query}`, { key: basic })
         assert.strictEqual(status, 422, query)
-        assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), query.split("=")[0])
+        assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), query.split("=")[0])
       }
     }))
 
@@ -307,7 +307,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       const counts = [1, 4, 2, 11, 3]
       const accounts = counts.map((_, number) => `neighbour ${number}`)
       const keys = new Map<string, Array<{ readonly key: string; readonly key_id: number }>>()
-      for (const account of accounts) keys.set(account, [yield* customer(account)])
+      for (const account of accounts) keys.set(account, [yield* createCustomer(account)])
       // One of each in turn, so that the numbers of an account's keys do not follow each other.
       for (let round = 1; round < 11; round++) {
         for (const [number, account] of accounts.entries()) {
@@ -319,11 +319,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
         assert.strictEqual(own.length, counts[number])
         for (const { key } of own) {
           assert.deepStrictEqual(idsIn(yield* listed(key)), own.map(({ key_id }) => key_id))
-          const { body } = yield* ask("/v1/account", { key })
-          assert.strictEqual(at(body, "results", 0, "name"), account)
-          assert.strictEqual(at(body, "results", "length"), 1)
+          const { body } = yield* requestJson("/v1/account", { key })
+          assert.strictEqual(valueAt(body, "results", 0, "name"), account)
+          assert.strictEqual(valueAt(body, "results", "length"), 1)
         }
-        assert.deepStrictEqual(idsIn(yield* walk(keysPath, own[0]?.key ?? "", 2)), own.map(({ key_id }) => key_id))
+        assert.deepStrictEqual(
+          idsIn(yield* readAllPages(keysPath, own[0]?.key ?? "", 2)),
+          own.map(({ key_id }) => key_id),
+        )
       }
     }))
 })

@@ -5,7 +5,7 @@ import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
 import { PremarketStat } from "../../src/v1/premarket-stats/Api.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson, valueAt, insertRows } = Service
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/afterhours-stats", (it) => {
   it.effect("D30 is a table of its own: the sessions of one are not those of the other", () =>
@@ -21,12 +21,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/afterhours-stats", 
         dollar_volume: "1300.5",
         last_updated: "2025-07-01 20:05:00",
       }
-      yield* insert("premarket_stats", { ...session, reference_close: "1.1" })
-      yield* insert("afterhours_stats", { ...session, reference_close: "1.2" })
-      const before = yield* ask("/v1/premarket-stats?ticker=AOWN")
-      const after = yield* ask("/v1/afterhours-stats?ticker=AOWN")
-      assert.deepStrictEqual([at(before.body, "count"), at(before.body, "results", 0, "reference_close")], [1, 1.1])
-      assert.deepStrictEqual([at(after.body, "count"), at(after.body, "results", 0, "reference_close")], [1, 1.2])
+      yield* insertRows("premarket_stats", { ...session, reference_close: "1.1" })
+      yield* insertRows("afterhours_stats", { ...session, reference_close: "1.2" })
+      const before = yield* requestJson("/v1/premarket-stats?ticker=AOWN")
+      const after = yield* requestJson("/v1/afterhours-stats?ticker=AOWN")
+      assert.deepStrictEqual([valueAt(before.body, "count"), valueAt(before.body, "results", 0, "reference_close")], [
+        1,
+        1.1,
+      ])
+      assert.deepStrictEqual([valueAt(after.body, "count"), valueAt(after.body, "results", 0, "reference_close")], [
+        1,
+        1.2,
+      ])
     }))
 
   it("§2 has the fields of premarket-stats, in the same order", () => {

@@ -4,28 +4,31 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
 import * as Load from "../../src/load/Datasets.ts"
-import { datasets } from "../../src/v1/datasets/Readers.ts"
+import { datasetEndpoints } from "../../src/v1/datasets/DatasetEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson, valueAt, insertRows } = Service
 
 /** All of them, by name. */
 const listed = Effect.gen(function* () {
-  const { body, status, text } = yield* ask("/v1/datasets?limit=100")
+  const { body, status, text } = yield* requestJson("/v1/datasets?limit=100")
   assert.strictEqual(status, 200, text)
-  const results = at(body, "results")
-  return new Map<unknown, unknown>(Array.isArray(results) ? results.map((row) => [at(row, "dataset"), row]) : [])
+  const results = valueAt(body, "results")
+  return new Map<unknown, unknown>(Array.isArray(results) ? results.map((row) => [valueAt(row, "dataset"), row]) : [])
 })
 
-const changed = (dataset: string) => Effect.map(listed, (rows) => at(rows.get(dataset), "changed_at"))
+const changed = (dataset: string) => Effect.map(listed, (rows) => valueAt(rows.get(dataset), "changed_at"))
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => {
   it.effect("D30 lists what can be loaded, by name, each with the endpoints that read it, and no endpoint is left out", () =>
     Effect.gen(function* () {
       const rows = Array.from((yield* listed).values())
-      assert.deepStrictEqual(rows.map((row) => at(row, "dataset")), Load.datasets.map(({ table }) => table).toSorted())
-      const named = new Set(rows.flatMap((row) => at(row, "endpoints")))
-      assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.priced.toSorted())
+      assert.deepStrictEqual(
+        rows.map((row) => valueAt(row, "dataset")),
+        Load.datasets.map(({ table }) => table).toSorted(),
+      )
+      const named = new Set(rows.flatMap((row) => valueAt(row, "endpoints")))
+      assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.pricedPaths.toSorted())
     }))
 
   it.effect("§2.1 changed_at is null before the first change, and then the time of the last, with -05:00", () =>
@@ -39,7 +42,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
         ([row]) => row?.ms ?? 0,
       )
       const began = yield* now
-      yield* insert("ticker_changes", event)
+      yield* insertRows("ticker_changes", event)
       const first = String(yield* changed("ticker_changes"))
       assert.match(first, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?-05:00$/)
       assert.isAtLeast(Date.parse(first), Math.floor(began))
@@ -59,8 +62,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
         values ('screener', 2, '2026-07-01T13:30:00Z'), ('screener', 1, '2026-07-01T13:30:00.250Z'),
           ('screener', 7, '2026-06-30T13:30:00Z'), ('no_dataset', 1, '2026-07-03T13:30:00Z')
       `
-      const { text } = yield* ask(
-        `/v1/datasets?limit=1&page=${datasets.findIndex((one) => one.dataset === "screener") + 1}`,
+      const { text } = yield* requestJson(
+        `/v1/datasets?limit=1&page=${datasetEndpoints.findIndex((one) => one.dataset === "screener") + 1}`,
       )
       assert.include(
         text,

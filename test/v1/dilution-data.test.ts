@@ -1,11 +1,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a row cannot do without. */
 const security = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
@@ -19,7 +19,7 @@ const security = (fields: Readonly<Record<string, unknown>> & { readonly id: str
 
 const paths = ["/v1/dilution-data", "/v1/dilution-data-advanced"] as const
 
-const [base, more] = [Rooms.one(paths[0]), Rooms.one(paths[1])]
+const [base, more] = [Rooms.listClient(paths[0]), Rooms.listClient(paths[1])]
 
 const rooms = [base, more]
 
@@ -37,7 +37,7 @@ const of = (room: typeof base, ticker: string, name = "id") => ({
 
 const keysOf = (row: unknown) => Predicate.isObject(row) ? Object.keys(row) : []
 
-const loaded = (csv: string) => Rooms.loaded("dilution-data", csv, "replace")
+const loaded = (csv: string) => Rooms.loadCsv("dilution-data", csv, "replace")
 
 const fullWarrant = {
   id: "full warrant",
@@ -110,7 +110,7 @@ const advancedOfConvertible = `,"bank":null,"owners":[],"price_protection":null,
 layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /v1/dilution-data-advanced", (it) => {
   it.effect("§2.5 §2.1 D16 print warrants and convertibles, each with its own fields only, exactly as stored", () =>
     Effect.gen(function* () {
-      yield* insert("dilution_data", fullWarrant, fullConvertible)
+      yield* insertRows("dilution_data", fullWarrant, fullConvertible)
       const answer = (warrant: string, convertible: string) =>
         `{"count":2,"results":[${warrantText}${warrant}},${convertibleText}${convertible}}],` +
         `"page":1,"limit":10,"has_more":false}`
@@ -153,11 +153,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         ["convertible_preferred", ofConvertible, ofWarrant],
       ] as const
       for (const [security_type, own, foreign] of kinds) {
-        yield* insert("dilution_data", security({ id: `null ${security_type}`, ticker: "DNULL", security_type }))
+        yield* insertRows("dilution_data", security({ id: `null ${security_type}`, ticker: "DNULL", security_type }))
         for (const room of rooms) {
           const [row] = yield* room.found(`ticker=DNULL&security_type=${security_type}`)
           const expected = [...common, ...own, "underlying_shares_remaining", ...(room === more ? ofAdvanced : [])]
-          assert.deepStrictEqual(Rooms.nullsOf(row), expected)
+          assert.deepStrictEqual(Rooms.nullFields(row), expected)
           assert.deepStrictEqual(keysOf(row).filter((name) => foreign.some((other) => other === name)), [])
         }
       }
@@ -166,7 +166,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("§2.5 floor_price has up to three decimals", () =>
     Effect.gen(function* () {
       const floors = ["0.001", "0.29", "1", "1.005", "999999999999999.999"]
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         ...floors.map((floor_price, number) =>
           security({
@@ -185,23 +185,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
-        ...Rooms.newYorkClocks.map(([last_updated], number) =>
+        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
           security({ id: `clock ${number}`, ticker: "DCLOCK", last_updated })
         ),
       )
       for (const room of rooms) {
         assert.deepStrictEqual(
           yield* room.column("last_updated", "ticker=DCLOCK"),
-          Rooms.newYorkClocks.map(([, printed]) => printed),
+          Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
         )
       }
     }))
 
   it.effect("§4.5 §7.3 ticker is required on dilution-data and optional on dilution-data-advanced", () =>
     Effect.gen(function* () {
-      yield* insert("dilution_data", security({ id: "dot", ticker: "D.DOT" }))
+      yield* insertRows("dilution_data", security({ id: "dot", ticker: "D.DOT" }))
       for (const query of ["", "security_type=warrant", "registered=true&limit=5"]) {
         const { fields, message } = yield* base.refused(query)
         assert.deepStrictEqual(fields, [{ field: "ticker", reason: "is required" }])
@@ -210,7 +210,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }
       assert.isAbove((yield* advanced("")).length, 0)
       for (const { column, list, refused } of rooms) {
-        yield* Filters.noSymbols(refused)
+        yield* Filters.assertInvalidSymbolsRefused(refused)
         assert.deepStrictEqual(yield* column("id", "ticker=@@,d.%20dot"), ["dot"])
         assert.strictEqual((yield* list("ticker=@@,d.%20dot")).headers["x-dropped-tickers"], "%40%40")
       }
@@ -219,7 +219,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("§4.5 rows are ordered by filed_at descending, then by id, whatever their kind", () =>
     Effect.gen(function* () {
       const note = { security_type: "convertible_note" }
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         security({ id: "order c", ticker: "DORDA", filed_at: "2025-02-03" }),
         security({ id: "order b", ticker: "DORDB", filed_at: "2025-02-04" }),
@@ -241,10 +241,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           ticker: "DPAGE",
           security_type: number % 3 === 0 ? "convertible_note" : "warrant",
         }))
-      yield* insert("dilution_data", ...rows.toReversed())
+      yield* insertRows("dilution_data", ...rows.toReversed())
       for (const [room, limit] of [[base, 7], [base, 100], [more, 1], [more, 23]] as const) {
         const seen = yield* room.walk("ticker=DPAGE", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "id")), rows.map(({ id }) => id))
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
 
@@ -254,11 +254,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       Effect.gen(function* () {
         const words = ["convertible_note", "convertible_preferred", "prefunded_warrant", "warrant"]
         const ticker = `DTYPE${number}`
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           ...words.map((word) => security({ id: `${ticker} ${word}`, ticker, security_type: word })),
         )
-        yield* Filters.words(
+        yield* Filters.assertEnumFilter(
           of(room, ticker),
           "security_type",
           "warrant, prefunded_warrant, convertible_note, convertible_preferred",
@@ -272,13 +272,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     ({ number, room }) =>
       Effect.gen(function* () {
         const ticker = `DREG${number}`
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           security({ id: `${ticker} yes`, ticker, registered: true }),
           security({ id: `${ticker} no`, ticker, registered: false }),
           security({ id: `${ticker} unknown`, ticker }),
         )
-        yield* Filters.flag(of(room, ticker), "registered", { yes: [`${ticker} yes`], no: [`${ticker} no`] })
+        yield* Filters.assertBooleanFilter(of(room, ticker), "registered", {
+          yes: [`${ticker} yes`],
+          no: [`${ticker} no`],
+        })
       }),
   )
 
@@ -289,7 +292,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         const ticker = `DMIN${number}`
         const floors = ["0", "0.29", "0.3", "999999999999.999"]
         const shares = ["0", "1", "75000000", "9007199254740991"]
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           ...floors.map((floor_price, number) =>
             security({
@@ -304,8 +307,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         )
         const keys = floors.map((_, number) => `${ticker} ${number}`)
         const rows = of(room, ticker)
-        yield* Filters.bounds(rows, "floor_price", { values: floors, keys })
-        yield* Filters.bounds(rows, "underlying_shares_remaining", { values: shares, keys })
+        yield* Filters.assertRangeFilter(rows, "floor_price", { values: floors, keys })
+        yield* Filters.assertRangeFilter(rows, "underlying_shares_remaining", { values: shares, keys })
         assert.deepStrictEqual(yield* rows.asked("min_floor_price=0.2901&max_floor_price=0.2999"), [])
         assert.deepStrictEqual(yield* rows.asked("min_underlying_shares_remaining=0.5"), keys.slice(1))
       }),
@@ -322,14 +325,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     ([name, security_type]) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
-          ...Filters.days.map((day) =>
+          ...Filters.sampleDays.map((day) =>
             security({ id: `${name} ${day}`, ticker, security_type, filed_at: day, [name]: day })
           ),
           ...(name === "filed_at" ? [] : [security({ id: `${name} null`, ticker })]),
         )
-        for (const room of rooms) yield* Filters.dayRange(of(room, ticker, name), name)
+        for (const room of rooms) yield* Filters.assertDayRangeFilter(of(room, ticker, name), name)
       }),
   )
 
@@ -338,7 +341,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     ({ number, room }) =>
       Effect.gen(function* () {
         const ticker = `DFUT${number}`
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
           security({ id: `${ticker} expiration_date`, ticker, expiration_date: "2999-01-01" }),
           security({
@@ -349,9 +352,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           }),
         )
         for (const name of ["expiration_date", "maturity_date"]) {
-          yield* Filters.ahead(of(room, ticker), name, `${ticker} ${name}`)
+          yield* Filters.assertFutureDaysFound(of(room, ticker), name, `${ticker} ${name}`)
         }
-        yield* Filters.past(of(room, ticker), ["filed_at_from", "filed_at_to"])
+        yield* Filters.assertFutureDaysRefused(of(room, ticker), ["filed_at_from", "filed_at_to"])
       }),
   )
 
@@ -360,13 +363,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     (name) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
-        yield* insert(
+        yield* insertRows(
           "dilution_data",
-          ...Filters.texts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
+          ...Filters.sampleTexts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
           security({ id: `${name} null`, ticker }),
         )
         const asked = (part: string) => more.column(name, `ticker=${ticker}&${name}=${encodeURIComponent(part)}`)
-        yield* Filters.partOfText({ asked, refused: more.refused }, name)
+        yield* Filters.assertContainsFilter({ asked, refused: more.refused }, name)
       }),
   )
 
@@ -379,7 +382,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         ["Line\nBreak Fund"],
         [],
       ]
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         ...lists.map((owners, number) => security({ id: `owner ${number}`, ticker: "DOWNER", owners })),
       )
@@ -396,7 +399,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.deepStrictEqual(yield* asked("e\nb"), [3])
       const misses = ["%%%", "___", "A%a", "\\\\\\", "fund\nbeta", "fund,beta", "FundBeta", "Fund Beta", '","', "{}}"]
       for (const miss of misses) assert.deepStrictEqual(yield* asked(miss), [], miss)
-      yield* Filters.noPart(more.refused, "owner")
+      yield* Filters.assertInvalidTextsRefused(more.refused, "owner")
     }))
 
   it.effect("§4.5 the owner filter has an index that finds parts of names", () =>
@@ -412,14 +415,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("D4 dilution-data does not take the filters of dilution-data-advanced", () =>
     Effect.gen(function* () {
       const names = ["owner", "bank", "price_protection", "owners", "date", "min_conversion_price"]
-      yield* Filters.unknown(base.refused, names, "ticker=A&")
-      yield* Filters.unknown(more.refused, ["owners", "date", "min_conversion_price", "reset_date_from"])
+      yield* Filters.assertUnknownParametersRefused(base.refused, names, "ticker=A&")
+      yield* Filters.assertUnknownParametersRefused(more.refused, [
+        "owners",
+        "date",
+        "min_conversion_price",
+        "reset_date_from",
+      ])
     }))
 
   it.effect("§4.5 filters narrow each other", () =>
     Effect.gen(function* () {
       const all = { ticker: "DMIX", registered: true, floor_price: "1", bank: "Mixed", owners: ["Zeta", "Eta One"] }
-      yield* insert(
+      yield* insertRows(
         "dilution_data",
         security({ id: "mix", ...all }),
         security({ id: "mix ticker", ...all, ticker: "DMIY" }),
@@ -443,7 +451,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         ["convertible_preferred", "expiration_date", "2025-01-01"],
       ] as const
       for (const [security_type, column, value] of strays) {
-        const stray = insert("dilution_data", security({ id: "stray", security_type, [column]: value }))
+        const stray = insertRows("dilution_data", security({ id: "stray", security_type, [column]: value }))
         assert.strictEqual((yield* Effect.flip(stray)).reason._tag, "ConstraintError")
       }
     }))

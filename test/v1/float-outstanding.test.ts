@@ -2,12 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { at, insert } = Service
+const { valueAt: at, insertRows } = Service
 
 const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"] as const
 
@@ -22,7 +22,7 @@ const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.one("/v1/float-outstanding")
+const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/float-outstanding")
 
 const tickersOf = (query: string) => column("ticker", query)
 
@@ -32,12 +32,12 @@ const among = (tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loaded("float-outstanding", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("float-outstanding", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding", (it) => {
   it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("float_outstanding", {
+      yield* insertRows("float_outstanding", {
         ticker: "FFULL",
         company: 'The "Full" Company, Inc.',
         float: "9007199254740991",
@@ -73,7 +73,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
 
   it.effect("§2.5 D15 D16 what is missing is null, and a winter's time keeps its digits", () =>
     Effect.gen(function* () {
-      yield* insert("float_outstanding", { ticker: "FNULL", is_adr: false, last_updated: "2025-01-02 09:30:00" })
+      yield* insertRows("float_outstanding", { ticker: "FNULL", is_adr: false, last_updated: "2025-01-02 09:30:00" })
       const columns = ["company", "float", "outstanding", "tradable_float", "market_cap", "ads_ratio", "country"]
       const more = ["sector", "industry", "exchange", "reported_date", "filed_at", "ownership_source_url"]
       const missing = [...columns, ...fractions, ...more, "document_url"].map((name) => [name, null])
@@ -88,7 +88,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("§2.5 a reported 0 is 0 and no reason for the message", () =>
     Effect.gen(function* () {
       const zeros = Object.fromEntries(fractions.map((name) => [name, "0"]))
-      yield* insert("float_outstanding", figures("FZERO", { ...zeros, float: "0", market_cap: "0" }))
+      yield* insertRows("float_outstanding", figures("FZERO", { ...zeros, float: "0", market_cap: "0" }))
       const { body, text } = yield* list("ticker=FZERO")
       for (const name of [...fractions, "float", "market_cap"]) assert.strictEqual(at(body, "results", 0, name), 0)
       assert.notInclude(text, "message")
@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     (name) =>
       Effect.gen(function* () {
         const [gap, whole, other] = ["A", "B", "C"].map((letter) => `FM${name.slice(0, 4).toUpperCase()}${letter}`)
-        yield* insert(
+        yield* insertRows(
           "float_outstanding",
           figures(`${gap}`, { [name]: null }),
           figures(`${whole}`),
@@ -119,7 +119,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
 
   it.effect("§2.5 other missing figures are no reason for the message", () =>
     Effect.gen(function* () {
-      yield* insert("float_outstanding", figures("FOTHER"))
+      yield* insertRows("float_outstanding", figures("FOTHER"))
       const { body } = yield* list("ticker=FOTHER")
       assert.isNull(at(body, "results", 0, "float"))
       assert.notProperty(body, "message")
@@ -128,7 +128,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("§2.5 D8 ordered by ticker, page after page, without repeats or gaps", () =>
     Effect.gen(function* () {
       const tickers = Array.from({ length: 23 }, (_, number) => `FP${String(number * 7 % 23).padStart(2, "0")}`)
-      yield* insert("float_outstanding", ...tickers.map((ticker) => figures(ticker, { country: "Pageland" })))
+      yield* insertRows("float_outstanding", ...tickers.map((ticker) => figures(ticker, { country: "Pageland" })))
       const seen = yield* walk("country=Pageland", 5)
       assert.deepStrictEqual(seen.map((row) => at(row, "ticker")), tickers.toSorted())
     }))
@@ -139,7 +139,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         const prefix = `FE${name.slice(0, 2).toUpperCase()}`
         const tickers = [`${prefix}1`, `${prefix}2`, `${prefix}3`, `${prefix}4`]
         const values = ["Plain", "O'Neil 50%_\\", "plain", null]
-        yield* insert("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
+        yield* insertRows("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
         const asked = (value: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${encodeURIComponent(value)}`)
         assert.deepStrictEqual(yield* asked("PLAIN"), [tickers[0], tickers[2]])
         assert.deepStrictEqual(yield* asked("O'Neil 50%_\\"), tickers.slice(1, 2))
@@ -153,8 +153,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
 
   it.effect("§2.5 is_adr is true or false", () =>
     Effect.gen(function* () {
-      yield* insert("float_outstanding", figures("FADR1", { is_adr: true }), figures("FADR2"))
-      yield* Filters.flag(among(["FADR1", "FADR2"]), "is_adr", { yes: ["FADR1"], no: ["FADR2"] })
+      yield* insertRows("float_outstanding", figures("FADR1", { is_adr: true }), figures("FADR2"))
+      yield* Filters.assertBooleanFilter(among(["FADR1", "FADR2"]), "is_adr", { yes: ["FADR1"], no: ["FADR2"] })
     }))
 
   it.effect("D9 D16 bounds are inclusive and exact, whole or not; null never matches", () =>
@@ -162,8 +162,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       for (const name of ["float", "outstanding", "tradable_float", "market_cap"]) {
         const tickers = [1, 2, 3, 4].map((number) => `FB${name.slice(0, 2).toUpperCase()}${number}`)
         const values = ["-5", "10", "9007199254740991", null]
-        yield* insert("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
-        yield* Filters.bounds(among(tickers), name, {
+        yield* insertRows("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
+        yield* Filters.assertRangeFilter(among(tickers), name, {
           values: values.slice(0, 3).map(String),
           keys: tickers.slice(0, 3),
         })
@@ -178,7 +178,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
 
   it.effect("§2.5 filters narrow each other", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "float_outstanding",
         figures("FX1", { country: "Mix", sector: "One", float: "5", is_adr: true }),
         figures("FX2", { country: "Mix", sector: "One", float: "50", is_adr: true }),
@@ -191,9 +191,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
     Effect.gen(function* () {
       yield* found("")
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
       const names = ["min_insider_percent", "company", "sort", "latest", "reported_date_from", "message"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("D31 a file is loaded; a wrong cell refuses it by line and column", () =>
@@ -246,7 +246,7 @@ layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) 
       ])
       const words = ["country=c1,c2", "sector=s1", "industry=i1", "exchange=e1", "is_adr=true", "ticker=T1,T2", ""]
       for (const query of [...numbers, ...words]) {
-        const plan = JSON.stringify(yield* Statements.planOf(found(query), "from float_outstanding"))
+        const plan = JSON.stringify(yield* Statements.explainRequest(found(query), "from float_outstanding"))
         assert.include(plan, "Index", query)
         assert.notInclude(plan, "Seq Scan", query)
       }

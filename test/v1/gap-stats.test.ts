@@ -1,11 +1,11 @@
 /** Resources: gap-stats and gap-stats-advanced, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 const paths = ["/v1/gap-stats", "/v1/gap-stats-advanced"] as const
 
@@ -34,12 +34,12 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.both(paths)
+const { found, printed, refused, walk } = Rooms.pairedListClient(paths)
 
 /** What both endpoints find, which must be the same. */
 const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
-  const keys = base.map(Rooms.keyOf)
-  assert.deepStrictEqual(advanced.map(Rooms.keyOf), keys)
+  const keys = base.map(Rooms.tickerAndDate)
+  assert.deepStrictEqual(advanced.map(Rooms.tickerAndDate), keys)
   return keys
 }
 
@@ -53,12 +53,12 @@ const among = (...tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loaded("gap-stats", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("gap-stats", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/gap-stats-advanced", (it) => {
   it.effect("§2.1 D15 D16 print every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("gap_stats", {
+      yield* insertRows("gap_stats", {
         ticker: "GFULL",
         date: "2025-07-02",
         previous_day_close: "12345678901234.5678",
@@ -121,9 +121,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
 
   it.effect("D16 what is missing is null, and a list without words is empty", () =>
     Effect.gen(function* () {
-      yield* insert("gap_stats", session({ ticker: "GNULL" }))
+      yield* insertRows("gap_stats", session({ ticker: "GNULL" }))
       const [, [row]] = yield* found("ticker=GNULL")
-      assert.deepStrictEqual(Rooms.emptyOf(row), [
+      assert.deepStrictEqual(Rooms.nullAndListFields(row), [
         ["high_time", null],
         ["low_time", null],
         ["closed_over_vwap", null],
@@ -156,7 +156,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       ] as const
       for (const [stored, wallClock, instant] of clocks) {
         const date = stored.slice(0, 10)
-        yield* insert(
+        yield* insertRows(
           "gap_stats",
           session({
             ticker: "GCLOCK",
@@ -170,11 +170,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         )
         const [[plain], [advanced]] = yield* found(`ticker=GCLOCK&date=${date}`)
         for (const row of [plain, advanced]) {
-          for (const name of ["high_time", "low_time", "spike_start_time"]) assert.strictEqual(at(row, name), wallClock)
-          assert.strictEqual(at(row, "last_updated"), instant)
+          for (const name of ["high_time", "low_time", "spike_start_time"]) {
+            assert.strictEqual(valueAt(row, name), wallClock)
+          }
+          assert.strictEqual(valueAt(row, "last_updated"), instant)
         }
-        assert.isUndefined(at(plain, "gap_fill_time"))
-        assert.strictEqual(at(advanced, "gap_fill_time"), wallClock)
+        assert.isUndefined(valueAt(plain, "gap_fill_time"))
+        assert.strictEqual(valueAt(advanced, "gap_fill_time"), wallClock)
       }
     }))
 
@@ -185,7 +187,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         { length: 24 },
         (_, number) => session({ ticker: `GW${String((number * 7) % 24).padStart(2, "0")}`, date: days[number % 3] }),
       )
-      yield* insert("gap_stats", ...rows)
+      yield* insertRows("gap_stats", ...rows)
       const expected = days.toSorted().toReversed().flatMap((date) =>
         rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
       )
@@ -197,27 +199,27 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
 
   it.effect("D3 D5 are on all tiers; ticker is optional, and 422 when none is valid", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "gap_stats",
         session({ ticker: "GTA", date: "2025-06-02" }),
         session({ ticker: "GTA", date: "2025-06-03" }),
         session({ ticker: "GTB", date: "2025-06-02" }),
       )
-      yield* Effect.forEach(paths, Rooms.onAllTiers)
+      yield* Effect.forEach(paths, Rooms.requestOnAllTiers)
       assert.deepStrictEqual(yield* keysOf("ticker=gtb,@@,G%20TA"), [
         "GTA 2025-06-03",
         "GTA 2025-06-02",
         "GTB 2025-06-02",
       ])
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
     Effect.gen(function* () {
-      yield* insert("gap_stats", ...Filters.days.map((date) => session({ ticker: "GDATE", date })))
+      yield* insertRows("gap_stats", ...Filters.sampleDays.map((date) => session({ ticker: "GDATE", date })))
       const asked = (query: string) =>
         Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-      yield* Filters.dates({ asked, refused })
+      yield* Filters.assertDateFilters({ asked, refused })
     }))
 
   it.effect.each(
@@ -232,18 +234,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
     ([name, ...values]) =>
       Effect.gen(function* () {
         const tickers = values.map((_, number) => `GB${name.slice(0, 2).toUpperCase()}${number}`)
-        yield* insert(
+        yield* insertRows(
           "gap_stats",
           ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
           ...(name === "market_cap" ? [session({ ticker: "GBNULL" })] : []),
         )
-        yield* Filters.bounds(among(...tickers, "GBNULL"), name, { values, keys: tickers })
+        yield* Filters.assertRangeFilter(among(...tickers, "GBNULL"), name, { values, keys: tickers })
       }),
   )
 
   it.effect("§4 tag and filing_type are one of the row's, whole and in their case", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "gap_stats",
         session({ ticker: "GTAG1", all_tags: ["offering", "a,b"], filing_types: ["8-K"] }),
         session({ ticker: "GTAG2", all_tags: ["8-K"], filing_types: ["S-3", "8-K/A"] }),
@@ -268,19 +270,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
 
   it.effect("§4 closed_over_vwap is yes or no; unknown is neither", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "gap_stats",
         session({ ticker: "GV1", closed_over_vwap: true }),
         session({ ticker: "GV2", closed_over_vwap: false }),
         session({ ticker: "GV3" }),
       )
-      yield* Filters.flag(among("GV1", "GV2", "GV3"), "closed_over_vwap", { yes: ["GV1"], no: ["GV2"] })
+      yield* Filters.assertBooleanFilter(among("GV1", "GV2", "GV3"), "closed_over_vwap", { yes: ["GV1"], no: ["GV2"] })
     }))
 
   it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
     Effect.gen(function* () {
       const good = { closed_over_vwap: true, all_tags: ["x"], filing_types: ["8-K"], market_cap: "5" }
-      yield* insert(
+      yield* insertRows(
         "gap_stats",
         session({ ...good, ticker: "GM1" }),
         session({ ...good, ticker: "GM2", closed_over_vwap: false }),
@@ -298,7 +300,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         ["GM1"],
       )
       const names = ["min_tradable_float", "gap_filled", "all_tags", "max_rth_volume", "sort"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("D31 a file is loaded with all columns of both endpoints; bad rows are refused", () =>
@@ -309,10 +311,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       const { rows, table } = yield* loaded(file({}, { date: "2025-07-02", last_updated: "2025-07-02T09:30:00-04:00" }))
       assert.deepStrictEqual([table, rows], ["gap_stats", 2])
       const [, [later, earlier]] = yield* found("ticker=GLOAD")
-      assert.deepStrictEqual(at(earlier, "all_tags"), ["a,b", "c"])
-      assert.deepStrictEqual(at(earlier, "filing_types"), [])
-      assert.strictEqual(at(earlier, "open_to_low_pct"), -12.3506)
-      assert.strictEqual(at(later, "last_updated"), "2025-07-02T08:30:00-05:00")
+      assert.deepStrictEqual(valueAt(earlier, "all_tags"), ["a,b", "c"])
+      assert.deepStrictEqual(valueAt(earlier, "filing_types"), [])
+      assert.strictEqual(valueAt(earlier, "open_to_low_pct"), -12.3506)
+      assert.strictEqual(valueAt(later, "last_updated"), "2025-07-02T08:30:00-05:00")
       const bad = yield* Effect.flip(loaded(file(
         { date: "2025-08-01", last_updated: "2025-08-01 09:30:00" },
         { date: "2025-08-02", ticker: " GLOAD" },

@@ -3,12 +3,12 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
@@ -20,15 +20,15 @@ const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) 
 
 const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
 
-const { column, found, printed, refused, walk } = Rooms.one("/v1/historical-float-pro")
+const { column, found, printed, refused, walk } = Rooms.listClient("/v1/historical-float-pro")
 
 const detailsOf = (query: string) => column("details", query)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pro", (it) => {
   it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, and no price among them", () =>
     Effect.gen(function* () {
-      yield* insert("daily_prices", price("HFULL", "2025-06-30", "1.1"))
-      yield* insert("historical_float_pro", {
+      yield* insertRows("daily_prices", price("HFULL", "2025-06-30", "1.1"))
+      yield* insertRows("historical_float_pro", {
         ticker: "HFULL",
         filed_at: "2025-07-03",
         form_type: "10-Q",
@@ -62,7 +62,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("§2.5 D15 D16 what is missing is null, and a winter's time keeps its digits", () =>
     Effect.gen(function* () {
-      yield* insert("historical_float_pro", filing("HNULL", { last_updated: "2025-01-02 09:30:00" }))
+      yield* insertRows("historical_float_pro", filing("HNULL", { last_updated: "2025-01-02 09:30:00" }))
       const columns = ["form_type", "document_url", "reported_date", "outstanding_shares", "float", "restricted_shares"]
       const more = ["tradable_float", "affiliate_shares", "insider_shares", "affiliate_percent", "market_cap", "cik"]
       const missing = [...columns, ...more, "institutions_percent", "insider_percent", "ads_ratio", "details"]
@@ -81,7 +81,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("§2.6.1 §2.6.2 the close of reported_date, or else the last one before it, however long ago", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "daily_prices",
         price("HDAY", "2025-06-26", "1"),
         price("HDAY", "2025-06-27", "2.5"),
@@ -98,7 +98,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["2025-06-30", 700],
         ["2035-06-30", 700],
       ] as const
-      yield* insert(
+      yield* insertRows(
         "historical_float_pro",
         ...days.map(([reported_date]) => filing("HDAY", { reported_date, outstanding_shares: "100" })),
       )
@@ -110,8 +110,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("§2.6.3 null without a close on or before, without shares, without a date; there is no fallback", () =>
     Effect.gen(function* () {
-      yield* insert("daily_prices", price("HGAP", "2025-06-27", "2"))
-      yield* insert(
+      yield* insertRows("daily_prices", price("HGAP", "2025-06-27", "2"))
+      yield* insertRows(
         "historical_float_pro",
         filing("HGAP", { details: "too early", reported_date: "2025-06-26", outstanding_shares: "5" }),
         filing("HGAP", { details: "no shares", reported_date: "2025-06-27" }),
@@ -121,7 +121,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         filing("HGAQ", { details: "no price", reported_date: "2025-06-30", outstanding_shares: "5" }),
       )
       assert.deepStrictEqual(
-        (yield* found("ticker=HGAP,HGAQ")).map((row) => [at(row, "details"), at(row, "market_cap")]),
+        (yield* found("ticker=HGAP,HGAQ")).map((row) => [valueAt(row, "details"), valueAt(row, "market_cap")]),
         [
           ["no price", null],
           ["no such shares", 0],
@@ -136,9 +136,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("D32 null on a trading day without a close of the symbol, else the last close before", () =>
     Effect.gen(function* () {
       // Nothing else has closes in April 2024.
-      yield* insert("daily_prices", price("HTDA", "2024-04-01", "2"), price("HTDB", "2024-04-03", "9"))
+      yield* insertRows("daily_prices", price("HTDA", "2024-04-01", "2"), price("HTDB", "2024-04-03", "9"))
       const filings = ["2024-03-31", "2024-04-01", "2024-04-02", "2024-04-03", "2024-04-04"]
-      yield* insert(
+      yield* insertRows(
         "historical_float_pro",
         ...filings.map((reported_date) => filing("HTDA", { reported_date, outstanding_shares: "10" })),
       )
@@ -146,10 +146,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* caps(), [20, null, 20, 20, null])
       assert.lengthOf(yield* found("ticker=HTDA&min_market_cap=20&max_market_cap=20"), 3)
       // The day becomes a trading day for all.
-      yield* insert("daily_prices", price("HTDC", "2024-04-02", "1"))
+      yield* insertRows("daily_prices", price("HTDC", "2024-04-02", "1"))
       assert.deepStrictEqual(yield* caps(), [20, null, null, 20, null])
       assert.lengthOf(yield* found("ticker=HTDA&min_market_cap=0"), 2)
-      yield* insert("daily_prices", price("HTDA", "2024-04-02", "3"))
+      yield* insertRows("daily_prices", price("HTDA", "2024-04-02", "3"))
       assert.deepStrictEqual(yield* caps(), [30, null, 30, 20, null])
     }))
 
@@ -172,8 +172,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       ] as const
       for (const [number, [close, shares, expected]] of cases.entries()) {
         const ticker = `HEXA${number}`
-        yield* insert("daily_prices", price(ticker, "2025-06-30", close))
-        yield* insert(
+        yield* insertRows("daily_prices", price(ticker, "2025-06-30", close))
+        yield* insertRows(
           "historical_float_pro",
           filing(ticker, { reported_date: "2025-06-30", outstanding_shares: shares }),
         )
@@ -185,9 +185,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("§2.6.3 never stored: a corrected price is seen at once", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* insert("historical_float_pro", filing("HNEW", { reported_date: "2025-06-15", outstanding_shares: "10" }))
+      yield* insertRows(
+        "historical_float_pro",
+        filing("HNEW", { reported_date: "2025-06-15", outstanding_shares: "10" }),
+      )
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [null])
-      yield* insert("daily_prices", price("HNEW", "2025-06-12", "1.5"))
+      yield* insertRows("daily_prices", price("HNEW", "2025-06-12", "1.5"))
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [15])
       yield* sql`update daily_prices set close = 2 where ticker = 'HNEW'`
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [20])
@@ -200,7 +203,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const cases = [["100", "40", 60], ["100", null, null], [null, "40", null], [null, null, null], ["7", "0", 7]]
       const more = [["0", "0", 0], ["40", "100", -60], ["0", "9007199254740991", -9007199254740991]]
       for (const [number, [float, restricted_shares, expected]] of [...cases, ...more].entries()) {
-        yield* insert("historical_float_pro", filing(`HTRA${number}`, { float, restricted_shares }))
+        yield* insertRows("historical_float_pro", filing(`HTRA${number}`, { float, restricted_shares }))
         assert.deepStrictEqual(yield* column("tradable_float", `ticker=HTRA${number}`), [expected])
       }
     }))
@@ -223,12 +226,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         filing("HOB", { filed_at: "2025-07-10" }),
         filing("HOA", { filed_at: "2025-07-09" }),
       ].map((row, number) => ({ ...row, details: String(number) }))
-      yield* insert("historical_float_pro", ...rows.toReversed())
+      yield* insertRows("historical_float_pro", ...rows.toReversed())
       const expected = rows.map(({ details }) => details)
       assert.deepStrictEqual(yield* detailsOf("ticker=HOA,HOB"), expected)
       for (const limit of [1, 3, 4]) {
         const seen = yield* walk("ticker=HOA,HOB", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "details")), expected)
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "details")), expected)
       }
     }))
 
@@ -238,9 +241,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("D9 D16 bounds are inclusive, on computed values too; null never matches", () =>
     Effect.gen(function* () {
-      yield* insert("daily_prices", price("HBOUND", "2025-06-01", "1.01"))
+      yield* insertRows("daily_prices", price("HBOUND", "2025-06-01", "1.01"))
       const shares = [["1", "10"], ["2", "20"], ["3", "30"], ["4", null]] as const
-      yield* insert(
+      yield* insertRows(
         "historical_float_pro",
         ...shares.map(([details, count]) =>
           filing("HBOUND", {
@@ -261,7 +264,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["market_cap", ["10.1", "20.2", "30.3"]],
       ] as const
       for (const [name, values] of columns) {
-        yield* Filters.bounds({ asked, refused }, name, { values, keys })
+        yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys })
         assert.deepStrictEqual(yield* asked(`min_${name}=${Number(values[1]) + 0.001}`), ["3"])
         assert.deepStrictEqual(yield* asked(`max_${name}=${Number(values[1]) - 0.001}`), ["1"])
       }
@@ -269,9 +272,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("§2.6 D16 a bound on market_cap holds for the greatest values too", () =>
     Effect.gen(function* () {
-      yield* insert("daily_prices", price("HGREAT", "2025-06-30", "99999999999999.9999"))
+      yield* insertRows("daily_prices", price("HGREAT", "2025-06-30", "99999999999999.9999"))
       const most = { reported_date: "2025-06-30", outstanding_shares: "9007199254740991" }
-      yield* insert("historical_float_pro", filing("HGREAT", most))
+      yield* insertRows("historical_float_pro", filing("HGREAT", most))
       assert.lengthOf(yield* detailsOf("ticker=HGREAT&min_market_cap=9e29"), 1)
       assert.lengthOf(yield* detailsOf("ticker=HGREAT&min_market_cap=9.01e29"), 0)
       assert.lengthOf(yield* detailsOf("ticker=HGREAT&max_market_cap=9e29"), 0)
@@ -280,26 +283,26 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("§2.5 is_adr is true or false", () =>
     Effect.gen(function* () {
-      yield* insert("historical_float_pro", filing("HADR1", { is_adr: true }), filing("HADR2"))
+      yield* insertRows("historical_float_pro", filing("HADR1", { is_adr: true }), filing("HADR2"))
       const asked = (query: string) => column("ticker", `ticker=HADR1,HADR2&${query}`)
-      yield* Filters.flag({ asked, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
+      yield* Filters.assertBooleanFilter({ asked, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
       assert.strictEqual((yield* refused("latest=1")).field, "latest")
     }))
 
   it.effect("D7 ranges of dates are inclusive, null never matches, and the wrong way round they are refused", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "historical_float_pro",
-        ...Filters.days.map((day) => filing("HDATES", { reported_date: day, filed_at: day })),
+        ...Filters.sampleDays.map((day) => filing("HDATES", { reported_date: day, filed_at: day })),
         filing("HDATES", { filed_at: "2025-01-02" }),
       )
-      yield* Filters.dayRange(
+      yield* Filters.assertDayRangeFilter(
         { asked: (query) => column("reported_date", `ticker=HDATES&${query}`), refused },
         "reported_date",
       )
       const asked = (query: string) =>
         Effect.map(column("filed_at", `ticker=HDATES&${query}`), (all) => all.filter((day) => day !== "2025-01-02"))
-      yield* Filters.dayRange({ asked, refused }, "filed_at")
+      yield* Filters.assertDayRangeFilter({ asked, refused }, "filed_at")
       assert.deepStrictEqual(yield* column("filed_at", "ticker=HDATES&filed_at_to=2025-04-07"), [
         "2025-04-07",
         "2025-01-02",
@@ -308,8 +311,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("§2.6 latest shows of each ticker its newest row", () =>
     Effect.gen(function* () {
-      yield* insert("daily_prices", price("HLA", "2025-01-01", "2"))
-      yield* insert(
+      yield* insertRows("daily_prices", price("HLA", "2025-01-01", "2"))
+      yield* insertRows(
         "historical_float_pro",
         filing("HLA", { details: "A newest", reported_date: "2025-03-31", filed_at: "2025-04-10", float: "10" }),
         filing("HLA", { details: "A earlier filed", reported_date: "2025-03-31", filed_at: "2025-04-09", float: "20" }),
@@ -339,9 +342,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("D33 latest shows of each ticker the newest row that matches the other filters", () =>
     Effect.gen(function* () {
-      yield* insert("daily_prices", price("HKA", "2024-12-31", "2"), price("HKB", "2024-12-31", "3"))
+      yield* insertRows("daily_prices", price("HKA", "2024-12-31", "2"), price("HKB", "2024-12-31", "3"))
       const shared = { outstanding_shares: "10", restricted_shares: "1" }
-      yield* insert(
+      yield* insertRows(
         "historical_float_pro",
         filing("HKA", { ...shared, details: "A new", reported_date: "2025-03-30", float: "10" }),
         filing("HKA", { ...shared, details: "A old", reported_date: "2024-12-31", float: "20", is_adr: true }),
@@ -374,10 +377,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
         yield* found(`limit=1${latest}`)
-        yield* Filters.noSymbols((query) => refused(`${query}${latest}`))
+        yield* Filters.assertInvalidSymbolsRefused((query) => refused(`${query}${latest}`))
       }
       const names = ["close", "min_close", "price", "form_type", "cik", "min_restricted_shares", "date", "sort"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -387,7 +390,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("D31 filings and prices are loaded; a wrong cell refuses the file by line and column", () =>
     Effect.gen(function* () {
       const prices = "ticker,date,close\nHLOAD,2025-06-27,1.2345\n"
-      assert.deepStrictEqual(yield* Rooms.loaded("daily-prices", prices, "append"), {
+      assert.deepStrictEqual(yield* Rooms.loadCsv("daily-prices", prices, "append"), {
         table: "daily_prices",
         rows: 1,
         dropped: 0,
@@ -395,7 +398,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const header = "ticker,filed_at,reported_date,outstanding_shares,float,restricted_shares,is_adr,last_updated"
       const good = "HLOAD,2025-07-03,2025-06-29,1000,900,100,false,2025-07-03 09:30:00"
       assert.deepStrictEqual(
-        yield* Rooms.loaded("historical-float-pro", `${header}\n${good}\n`, "append"),
+        yield* Rooms.loadCsv("historical-float-pro", `${header}\n${good}\n`, "append"),
         { table: "historical_float_pro", rows: 1, dropped: 0 },
       )
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HLOAD"), [1234.5])
@@ -409,7 +412,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["historical-float-pro", `${header},form_type\n${good},10-Q \n`, "form_type"],
       ] as const
       for (const [dataset, csv, column] of wrong) {
-        const { message } = yield* Effect.flip(Rooms.loaded(dataset, csv, "append"))
+        const { message } = yield* Effect.flip(Rooms.loadCsv(dataset, csv, "append"))
         assert.match(message, new RegExp(`line 2: ${column} `))
       }
     }))
@@ -419,7 +422,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     (column) =>
       Effect.gen(function* () {
         const csv = `ticker,filed_at,is_adr,last_updated,${column}\nHCOMP,2025-07-03,true,2025-07-03 09:30:00,5\n`
-        const { message } = yield* Effect.flip(Rooms.loaded("historical-float-pro", csv, "append"))
+        const { message } = yield* Effect.flip(Rooms.loadCsv("historical-float-pro", csv, "append"))
         assert.include(message, `${column} is not a column of this table`)
       }),
   )
@@ -481,11 +484,11 @@ layer(Service.layer, { excludeTestServices: true })("any closes and filings", (i
         const sql = yield* SqlClient.SqlClient
         const closes = Array.from(new Map(anyCloses.map((close) => [`${close.ticker} ${close.day}`, close])).values())
         yield* sql`truncate daily_prices, historical_float_pro`
-        yield* insert(
+        yield* insertRows(
           "daily_prices",
           ...closes.map(({ close, day, ticker }) => price(ticker, dateOf(day), String(close))),
         )
-        yield* insert(
+        yield* insertRows(
           "historical_float_pro",
           ...anyFilings.map(({ day, is_adr, shares, ticker }, number) =>
             filing(ticker, {
@@ -502,7 +505,7 @@ layer(Service.layer, { excludeTestServices: true })("any closes and filings", (i
         )
         const all = yield* found("limit=100")
         assert.deepStrictEqual(
-          all.map((row) => [at(row, "details"), at(row, "market_cap")]),
+          all.map((row) => [valueAt(row, "details"), valueAt(row, "market_cap")]),
           rows.map(({ cap, number }) => [String(number), cap]),
         )
         const filters: ReadonlyArray<readonly [string, (row: typeof rows[number]) => boolean]> = [
@@ -533,7 +536,7 @@ layer(Service.layer, { excludeTestServices: true })("any closes and filings", (i
 
 /** A node of a plan and all below it. */
 const nodes = (plan: unknown): ReadonlyArray<unknown> => {
-  const below = at(plan, "Plans")
+  const below = valueAt(plan, "Plans")
   return [plan, ...(Array.isArray(below) ? below.flatMap(nodes) : [])]
 }
 
@@ -542,12 +545,18 @@ const recorded = Layer.provideMerge(Service.layer, Statements.layer)
 layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (it) => {
   /** The plan of the query that a request made, with what its execution did. */
   const plan = Effect.fnUntraced(function* (query: string) {
-    const row = yield* Statements.planOf(found(query), "historical_float_pro", "analyze, timing off, format json")
-    return nodes(at(row, "QUERY PLAN", 0, "Plan"))
+    const row = yield* Statements.explainRequest(
+      found(query),
+      "historical_float_pro",
+      "analyze, timing off, format json",
+    )
+    return nodes(valueAt(row, "QUERY PLAN", 0, "Plan"))
   })
 
   const lookups = (plan: ReadonlyArray<unknown>) =>
-    plan.filter((node) => at(node, "Relation Name") === "daily_prices").map((node) => Number(at(node, "Actual Loops")))
+    plan.filter((node) => valueAt(node, "Relation Name") === "daily_prices").map((node) =>
+      Number(valueAt(node, "Actual Loops"))
+    )
 
   it.effect("§2.6 half a million prices: one index lookup for each row of the page, and no table is read whole", () =>
     Effect.gen(function* () {
@@ -585,13 +594,13 @@ layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (i
       ] as const
       for (const [query, rows] of queries) {
         const executed = yield* plan(query)
-        assert.notInclude(executed.map((node) => at(node, "Node Type")), "Seq Scan", query)
+        assert.notInclude(executed.map((node) => valueAt(node, "Node Type")), "Seq Scan", query)
         const prices = lookups(executed).filter((loops) => loops > 0)
         assert.deepStrictEqual(prices, [rows], query)
       }
       for (const query of ["min_market_cap=1e15", "max_market_cap=0&limit=5", "latest=true&min_market_cap=1e15"]) {
         const executed = yield* plan(query)
-        assert.notInclude(executed.map((node) => at(node, "Node Type")), "Seq Scan", query)
+        assert.notInclude(executed.map((node) => valueAt(node, "Node Type")), "Seq Scan", query)
         assert.isAbove(Math.max(...lookups(executed)), query.startsWith("latest") ? 199 : 1000, query)
       }
     }))

@@ -3,10 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Rooms from "../support/Rooms.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson, valueAt, insertRows } = Service
 
 const change = (
   old_ticker: string,
@@ -17,7 +17,7 @@ const change = (
 
 const name = (ticker: string, former_ticker: string, date: string | null = null) => ({ ticker, former_ticker, date })
 
-const of = (ticker: string) => ask(`/v1/historical-tickers?ticker=${ticker}`)
+const of = (ticker: string) => requestJson(`/v1/historical-tickers?ticker=${ticker}`)
 
 const answer = (...entries: ReadonlyArray<readonly [ticker: string, date: string | null]>) => ({
   count: entries.length,
@@ -36,7 +36,7 @@ const assertDeprecated = (headers: Readonly<Record<string, string | undefined>>)
 layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers", (it) => {
   it.effect("§4.2 D23 the former symbols of the whole component, each with the day it was given up", () =>
     Effect.gen(function* () {
-      yield* insert("ticker_changes", change("HCB", "HCC", "2018-09-10"), change("HCA", "HCB", "2015-03-01"))
+      yield* insertRows("ticker_changes", change("HCB", "HCC", "2018-09-10"), change("HCA", "HCB", "2015-03-01"))
       for (const symbol of ["HCA", "HCB", "HCC"]) {
         const { body, headers, status } = yield* of(symbol)
         assert.strictEqual(status, 200)
@@ -47,8 +47,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
 
   it.effect("§2.3 the body has exactly its two fields", () =>
     Effect.gen(function* () {
-      yield* insert("ticker_changes", change("HBA", "HBB", "2015-03-01", { cik: "0000000001", company_name: "Acme" }))
-      yield* insert("historical_tickers", name("HBB", "HB0"))
+      yield* insertRows(
+        "ticker_changes",
+        change("HBA", "HBB", "2015-03-01", { cik: "0000000001", company_name: "Acme" }),
+      )
+      yield* insertRows("historical_tickers", name("HBB", "HB0"))
       assert.strictEqual(
         (yield* of("hbb")).text,
         `{"count":2,"historical_tickers":[{"ticker":"HBA","date":"2015-03-01"},{"ticker":"HB0","date":null}]}`,
@@ -57,8 +60,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
 
   it.effect("§2.3 D23 by date ascending, undated last, then alphabetically by ticker", () =>
     Effect.gen(function* () {
-      yield* insert("ticker_changes", change("HOZ", "HOX", "2020-01-02"), change("HOB", "HOX", "2020-01-01"))
-      yield* insert(
+      yield* insertRows("ticker_changes", change("HOZ", "HOX", "2020-01-02"), change("HOB", "HOX", "2020-01-01"))
+      yield* insertRows(
         "historical_tickers",
         name("HOX", "HOU"),
         name("HOX", "HOA", "2020-01-02"),
@@ -86,25 +89,25 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
 
   it.effect("§2.3 equal pairs of ticker and date appear once, and count counts what is left", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("HDA", "HDB", "2015-03-01"),
         change("HDA", "HDB", "2015-03-01", { cik: "0000000001" }),
         change("HDA", "HDC", "2015-03-01"),
       )
-      yield* insert("historical_tickers", name("HDB", "HDA", "2015-03-01"), name("HDB", "HDN"))
+      yield* insertRows("historical_tickers", name("HDB", "HDA", "2015-03-01"), name("HDB", "HDN"))
       assert.deepStrictEqual((yield* of("HDB")).body, answer(["HDA", "2015-03-01"], ["HDN", null]))
     }))
 
   it.effect("§2.3 a ticker that appears with different dates is kept each time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("HKA", "HKB", "2015-01-01"),
         change("HKB", "HKA", "2016-01-01"),
         change("HKA", "HKC", "2017-01-01"),
       )
-      yield* insert("historical_tickers", name("HKC", "HKA"), name("HKC", "HKA", "2014-01-01"))
+      yield* insertRows("historical_tickers", name("HKC", "HKA"), name("HKC", "HKA", "2014-01-01"))
       assert.deepStrictEqual(
         (yield* of("HKC")).body,
         answer(["HKA", "2014-01-01"], ["HKA", "2015-01-01"], ["HKB", "2016-01-01"], ["HKA", "2017-01-01"], [
@@ -116,7 +119,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
 
   it.effect("D23 a component that /v1/ticker-changes refuses with 409 is answered: never 409", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("HXA", "HXB", "2020-01-01", { cik: "0000000001" }),
         change("HXA", "HXC", "2020-01-01", { cik: "0000000002" }),
@@ -127,20 +130,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
         ),
         change("HXB", "HX10", "2000-01-01"),
       )
-      assert.strictEqual((yield* ask("/v1/ticker-changes?ticker=HXA")).status, 409)
+      assert.strictEqual((yield* requestJson("/v1/ticker-changes?ticker=HXA")).status, 409)
       for (const symbol of ["HXA", "HXD", "HX23"]) {
         const { body, status } = yield* of(symbol)
         assert.strictEqual(status, 200)
         // 17 events, of which two give the same symbol up on the same day.
-        assert.strictEqual(at(body, "count"), 16)
-        assert.deepStrictEqual(at(body, "historical_tickers", 0), { ticker: "HXB", date: "2000-01-01" })
-        assert.deepStrictEqual(at(body, "historical_tickers", 15), { ticker: "HXD", date: "2021-01-01" })
+        assert.strictEqual(valueAt(body, "count"), 16)
+        assert.deepStrictEqual(valueAt(body, "historical_tickers", 0), { ticker: "HXB", date: "2000-01-01" })
+        assert.deepStrictEqual(valueAt(body, "historical_tickers", 15), { ticker: "HXD", date: "2021-01-01" })
       }
     }))
 
   it.effect("D19 D23 events that are not eligible name no former symbol", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("HEA", "HEB", "2015-01-01"),
         change("HEC", "HEB", "2016-01-01", { status: "estimated" }),
@@ -155,7 +158,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
 
   it.effect("D23 names known without an event belong to the symbol asked for", () =>
     Effect.gen(function* () {
-      yield* insert("historical_tickers", name("HNB", "HNA"), name("HNB", "HN0", "2001-02-03"))
+      yield* insertRows("historical_tickers", name("HNB", "HNA"), name("HNB", "HN0", "2001-02-03"))
       assert.deepStrictEqual((yield* of("HNB")).body, answer(["HN0", "2001-02-03"], ["HNA", null]))
       assert.strictEqual((yield* of("HNA")).status, 404)
     }))
@@ -165,16 +168,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       for (const symbol of ["NOSUCH", "A", "^.-"]) {
         const { body, headers, status } = yield* of(symbol)
         assert.strictEqual(status, 404)
-        assert.strictEqual(at(body, "error", "code"), "not_found")
-        assert.include(String(at(body, "error", "message")), symbol)
-        assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+        assert.strictEqual(valueAt(body, "error", "code"), "not_found")
+        assert.include(String(valueAt(body, "error", "message")), symbol)
+        assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
         assertDeprecated(headers)
       }
     }))
 
   it.effect("D6 the symbol is trimmed and upper-cased", () =>
     Effect.gen(function* () {
-      yield* insert("historical_tickers", name("HTRIM", "HT0"))
+      yield* insertRows("historical_tickers", name("HTRIM", "HT0"))
       for (const sent of ["htrim", "%20HTrim%09", "+htrim"]) {
         assert.deepStrictEqual((yield* of(sent)).body, answer(["HT0", null]))
       }
@@ -186,8 +189,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       Effect.gen(function* () {
         const { body, headers, status } = yield* of(sent)
         assert.strictEqual(status, 422)
-        assert.strictEqual(at(body, "error", "code"), "validation_error")
-        assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "ticker")
+        assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
+        assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), "ticker")
         assertDeprecated(headers)
       }),
   )
@@ -195,17 +198,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
   it.effect("D23 ticker is required and the only parameter", () =>
     Effect.gen(function* () {
       for (const query of ["", "?page=1&ticker=A", "?ticker=A&limit=5", "?ticker=A&ticker=B", "?tickers=A"]) {
-        const { body, headers, status } = yield* ask(`/v1/historical-tickers${query}`)
+        const { body, headers, status } = yield* requestJson(`/v1/historical-tickers${query}`)
         assert.strictEqual(status, 422, query)
-        assert.strictEqual(at(body, "error", "code"), "validation_error")
+        assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
         assertDeprecated(headers)
       }
     }))
 
   it.effect("§3 a deprecated endpoint works unchanged, on all tiers", () =>
     Effect.gen(function* () {
-      yield* insert("historical_tickers", name("HALL", "HAL0"))
-      yield* Rooms.onAllTiers("/v1/historical-tickers?ticker=HALL")
+      yield* insertRows("historical_tickers", name("HALL", "HAL0"))
+      yield* Rooms.requestOnAllTiers("/v1/historical-tickers?ticker=HALL")
     }))
 
   it.effect("§2.3 §2.1.3 D23 a component of 2,000 events names all of its former symbols", () =>
@@ -217,9 +220,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       `
       const { body, status } = yield* of("HMANY")
       assert.strictEqual(status, 200)
-      assert.strictEqual(at(body, "count"), 2000)
-      assert.deepStrictEqual(at(body, "historical_tickers", 0), { ticker: "HM0", date: "1990-01-01" })
-      assert.deepStrictEqual(at(body, "historical_tickers", 1999, "ticker"), "HM1999")
+      assert.strictEqual(valueAt(body, "count"), 2000)
+      assert.deepStrictEqual(valueAt(body, "historical_tickers", 0), { ticker: "HM0", date: "1990-01-01" })
+      assert.deepStrictEqual(valueAt(body, "historical_tickers", 1999, "ticker"), "HM1999")
     }))
 })
 
@@ -231,7 +234,7 @@ layer(Service.layerAt(eve))(
   (it) => {
     it.effect("D19 D23 a former symbol is one from its day on, in US Central time", () =>
       Effect.gen(function* () {
-        yield* insert("ticker_changes", change("HFA", "HFB", "2026-12-02"))
+        yield* insertRows("ticker_changes", change("HFA", "HFB", "2026-12-02"))
         assert.strictEqual((yield* of("HFA")).status, 404)
         yield* TestClock.setTime(eve + 1000)
         assert.deepStrictEqual((yield* of("HFB")).body, answer(["HFA", "2026-12-02"]))

@@ -3,11 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson, valueAt, insertRows } = Service
 
 const runner = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
@@ -29,13 +29,13 @@ const runner = (fields: Readonly<Record<string, unknown>>) => ({
 
 const path = "/v1/intraday-runners"
 
-const { column, found, list, printed, refused, walk } = Rooms.one(path)
+const { column, found, list, printed, refused, walk } = Rooms.listClient(path)
 
-const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.keyOf))
+const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.tickerAndDate))
 
 const tickersOf = (query: string) => column("ticker", query)
 
-const tickersIn = (body: unknown) => Rooms.rowsOf(body).map((row) => at(row, "ticker"))
+const tickersIn = (body: unknown) => Rooms.resultRows(body).map((row) => valueAt(row, "ticker"))
 
 /** `RNA`, `RNB`, … `RNZZ`: symbols in alphabetical order of their number. */
 const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
@@ -47,7 +47,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§2.4 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("intraday_runners", {
+      yield* insertRows("intraday_runners", {
         ticker: "RFULL",
         date: "2025-07-02",
         gap_percentage: "-3.1",
@@ -105,7 +105,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§2.4 D16 what is missing is null, and a list without words is empty", () =>
     Effect.gen(function* () {
-      yield* insert("intraday_runners", runner({ ticker: "RNULL" }))
+      yield* insertRows("intraday_runners", runner({ ticker: "RNULL" }))
       const { body } = yield* list("ticker=RNULL")
       const missing = [
         "high_time",
@@ -130,16 +130,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "premarket_low",
         "market_cap",
       ]
-      missing.forEach((name) => assert.strictEqual(at(body, "results", 0, name), null, name))
-      assert.deepStrictEqual(at(body, "results", 0, "filing_types"), [])
-      assert.deepStrictEqual(at(body, "results", 0, "all_tags"), [])
-      const row = at(body, "results", 0)
+      missing.forEach((name) => assert.strictEqual(valueAt(body, "results", 0, name), null, name))
+      assert.deepStrictEqual(valueAt(body, "results", 0, "filing_types"), [])
+      assert.deepStrictEqual(valueAt(body, "results", 0, "all_tags"), [])
+      const row = valueAt(body, "results", 0)
       assert.strictEqual(Object.keys(Predicate.isObject(row) ? row : {}).length, 36)
     }))
 
   it.effect("§2.4 shows flagged sessions only, and only above nine times the volume: nine itself is not", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         runner({ ticker: "RNINE", date: "2025-03-03", daily_volume_ratio: "9" }),
         runner({ ticker: "RNINE", date: "2025-03-04", daily_volume_ratio: "9.0001" }),
@@ -148,7 +148,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         runner({ ticker: "RNINE", date: "2025-03-07", daily_volume_ratio: "1000000" }),
       )
       assert.deepStrictEqual(yield* keysOf("ticker=RNINE"), ["RNINE 2025-03-07", "RNINE 2025-03-04"])
-      assert.strictEqual(at((yield* list("ticker=RNINE")).body, "count"), 2)
+      assert.strictEqual(valueAt((yield* list("ticker=RNINE")).body, "count"), 2)
     }))
 
   it.effect("§2.1.4 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
@@ -165,7 +165,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         ["2025-11-02 02:00:00", "2025-11-02T02:00:00-05:00"],
         ["2025-07-01 00:15:00", "2025-06-30T23:15:00-05:00"],
       ] as const
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         ...clocks.map(([stored], number) =>
           runner({
@@ -180,27 +180,27 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       const { body } = yield* list(`ticker=${clocks.map((_, number) => symbol("RT", number)).join(",")}`)
       clocks.forEach(([stored, printed], number) => {
         for (const name of ["high_time", "low_time", "spike_start_time"]) {
-          assert.strictEqual(at(body, "results", number, name), printed)
+          assert.strictEqual(valueAt(body, "results", number, name), printed)
         }
-        assert.strictEqual(at(body, "results", number, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
+        assert.strictEqual(valueAt(body, "results", number, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
       })
     }))
 
   it.effect("§2.1.1 D15 whole seconds print without a fraction, others with milliseconds", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         runner({ ticker: "RMS1", last_updated: "2025-07-01 20:05:00.007" }),
         runner({ ticker: "RMS2", last_updated: "2025-07-01 20:05:00.000" }),
       )
       const { body } = yield* list("ticker=RMS1,RMS2")
-      assert.strictEqual(at(body, "results", 0, "last_updated"), "2025-07-01T20:05:00.007-05:00")
-      assert.strictEqual(at(body, "results", 1, "last_updated"), "2025-07-01T20:05:00-05:00")
+      assert.strictEqual(valueAt(body, "results", 0, "last_updated"), "2025-07-01T20:05:00.007-05:00")
+      assert.strictEqual(valueAt(body, "results", 1, "last_updated"), "2025-07-01T20:05:00-05:00")
     }))
 
   it.effect("§2.4 §4.3 rows are ordered by date descending, then by ticker", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         runner({ ticker: "ROB", date: "2025-02-03" }),
         runner({ ticker: "ROA", date: "2025-02-04" }),
@@ -219,9 +219,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§4.3 §3 is on all tiers, with every parameter left out", () =>
     Effect.gen(function* () {
-      for (const { body } of yield* Rooms.onAllTiers(path)) {
-        assert.strictEqual(at(body, "page"), 1)
-        assert.strictEqual(at(body, "limit"), 10)
+      for (const { body } of yield* Rooms.requestOnAllTiers(path)) {
+        assert.strictEqual(valueAt(body, "page"), 1)
+        assert.strictEqual(valueAt(body, "limit"), 10)
       }
     }))
 
@@ -231,20 +231,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§4.3 date is exact, date_from and date_to include their day", () =>
     Effect.gen(function* () {
-      yield* insert("intraday_runners", ...Filters.days.map((date) => runner({ ticker: "RDATE", date })))
-      yield* Filters.dates({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
+      yield* insertRows("intraday_runners", ...Filters.sampleDays.map((date) => runner({ ticker: "RDATE", date })))
+      yield* Filters.assertDateFilters({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
     }))
 
   it.effect("§4.3 D9 gap bounds include their value, may be negative, and compare exact decimals", () =>
     Effect.gen(function* () {
       const gaps = ["-12.5", "-0.0001", "0", "0.3", "25.5", "99999999999999.9999"]
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         ...gaps.map((gap_percentage, number) => runner({ ticker: symbol("RG", number), gap_percentage })),
       )
       const all = gaps.map((_, number) => symbol("RG", number))
       const asked = (query: string) => tickersOf(`ticker=${all.join(",")}&${query}`)
-      yield* Filters.bounds({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
+      yield* Filters.assertRangeFilter({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
       assert.deepStrictEqual(yield* asked("max_gap_percentage=-0"), all.slice(0, 3))
       assert.deepStrictEqual(yield* asked("min_gap_percentage=0.30001&max_gap_percentage=25.49999"), [])
       assert.deepStrictEqual(yield* asked("min_gap_percentage=-12.5&max_gap_percentage=-0.0001"), ["RG000", "RG001"])
@@ -254,8 +254,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("D9 D16 a bound equal to a stored decimal includes it, also where a float could not hold it", () =>
     Effect.gen(function* () {
-      yield* insert("intraday_runners", runner({ ticker: "RBIG", gap_percentage: "99999999999999.9999" }))
-      const asked = (query: string) => Effect.map(list(`ticker=RBIG&${query}`), ({ body }) => at(body, "count"))
+      yield* insertRows("intraday_runners", runner({ ticker: "RBIG", gap_percentage: "99999999999999.9999" }))
+      const asked = (query: string) => Effect.map(list(`ticker=RBIG&${query}`), ({ body }) => valueAt(body, "count"))
       assert.strictEqual(yield* asked("min_gap_percentage=99999999999999.9999"), 1)
       assert.strictEqual(yield* asked("max_gap_percentage=99999999999999.9999"), 1)
       assert.strictEqual(yield* asked("max_gap_percentage=99999999999999.9998"), 0)
@@ -264,7 +264,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§4.3 filters narrow each other", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         runner({ ticker: "RMIXA", date: "2025-05-05", gap_percentage: "10" }),
         runner({ ticker: "RMIXA", date: "2025-05-06", gap_percentage: "20" }),
@@ -364,7 +364,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§7.3.1 §9.5.5 D5 invalid symbols are dropped, answered 200 and named in X-Dropped-Tickers", () =>
     Effect.gen(function* () {
-      yield* insert("intraday_runners", runner({ ticker: "RDROP" }), runner({ ticker: "RDROQ" }))
+      yield* insertRows("intraday_runners", runner({ ticker: "RDROP" }), runner({ ticker: "RDROQ" }))
       const { body, headers, status } = yield* list("ticker=rdrop,@@,%2C,toolongtoolong123,a_b,%C3%A9")
       assert.strictEqual(status, 200)
       assert.deepStrictEqual(tickersIn(body), ["RDROP"])
@@ -372,7 +372,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         decodeURIComponent(text).toUpperCase()
       )
       assert.deepStrictEqual(dropped, ["@@", "TOOLONGTOOLONG123", "A_B", "É"])
-      assert.isUndefined(at(body, "message"))
+      assert.isUndefined(valueAt(body, "message"))
     }))
 
   it.effect("D5 at most 20 dropped symbols are listed, percent-encoded", () =>
@@ -423,7 +423,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("§7.3.4 D5 white space inside a symbol is removed, and case does not matter", () =>
     Effect.gen(function* () {
-      yield* insert("intraday_runners", runner({ ticker: "RSPACE" }), runner({ ticker: "R.S-P^C" }))
+      yield* insertRows("intraday_runners", runner({ ticker: "RSPACE" }), runner({ ticker: "R.S-P^C" }))
       for (
         const sent of [
           "RS%20PACE",
@@ -451,7 +451,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   it.effect("§8 D5 100 valid symbols pass and 101 do not, counted after invalid and repeated ones are gone", () =>
     Effect.gen(function* () {
       const symbols = Array.from({ length: 101 }, (_, number) => symbol("RC", number))
-      yield* insert("intraday_runners", runner({ ticker: "RC099" }), runner({ ticker: "RC100" }))
+      yield* insertRows("intraday_runners", runner({ ticker: "RC099" }), runner({ ticker: "RC100" }))
       const hundred = symbols.slice(0, 100)
       for (const sent of [hundred, [...hundred, "@@", "a_b"], [...hundred, ...hundred], [...hundred, "rc%20099", ""]]) {
         const { body, status } = yield* list(`ticker=${sent.join(",")}`)
@@ -484,28 +484,28 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       const rows = days.flatMap((date) =>
         Array.from({ length: 25 }, (_, number) => runner({ ticker: symbol("RP", number), date }))
       )
-      yield* insert("intraday_runners", ...rows)
+      yield* insertRows("intraday_runners", ...rows)
       const expected = rows.map(({ date, ticker }) => `${ticker} ${date}`).toSorted((left, right) => {
         const [[a = "", x = ""], [b = "", y = ""]] = [left.split(" "), right.split(" ")]
         return x === y ? (a < b ? -1 : 1) : x < y ? 1 : -1
       })
       for (const limit of [1, 7, 10, 25, 99, 100]) {
         const seen = yield* walk("date_from=2023-06-05&date_to=2023-06-09", limit)
-        assert.deepStrictEqual(seen.map(Rooms.keyOf), expected)
+        assert.deepStrictEqual(seen.map(Rooms.tickerAndDate), expected)
       }
     }))
 
   it.effect("D8 has_more is false on a last page that is full, and after the end nothing follows", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         ...Array.from({ length: 20 }, (_, number) => runner({ ticker: symbol("RL", number), date: "2022-03-01" })),
       )
-      const asked = (page: number) => ask(`/v1/intraday-runners?date=2022-03-01&page=${page}`)
+      const asked = (page: number) => requestJson(`/v1/intraday-runners?date=2022-03-01&page=${page}`)
       const [first, last, after] = [yield* asked(1), yield* asked(2), yield* asked(3)]
-      assert.strictEqual(at(first.body, "has_more"), true)
-      assert.strictEqual(at(last.body, "has_more"), false)
-      assert.strictEqual(at(last.body, "count"), 10)
+      assert.strictEqual(valueAt(first.body, "has_more"), true)
+      assert.strictEqual(valueAt(last.body, "has_more"), false)
+      assert.strictEqual(valueAt(last.body, "count"), 10)
       assert.isUndefined(last.headers["link"])
       assert.deepStrictEqual(after.body, { count: 0, results: [], page: 3, limit: 10, has_more: false })
       assert.isUndefined(after.headers["link"])
@@ -513,14 +513,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("D8 Link keeps every other parameter and is there on HEAD too", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         ...Array.from({ length: 3 }, (_, number) => runner({ ticker: symbol("RK", number), date: "2022-04-01" })),
       )
       const query = "limit=1&ticker=rk000,rk%20001,RK002,@@&min_gap_percentage=-1e3&date_from=2022-04-01&page=2"
       for (const method of ["GET", "HEAD"] as const) {
-        const { headers } = yield* ask(`/v1/intraday-runners?${query}`, { method })
-        const link = new URL(Rooms.next(headers) ?? "nothing", "http://base")
+        const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`, { method })
+        const link = new URL(Rooms.nextPagePath(headers) ?? "nothing", "http://base")
         assert.strictEqual(link.pathname, "/v1/intraday-runners")
         assert.deepStrictEqual(Object.fromEntries(link.searchParams), {
           limit: "1",
@@ -531,19 +531,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         })
         assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
       }
-      const { headers } = yield* ask(`/v1/intraday-runners?${query}`)
-      const followed = yield* ask(Rooms.next(headers) ?? "nothing")
+      const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`)
+      const followed = yield* requestJson(Rooms.nextPagePath(headers) ?? "nothing")
       assert.deepStrictEqual(tickersIn(followed.body), ["RK002"])
-      assert.strictEqual(at(followed.body, "has_more"), false)
+      assert.strictEqual(valueAt(followed.body, "has_more"), false)
     }))
 
   it.effect("D8 rows that appear before a page do not make the same page differ on unchanged data", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "intraday_runners",
         ...Array.from({ length: 30 }, (_, number) => runner({ ticker: symbol("RS", number), date: "2022-05-02" })),
       )
-      const asked = ask("/v1/intraday-runners?date=2022-05-02&page=2&limit=10")
+      const asked = requestJson("/v1/intraday-runners?date=2022-05-02&page=2&limit=10")
       const answers = yield* Effect.all(Array.from({ length: 12 }, () => asked), { concurrency: 12 })
       assert.strictEqual(new Set(answers.map(({ text }) => text)).size, 1)
     }))
@@ -578,7 +578,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   it.effect("D4 D11 everything that is wrong is named at once", () =>
     Effect.gen(function* () {
       const { fields, message } = yield* refused("tickers=A&date=x&limit=0&page=0&min_gap_percentage=y")
-      const names = Array.isArray(fields) ? fields.map((field) => at(field, "field")) : []
+      const names = Array.isArray(fields) ? fields.map((field) => valueAt(field, "field")) : []
       assert.sameMembers(names, ["tickers", "date", "limit", "page", "min_gap_percentage"])
       assert.include(message, "Did you mean ticker?")
     }))
@@ -610,7 +610,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "offset",
         "last_updated_from",
       ]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 })
 
@@ -631,9 +631,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners wi
           filing_types: [],
           all_tags: [],
         }))
-      yield* insert("intraday_runners", ...rows)
+      yield* insertRows("intraday_runners", ...rows)
       const seen = yield* walk("", 7)
-      assert.deepStrictEqual(seen.map((row) => at(row, "ticker")), rows.map(({ ticker }) => ticker).toSorted())
+      assert.deepStrictEqual(seen.map((row) => valueAt(row, "ticker")), rows.map(({ ticker }) => ticker).toSorted())
     }))
 })
 

@@ -2,9 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import { readFileSync } from "node:fs"
-import { type Event, type Link, mostLinks, resolve } from "../../src/v1/ticker-changes/Lineage.ts"
+import {
+  type LineageLink,
+  maxLineageLinks,
+  resolveLineage,
+  type TickerChangeEvent,
+} from "../../src/v1/ticker-changes/Lineage.ts"
 
-type Events = ReadonlyArray<Event>
+type Events = ReadonlyArray<TickerChangeEvent>
 
 /** The words of §4.1, in the order of D21. */
 const reasonsInOrder = [
@@ -24,14 +29,14 @@ const event = (
   effective_date: string,
   cik: string | null = null,
   company_name: string | null = null,
-): Event => ({ old_ticker, new_ticker, effective_date, cik, company_name })
+): TickerChangeEvent => ({ old_ticker, new_ticker, effective_date, cik, company_name })
 
-const links = (events: Events): ReadonlyArray<Link> =>
+const links = (events: Events): ReadonlyArray<LineageLink> =>
   events.map(({ effective_date, new_ticker, old_ticker }) => ({ old_ticker, new_ticker, effective_date }))
 
 const ask = ([first, ...others]: Events) => {
   if (first === undefined) throw new Error("a component has at least one event")
-  return resolve([first, ...others])
+  return resolveLineage([first, ...others])
 }
 
 const resolved = (events: Events) => {
@@ -227,7 +232,7 @@ const parts = (events: Events): ReadonlyArray<Part> => {
   return split.map((part) => ({ ...part, events: dateOrders(part.events)[0] ?? [] }))
 }
 
-const firstDate = ({ history }: { readonly history: ReadonlyArray<Link> }) => history[0]?.effective_date ?? ""
+const firstDate = ({ history }: { readonly history: ReadonlyArray<LineageLink> }) => history[0]?.effective_date ?? ""
 
 /** Says what is wrong with the answer to a component, or nothing. */
 const objections = (events: Events): ReadonlyArray<string> => {
@@ -335,7 +340,7 @@ describe("D20 a clean chain", () => {
 
 describe("D21 the greatest length", () => {
   it("§8 a chain may have twelve links", () => {
-    assert.strictEqual(mostLinks, 12)
+    assert.strictEqual(maxLineageLinks, 12)
   })
 
   it.prop("D21 twelve links pass", [chain(12, 12)], ([events]) => {
@@ -379,7 +384,7 @@ const subsets = Array.from(
 )
 
 /** What D21 says of each reason, about one event and the others. */
-const isPart = (events: Events, one: Event, reason: Reason): boolean => {
+const isPart = (events: Events, one: TickerChangeEvent, reason: Reason): boolean => {
   const others = events.filter((other) => other !== one)
   const before = events.filter((other) => other.effective_date < one.effective_date)
   switch (reason) {

@@ -1,11 +1,11 @@
 /** Resources: nasdaq-compliance, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a notice cannot do without. */
 const notice = (fields: Readonly<Record<string, unknown>>) => ({
@@ -20,16 +20,16 @@ const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { column, found, printed, refused, walk } = Rooms.one("/v1/nasdaq-compliance")
+const { column, found, printed, refused, walk } = Rooms.listClient("/v1/nasdaq-compliance")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loaded("nasdaq-compliance", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("nasdaq-compliance", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance", (it) => {
   it.effect("§2.1 D15 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("nasdaq_compliance", {
+      yield* insertRows("nasdaq_compliance", {
         id: "full",
         ticker: "CFULL",
         company: 'Zyx "A" & Sons',
@@ -64,9 +64,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("D16 what is missing is null", () =>
     Effect.gen(function* () {
-      yield* insert("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
+      yield* insertRows("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
       const [row] = yield* found("ticker=CNULL")
-      assert.deepStrictEqual(Rooms.nullsOf(row), [
+      assert.deepStrictEqual(Rooms.nullFields(row), [
         "company",
         "added_date",
         "rule",
@@ -82,15 +82,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
 
   it.effect("§2.1.4 D15 notes_updated and last_updated lose the hour of daylight time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
-        ...Rooms.newYorkClocks.map(([stored], number) =>
+        ...Rooms.newYorkTimestampSamples.map(([stored], number) =>
           notice({ id: `clock${number}`, ticker: "CCLOCK", notes_updated: stored, last_updated: stored })
         ),
       )
       for (const name of ["notes_updated", "last_updated"]) {
         const times = yield* column(name, "ticker=CCLOCK")
-        assert.deepStrictEqual(times, Rooms.newYorkClocks.map(([, printed]) => printed))
+        assert.deepStrictEqual(times, Rooms.newYorkTimestampSamples.map(([, printed]) => printed))
       }
     }))
 
@@ -101,36 +101,39 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         { length: 25 },
         (_, number) => notice({ id: `w${(number * 7) % 25}`.padEnd(4, "x"), ticker: "CWALK", date: days[number % 3] }),
       )
-      yield* insert("nasdaq_compliance", ...rows)
+      yield* insertRows("nasdaq_compliance", ...rows)
       const expected = rows.toSorted((left, right) =>
         String(left.date) === String(right.date)
-          ? String(at(left, "id")) < String(at(right, "id")) ? -1 : 1
+          ? String(valueAt(left, "id")) < String(valueAt(right, "id")) ? -1 : 1
           : String(left.date) < String(right.date)
           ? 1
           : -1
-      ).map((row) => String(at(row, "id")))
+      ).map((row) => String(valueAt(row, "id")))
       for (const limit of [1, 7, 25, 100]) {
         const seen = yield* walk("ticker=CWALK", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "id")), expected)
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), expected)
       }
     }))
 
   it.effect("D5 ticker is optional, takes several symbols, and is 422 when none of them is valid", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
         notice({ id: "ta", ticker: "CTA", date: "2025-01-02" }),
         notice({ id: "tb", ticker: "CTB", date: "2025-01-03" }),
       )
       assert.deepStrictEqual(yield* idsOf("ticker=cta,@@,CTB"), ["tb", "ta"])
       yield* found("")
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("D7 date is exact, date_from and date_to include their day", () =>
     Effect.gen(function* () {
-      yield* insert("nasdaq_compliance", ...Filters.days.map((date) => notice({ id: date, ticker: "CDATE", date })))
-      yield* Filters.dates({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
+      yield* insertRows(
+        "nasdaq_compliance",
+        ...Filters.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
+      )
+      yield* Filters.assertDateFilters({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
@@ -138,24 +141,33 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     (name) =>
       Effect.gen(function* () {
         const ticker = name === "added_date" ? "CADD" : "CDEAD"
-        yield* insert(
+        yield* insertRows(
           "nasdaq_compliance",
-          ...Filters.days.map((day, number) => notice({ id: `${ticker}${number}`, ticker, [name]: day })),
+          ...Filters.sampleDays.map((day, number) => notice({ id: `${ticker}${number}`, ticker, [name]: day })),
           notice({ id: `${ticker}null`, ticker }),
         )
-        yield* Filters.dayRange({ asked: (query) => column(name, `ticker=${ticker}&${query}`), refused }, name)
+        yield* Filters.assertDayRangeFilter(
+          { asked: (query) => column(name, `ticker=${ticker}&${query}`), refused },
+          name,
+        )
       }),
   )
 
   it.effect("D7 date and added_date must be in the past, a compliance deadline may lie ahead", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
         notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-01-01" }),
       )
-      yield* Filters.past({ found, refused }, ["date", "date_from", "date_to", "added_date_from", "added_date_to"])
+      yield* Filters.assertFutureDaysRefused({ found, refused }, [
+        "date",
+        "date_from",
+        "date_to",
+        "added_date_from",
+        "added_date_to",
+      ])
       const asked = (query: string) => idsOf(`ticker=CAHEAD&${query}`)
-      yield* Filters.ahead({ asked, refused }, "compliance_deadline", "ahead")
+      yield* Filters.assertFutureDaysFound({ asked, refused }, "compliance_deadline", "ahead")
     }))
 
   it.effect.each(
@@ -170,20 +182,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     ([name, one, other]) =>
       Effect.gen(function* () {
         const ticker = `CE${name.slice(0, 3).toUpperCase()}`
-        yield* insert(
+        yield* insertRows(
           "nasdaq_compliance",
           notice({ id: `${name}1`, ticker, [name]: one }),
           notice({ id: `${name}2`, ticker, [name]: other }),
           notice({ id: `${name}3`, ticker }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.words({ asked, refused }, name, one, [[one, `${name}1`], [other, `${name}2`]])
+        yield* Filters.assertEnumFilter({ asked, refused }, name, one, [[one, `${name}1`], [other, `${name}2`]])
       }),
   )
 
   it.effect("§4 filters narrow each other", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "nasdaq_compliance",
         notice({ id: "m1", ticker: "CMIX", risk: "high", added_date: "2025-05-05", compliance_deadline: "2026-01-01" }),
         notice({ id: "m2", ticker: "CMIX", risk: "high", added_date: "2025-05-05", compliance_deadline: "2026-01-03" }),
@@ -203,7 +215,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
   it.effect("D4 what is no filter is refused", () =>
     Effect.gen(function* () {
       const names = ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("D31 a file is loaded; a word of no enum and stray white space are refused", () =>
@@ -214,8 +226,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       const { rows, table } = yield* loaded(`${header}\n${row("load", "other", "No quorum")}\n`)
       assert.deepStrictEqual([table, rows], ["nasdaq_compliance", 1])
       const [stored] = yield* found("ticker=CLOAD")
-      assert.strictEqual(at(stored, "risk"), null)
-      assert.strictEqual(at(stored, "last_updated"), "2025-07-01T08:30:00-05:00")
+      assert.strictEqual(valueAt(stored, "risk"), null)
+      assert.strictEqual(valueAt(stored, "last_updated"), "2025-07-01T08:30:00-05:00")
       const wrong = yield* Effect.flip(
         loaded(
           [header, row("l1", "unknown", "Bid"), row("l2", "other", " Bid"), row("l3", "other", "Bid ")].join("\n"),

@@ -1,11 +1,11 @@
 /** Resources: news and news-basic, through the wire. Each test has tickers or words of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson, valueAt, insertRows } = Service
 
 const paths = ["/v1/news", "/v1/news-basic"] as const
 
@@ -19,12 +19,12 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.both(paths)
+const { found, printed, refused, walk } = Rooms.pairedListClient(paths)
 
 /** What both endpoints find, which must be the same. */
 const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
-  const ids = full.map((row) => at(row, "id"))
-  assert.deepStrictEqual(basic.map((row) => at(row, "id")), ids)
+  const ids = full.map((row) => valueAt(row, "id"))
+  assert.deepStrictEqual(basic.map((row) => valueAt(row, "id")), ids)
   return ids
 }
 
@@ -40,7 +40,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§2.1 D15 print every field, exactly as stored; news-basic leaves out five", () =>
     Effect.gen(function* () {
-      yield* insert("news", {
+      yield* insertRows("news", {
         id: "full",
         ticker: "NFULL",
         tickers: ["NFULL", "BRK.B"],
@@ -81,9 +81,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("D16 what is missing is null, and a list without words is empty", () =>
     Effect.gen(function* () {
-      yield* insert("news", item({ id: "null", ticker: "NNULL" }))
+      yield* insertRows("news", item({ id: "null", ticker: "NNULL" }))
       const [[row]] = yield* found("ticker=NNULL")
-      assert.deepStrictEqual(Rooms.emptyOf(row), [
+      assert.deepStrictEqual(Rooms.nullAndListFields(row), [
         ["tickers", []],
         ["title", null],
         ["summary", null],
@@ -99,19 +99,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§2.1.4 D15 created_at and last_updated keep their digits all year, filed_at_time loses the summer hour", () =>
     Effect.gen(function* () {
-      for (const [stored, printed] of Rooms.newYorkClocks) {
+      for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
         const id = `clock ${stored}`
-        yield* insert(
+        yield* insertRows(
           "news",
           item({ id, ticker: "NCLOCK", filed_at_time: stored, created_at: stored, last_updated: stored }),
         )
         const verbatim = `${stored.replace(" ", "T")}-05:00`
         const [full, basic] = yield* found("ticker=NCLOCK")
         for (const [rows, filed] of [[full, printed], [basic, undefined]] as const) {
-          const row = rows.find((one) => at(one, "id") === id)
-          assert.strictEqual(at(row, "created_at"), verbatim)
-          assert.strictEqual(at(row, "last_updated"), verbatim)
-          assert.strictEqual(at(row, "filed_at_time"), filed)
+          const row = rows.find((one) => valueAt(one, "id") === id)
+          assert.strictEqual(valueAt(row, "created_at"), verbatim)
+          assert.strictEqual(valueAt(row, "last_updated"), verbatim)
+          assert.strictEqual(valueAt(row, "filed_at_time"), filed)
         }
       }
     }))
@@ -124,9 +124,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         // What was filed last is not what was created last.
         return item({ id, ticker: "NWALK", created_at: times[number % 3], filed_at: `2024-01-${10 + number % 9}` })
       })
-      yield* insert("news", ...rows)
+      yield* insertRows("news", ...rows)
       const key = (row: unknown) =>
-        `${9 - times.toSorted().indexOf(String(at(row, "created_at")))} ${String(at(row, "id"))}`
+        `${9 - times.toSorted().indexOf(String(valueAt(row, "created_at")))} ${String(valueAt(row, "id"))}`
       const expected = rows.map(key).toSorted().map((text) => text.slice(2))
       for (const limit of [1, 7, 25, 100]) {
         assert.deepStrictEqual(idsIn(yield* walk("ticker=NWALK", limit)), expected)
@@ -135,7 +135,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("D3 are on all tiers", () =>
     Effect.gen(function* () {
-      yield* Effect.forEach(paths, Rooms.onAllTiers)
+      yield* Effect.forEach(paths, Rooms.requestOnAllTiers)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -144,32 +144,32 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("D5 ticker finds a row's own symbol, not one it only mentions; none valid is 422", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "news",
         item({ id: "own", ticker: "NOWN", tickers: ["NOWN", "NOTHER"] }),
         item({ id: "other", ticker: "NOTHER", created_at: "2025-06-01 08:00:00" }),
       )
       assert.deepStrictEqual(yield* idsOf("ticker=NOTHER"), ["other"])
       assert.deepStrictEqual(yield* idsOf("ticker=nother,@@,no%20wn"), ["own", "other"])
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("D7 date, date_from and date_to are about filed_at and include their day", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "news",
-        ...Filters.days.map((filed_at) =>
+        ...Filters.sampleDays.map((filed_at) =>
           item({ id: filed_at, ticker: "NDATE", filed_at, created_at: "2025-06-06 08:00:00" })
         ),
       )
       const asked = (query: string) => Effect.map(idsOf(`ticker=NDATE&${query}`), (ids) => ids.toReversed())
-      yield* Filters.dates({ asked, refused })
+      yield* Filters.assertDateFilters({ asked, refused })
       assert.deepStrictEqual(yield* asked("date=2025-06-06"), [])
     }))
 
   it.effect("§4 form_type is exact, several comma-separated", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "news",
         ...["8-K", "S-3", "S-3/A", "news"].map((form_type) =>
           item({ id: `f ${form_type}`, ticker: "NFORM", form_type })
@@ -187,7 +187,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§4 tag is one that the item has, whole and in its case", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "news",
         item({ id: "t1", ticker: "NTAG", tags: ["offering", "a,b"] }),
         item({ id: "t2", ticker: "NTAG", tags: ["offering price", `it's "{x}\\`] }),
@@ -206,7 +206,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§4 hide_news leaves filings, hide_filings leaves news, both leave nothing", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "news",
         item({ id: "h1", ticker: "NHIDE" }),
         item({ id: "h2", ticker: "NHIDE", form_type: "8-K" }),
@@ -225,7 +225,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "news",
         item({ id: "m1", ticker: "NMIX", form_type: "8-K", title: "Zebra offering", tags: ["x"] }),
         item({ id: "m2", ticker: "NMIX", form_type: "8-K", title: "Zebra offering", tags: ["y"] }),
@@ -237,7 +237,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         yield* idsOf("ticker=NMIX&form_type=8-K&tag=x&query=zebras&date=2025-07-01&hide_news=true"),
         ["m1"],
       )
-      yield* Filters.unknown(refused, ["title", "search", "author", "created_at_from", "tickers", "tags"])
+      yield* Filters.assertUnknownParametersRefused(refused, [
+        "title",
+        "search",
+        "author",
+        "created_at_from",
+        "tickers",
+        "tags",
+      ])
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -246,7 +253,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§4 query finds words of title and summary, in any form and order, in the syntax of web searches", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "news",
         item({ id: "q1", ticker: "NQ", title: "Zyx prices public offering", summary: "Shares and warrants" }),
         item({ id: "q2", ticker: "NQ", title: "Zyx results", summary: "The offered shares are public; 5.5% more" }),
@@ -279,7 +286,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
 
   it.effect("§4 a query of stop words, or of signs alone, finds nothing; a blank one is 422", () =>
     Effect.gen(function* () {
-      yield* insert("news", item({ id: "s1", ticker: "NSTOP", title: "The the of and - !" }))
+      yield* insertRows("news", item({ id: "s1", ticker: "NSTOP", title: "The the of and - !" }))
       for (const nothing of ["the", "the of", `"and the"`, "-the", "!", "---", `""`, "&|!()", ":*", "..."]) {
         assert.deepStrictEqual(yield* idsOf(`query=${encodeURIComponent(nothing)}`), [], nothing)
       }
@@ -288,12 +295,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         assert.strictEqual(field, "query")
         assert.match(message, /query must be words to search for, 1 to 200 characters/)
       }
-      assert.strictEqual((yield* ask(`/v1/news?query=${"x".repeat(200)}`)).status, 200)
+      assert.strictEqual((yield* requestJson(`/v1/news?query=${"x".repeat(200)}`)).status, 200)
     }))
 
   it.effect("§4 rows of dashes, which PostgreSQL takes for too many negations, are no error and no negation", () =>
     Effect.gen(function* () {
-      yield* insert("news", item({ id: "dash", ticker: "NDASH", title: "Quokka, well-known" }))
+      yield* insertRows("news", item({ id: "dash", ticker: "NDASH", title: "Quokka, well-known" }))
       for (
         const line of ["-".repeat(100), "- ".repeat(90), "-!".repeat(90), "-(".repeat(90), "-\u0085".repeat(90)]
       ) {
@@ -309,10 +316,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
     ([parts]) =>
       Effect.gen(function* () {
         const query = parts.join("").toWellFormed()
-        const { body, status, text } = yield* ask(`/v1/news?query=${encodeURIComponent(query)}`)
+        const { body, status, text } = yield* requestJson(`/v1/news?query=${encodeURIComponent(query)}`)
         const good = query.trim() !== "" && query.length <= 200 && !query.includes("\0")
         assert.strictEqual(status, good ? 200 : 422, text)
-        if (!good) assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "query")
+        if (!good) assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), "query")
       }),
     { arbitrary: { runs: 200 } },
   )
@@ -326,18 +333,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       const header = "id,ticker,tickers,form_type,title,tags,filed_at,filed_at_time,created_at,last_updated"
       const times = "2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00,2025-07-01 09:30:00"
       const good = `load,NLOAD,"[""NLOAD"",""ZYX.B""]",news,Platypus sighted,"[""a,b"",""c""]",${times}`
-      const { rows, table } = yield* Rooms.loaded("news", `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`, "replace")
+      const { rows, table } = yield* Rooms.loadCsv("news", `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`, "replace")
       assert.deepStrictEqual([table, rows], ["news", 2])
       const [stored] = yield* found("query=platypuses")
-      assert.deepStrictEqual(stored.map((row) => [at(row, "id"), at(row, "tickers"), at(row, "tags")]), [
+      assert.deepStrictEqual(stored.map((row) => [valueAt(row, "id"), valueAt(row, "tickers"), valueAt(row, "tags")]), [
         ["load", ["NLOAD", "ZYX.B"], ["a,b", "c"]],
       ])
-      assert.strictEqual(at(stored[0], "filed_at_time"), "2025-07-01T08:30:00-05:00")
-      assert.strictEqual(at(stored[0], "created_at"), "2025-07-01T09:30:00-05:00")
+      assert.strictEqual(valueAt(stored[0], "filed_at_time"), "2025-07-01T08:30:00-05:00")
+      assert.strictEqual(valueAt(stored[0], "created_at"), "2025-07-01T09:30:00-05:00")
       assert.deepStrictEqual(yield* idsOf("tag=c"), ["load"])
       assert.deepStrictEqual(yield* idsOf(""), ["l2", "load"])
 
-      const bad = yield* Effect.flip(Rooms.loaded(
+      const bad = yield* Effect.flip(Rooms.loadCsv(
         "news",
         [
           header,
@@ -358,7 +365,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   it.effect("D31 a text beyond what can be searched is loaded, and found by its beginning", () =>
     Effect.gen(function* () {
       const words = Array.from({ length: 80_000 }, (_, number) => `${(number + 1e6).toString(36)}漢字`).join(" ")
-      const { rows } = yield* Rooms.loaded(
+      const { rows } = yield* Rooms.loadCsv(
         "news",
         `id,ticker,form_type,title,summary,filed_at,created_at,last_updated\n` +
           `huge,NHUGE,news,Wombat,${words},2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00\n`,

@@ -6,18 +6,18 @@ import { TestClock } from "effect/testing"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
-const { customer, until, written } = Ledger
+const { requestJson, valueAt, insertRows } = Service
+const { createCustomer, retryUntil, waitForRecordedRequests } = Ledger
 
 const overview = (key: string) =>
-  Effect.map(ask("/v1/overview", { key }), ({ body, status, text }) => {
+  Effect.map(requestJson("/v1/overview", { key }), ({ body, status, text }) => {
     assert.strictEqual(status, 200, text)
-    assert.deepStrictEqual([at(body, "count"), at(body, "results", "length")], [1, 1])
-    return at(body, "results", 0)
+    assert.deepStrictEqual([valueAt(body, "count"), valueAt(body, "results", "length")], [1, 1])
+    return valueAt(body, "results", 0)
   })
 
 /** The sums of an account's day and endpoint. */
@@ -38,13 +38,13 @@ const set = Effect.fnUntraced(function* (account_id: number, columns: Readonly<R
 
 const limits = { RATE_LIMIT_BASIC: "1234", RATE_LIMIT_PRO: "200000", RATE_LIMIT_ULTIMATE: "1000000000" }
 
-layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview", (it) => {
+layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v1/overview", (it) => {
   it.effect("resources: the overview prints every field, to the letter", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer(`Ünï "quoted"`, { tier: "pro", balance: 25_000_000 })
+      const { account_id, key } = yield* createCustomer(`Ünï "quoted"`, { tier: "pro", balance: 25_000_000 })
       yield* set(account_id, { created_at: "2025-01-15T02:00:00Z", last_charged_at: "2025-07-15T12:30:45.250Z" })
-      yield* insert("usage_daily", day(account_id, yield* todayInNewYork, 3, 700))
-      const { text } = yield* ask("/v1/overview", { key })
+      yield* insertRows("usage_daily", day(account_id, yield* todayInNewYork, 3, 700))
+      const { text } = yield* requestJson("/v1/overview", { key })
       assert.strictEqual(
         text,
         `{"count":1,"results":[{"account_id":${account_id},"name":"Ünï \\"quoted\\"","tier":"pro",` +
@@ -52,29 +52,32 @@ layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview",
           `"balance_microdollars":25000000,"last_charged_at":"2025-07-15T07:30:45.250-05:00",` +
           `"created_at":"2025-01-14T21:00:00-05:00"}]}`,
       )
-      const head = yield* ask("/v1/overview", { key, method: "HEAD" })
+      const head = yield* requestJson("/v1/overview", { key, method: "HEAD" })
       assert.deepStrictEqual([head.status, head.text], [200, ""])
     }))
 
   it.effect("D16 a new account has asked for nothing, has never been charged, and is billed later", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("new")
+      const { account_id, key } = yield* createCustomer("new")
       const found = yield* overview(key)
-      assert.strictEqual(at(found, "account_id"), account_id)
-      assert.deepStrictEqual(Rooms.nullsOf(found), ["balance_microdollars", "last_charged_at"])
-      assert.deepStrictEqual([at(found, "requests_today"), at(found, "cost_today_microdollars")], [0, 0])
+      assert.strictEqual(valueAt(found, "account_id"), account_id)
+      assert.deepStrictEqual(Rooms.nullFields(found), ["balance_microdollars", "last_charged_at"])
+      assert.deepStrictEqual([valueAt(found, "requests_today"), valueAt(found, "cost_today_microdollars")], [0, 0])
     }))
 
   it.effect("D18 rate_limit_per_minute is that of the tier, as configured, and changes with the tier", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("climber")
+      const { key } = yield* createCustomer("climber")
       const expected = { basic: 1234, pro: 200_000, ultimate: 1_000_000_000 }
       for (const tier of [...tiers, "basic"] as const) {
-        yield* Accounts.setTier("climber", tier)
+        yield* Accounts.setAccountTier("climber", tier)
         const found = yield* overview(key)
-        assert.deepStrictEqual([at(found, "tier"), at(found, "rate_limit_per_minute")], [tier, expected[tier]])
-        const counted = yield* until(
-          Effect.map(ask("/v1/overview", { key }), ({ headers }) => headers["x-ratelimit-limit"]),
+        assert.deepStrictEqual([valueAt(found, "tier"), valueAt(found, "rate_limit_per_minute")], [
+          tier,
+          expected[tier],
+        ])
+        const counted = yield* retryUntil(
+          Effect.map(requestJson("/v1/overview", { key }), ({ headers }) => headers["x-ratelimit-limit"]),
           (limit) => limit === String(expected[tier]),
         )
         assert.strictEqual(counted, String(expected[tier]), "the limit that it is counted by")
@@ -83,7 +86,7 @@ layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview",
 
   it.effect("§2.1.2 §2.1.4 created_at and last_charged_at are instants, printed five hours earlier all year", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("clock")
+      const { account_id, key } = yield* createCustomer("clock")
       const instants = [
         ["2025-01-15T02:00:00Z", "2025-01-14T21:00:00-05:00"],
         ["2025-07-15T02:00:00Z", "2025-07-14T21:00:00-05:00"],
@@ -93,32 +96,32 @@ layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview",
       for (const [instant, printed] of instants) {
         yield* set(account_id, { created_at: instant, last_charged_at: instant })
         const found = yield* overview(key)
-        assert.deepStrictEqual([at(found, "created_at"), at(found, "last_charged_at")], [printed, printed])
+        assert.deepStrictEqual([valueAt(found, "created_at"), valueAt(found, "last_charged_at")], [printed, printed])
       }
     }))
 
   it.effect("resources: the balance is null or a number, below zero too, and exact to 2^53-1", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("purse")
+      const { account_id, key } = yield* createCustomer("purse")
       for (const balance of ["0", "1", "-1", "-25000000", "9007199254740991", null, "-9007199254740991"]) {
         const sql = yield* SqlClient.SqlClient
         yield* sql`
           update accounts set balance_microdollars = ${balance}::text::bigint where account_id = ${account_id}
         `
-        const { text } = yield* ask("/v1/overview", { key })
+        const { text } = yield* requestJson("/v1/overview", { key })
         assert.include(text, `"balance_microdollars":${balance},`)
       }
     }))
 
   it.effect("resources: of all endpoints, of today alone, and of the account alone", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("sums")
-      const other = yield* customer("other sums")
+      const { account_id, key } = yield* createCustomer("sums")
+      const other = yield* createCustomer("other sums")
       const today = yield* todayInNewYork
       const [before, after] = [-1, 1].map((days) =>
         new Date(Date.parse(`${today}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10)
       )
-      yield* insert(
+      yield* insertRows(
         "usage_daily",
         day(account_id, today, 3, 700),
         day(account_id, today, 40, 0),
@@ -129,7 +132,7 @@ layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview",
         day(other.account_id, today, 9_000_000, 1),
       )
       const found = yield* overview(key)
-      assert.deepStrictEqual([at(found, "requests_today"), at(found, "cost_today_microdollars")], [
+      assert.deepStrictEqual([valueAt(found, "requests_today"), valueAt(found, "cost_today_microdollars")], [
         543,
         9_007_199_254_740_700,
       ])
@@ -138,32 +141,35 @@ layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview",
   it.effect("D27 D29 requests show a second later: their number, their cost, the charge and what it left", () =>
     Effect.gen(function* () {
       const balance = 1_000_000
-      const { account_id, key } = yield* customer("spender", { balance })
-      assert.strictEqual(at(yield* overview(key), "last_charged_at"), null)
+      const { account_id, key } = yield* createCustomer("spender", { balance })
+      assert.strictEqual(valueAt(yield* overview(key), "last_charged_at"), null)
       // A request that is free, or refused, is counted and charges nothing.
       const free = ["/v1/account", "/v1/usage", "/v1/historical-tickers?ticker=NONE", "/v1/ticker-changes"]
-      for (const path of free) yield* ask(path, { key })
-      yield* written(account_id, 1 + free.length)
+      for (const path of free) yield* requestJson(path, { key })
+      yield* waitForRecordedRequests(account_id, 1 + free.length)
       const uncharged = yield* overview(key)
-      assert.strictEqual(at(uncharged, "requests_today"), 1 + free.length)
-      assert.strictEqual(at(uncharged, "cost_today_microdollars"), 0)
-      assert.deepStrictEqual([at(uncharged, "balance_microdollars"), at(uncharged, "last_charged_at")], [balance, null])
+      assert.strictEqual(valueAt(uncharged, "requests_today"), 1 + free.length)
+      assert.strictEqual(valueAt(uncharged, "cost_today_microdollars"), 0)
+      assert.deepStrictEqual([valueAt(uncharged, "balance_microdollars"), valueAt(uncharged, "last_charged_at")], [
+        balance,
+        null,
+      ])
 
       const began = Date.now()
       let cost = 0
       for (const path of ["/v1/ticker-changes?ticker=OVER", "/v1/news", "/v1/screener?ticker=OVER"]) {
-        const { headers, status } = yield* ask(path, { key })
+        const { headers, status } = yield* requestJson(path, { key })
         assert.strictEqual(status, 200)
         assert.isAbove(Number(headers["x-cost-microdollars"]), 0)
         cost += Number(headers["x-cost-microdollars"])
       }
       const requests = 2 + free.length + 3
-      yield* written(account_id, requests)
+      yield* waitForRecordedRequests(account_id, requests)
       const charged = yield* overview(key)
-      assert.strictEqual(at(charged, "requests_today"), requests)
-      assert.strictEqual(at(charged, "cost_today_microdollars"), cost)
-      assert.strictEqual(at(charged, "balance_microdollars"), balance - cost)
-      const last = String(at(charged, "last_charged_at"))
+      assert.strictEqual(valueAt(charged, "requests_today"), requests)
+      assert.strictEqual(valueAt(charged, "cost_today_microdollars"), cost)
+      assert.strictEqual(valueAt(charged, "balance_microdollars"), balance - cost)
+      const last = String(valueAt(charged, "last_charged_at"))
       assert.match(last, /-05:00$/)
       assert.isAtLeast(Date.parse(last), began - 1000)
       assert.isAtMost(Date.parse(last), Date.now() + 1000)
@@ -171,13 +177,13 @@ layer(Ledger.service(limits), { excludeTestServices: true })("GET /v1/overview",
 
   it.effect("D4 D27 there are no parameters, a key is needed, and it is free where nothing is left", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("broke", { balance: 0 })
+      const { key } = yield* createCustomer("broke", { balance: 0 })
       for (const name of ["account_id", "date", "page", "limit"]) {
-        const { body, status } = yield* ask(`/v1/overview?${name}=1`, { key })
-        assert.deepStrictEqual([status, at(body, "error", "details", "fields", 0, "field")], [422, name])
+        const { body, status } = yield* requestJson(`/v1/overview?${name}=1`, { key })
+        assert.deepStrictEqual([status, valueAt(body, "error", "details", "fields", 0, "field")], [422, name])
       }
-      assert.strictEqual((yield* ask("/v1/overview", { key: null })).status, 401)
-      const { headers, status } = yield* ask("/v1/overview", { key })
+      assert.strictEqual((yield* requestJson("/v1/overview", { key: null })).status, 401)
+      const { headers, status } = yield* requestJson("/v1/overview", { key })
       assert.deepStrictEqual([status, headers["x-cost-microdollars"]], [200, "0"])
     }))
 })
@@ -190,18 +196,21 @@ const eves = [["2026-07-02T03:59:50Z", "2026-07-01", "2026-07-02"], [
 ]] as const
 
 for (const [eve, old, young] of eves) {
-  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(Ledger.settings(limits))))(
+  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(Ledger.settingsLayer(limits))))(
     `GET /v1/overview at ${eve}`,
     (it) => {
       it.effect("resources: today is the day in New York, which ends at its midnight", () =>
         Effect.gen(function* () {
           // Of each an account of its own: what is asked counts too, when it is recorded.
-          const [before, after] = [yield* customer("before midnight"), yield* customer("after midnight")]
+          const [before, after] = [yield* createCustomer("before midnight"), yield* createCustomer("after midnight")]
           for (const { account_id } of [before, after]) {
-            yield* insert("usage_daily", day(account_id, old, 5, 50), day(account_id, young, 7, 70))
+            yield* insertRows("usage_daily", day(account_id, old, 5, 50), day(account_id, young, 7, 70))
           }
           const today = (key: string) =>
-            Effect.map(overview(key), (found) => [at(found, "requests_today"), at(found, "cost_today_microdollars")])
+            Effect.map(
+              overview(key),
+              (found) => [valueAt(found, "requests_today"), valueAt(found, "cost_today_microdollars")],
+            )
           yield* TestClock.setTime(Date.parse(eve) + 9_999)
           assert.deepStrictEqual(yield* today(before.key), [5, 50])
           yield* TestClock.setTime(Date.parse(eve) + 10_000)

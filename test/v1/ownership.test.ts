@@ -2,12 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -23,19 +23,19 @@ const row = (ticker: string, accession_number: string, fields: Fields = {}) => (
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const { found, list, printed, refused, walk } = Rooms.one("/v1/ownership")
+const { found, list, printed, refused, walk } = Rooms.listClient("/v1/ownership")
 
 /** `TICKER accession: owner, owner` */
 const shownIn = (groups: ReadonlyArray<unknown>) =>
   groups.map((group) => {
-    const names = listOf(at(group, "owners")).map((owner) => String(at(owner, "owner_name")))
-    assert.strictEqual(at(group, "owner_count"), names.length)
-    return `${String(at(group, "ticker"))} ${String(at(group, "accession_number"))}: ${names.join(", ")}`
+    const names = listOf(valueAt(group, "owners")).map((owner) => String(valueAt(owner, "owner_name")))
+    assert.strictEqual(valueAt(group, "owner_count"), names.length)
+    return `${String(valueAt(group, "ticker"))} ${String(valueAt(group, "accession_number"))}: ${names.join(", ")}`
   })
 
 const shown = (query: string) => Effect.map(found(query), shownIn)
 
-const loaded = (csv: string) => Rooms.loaded("ownership", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("ownership", csv, "append")
 
 const nothing = { count: 0, results: [], page: 1, limit: 10, has_more: false }
 
@@ -43,7 +43,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   it.effect("§2.7 §2.1 D15 D16 prints every field, exactly as stored, owners inside their filing", () =>
     Effect.gen(function* () {
       const filing = { reported_date: "2025-06-30", document_url: "https://example.com/def14a" }
-      yield* insert(
+      yield* insertRows(
         "ownership",
         row("WFULL", "0001-25-1", {
           ...filing,
@@ -83,11 +83,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 
   it.effect("§2.7 D16 what a filing does not say is null", () =>
     Effect.gen(function* () {
-      yield* insert("ownership", row("WNULL", "1", { percent_of_class: "0.1000" }))
+      yield* insertRows("ownership", row("WNULL", "1", { percent_of_class: "0.1000" }))
       const [group] = yield* found("ticker=WNULL")
-      assert.isNull(at(group, "reported_date"))
-      assert.isNull(at(group, "document_url"))
-      assert.strictEqual(at(group, "owners", 0, "percent_of_class"), 0.1)
+      assert.isNull(valueAt(group, "reported_date"))
+      assert.isNull(valueAt(group, "document_url"))
+      assert.strictEqual(valueAt(group, "owners", 0, "percent_of_class"), 0.1)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -99,7 +99,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       const owner = { owner_name: "Owner" }
       const newest = (ticker: string, ...filings: ReadonlyArray<readonly [number: string, fields: Fields]>) =>
         Effect.gen(function* () {
-          yield* insert("ownership", ...filings.map(([number, fields]) => row(ticker, number, { ...owner, ...fields })))
+          yield* insertRows(
+            "ownership",
+            ...filings.map(([number, fields]) => row(ticker, number, { ...owner, ...fields })),
+          )
           assert.deepStrictEqual(yield* shown(`ticker=${ticker}`), [`${ticker} new: Owner`])
         })
       yield* newest(
@@ -115,7 +118,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 
   it.effect("§2.7 filings of placeholders alone are skipped, so an earlier reported_date may be shown", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ownership",
         row("WSKIP", "3", { filed_at: "2025-09-01", reported_date: "2025-08-31" }),
         row("WSKIP", "2", { filed_at: "2025-08-01", reported_date: "2025-07-31" }),
@@ -123,12 +126,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         row("WSKIP", "0", { filed_at: "2025-06-01", reported_date: "2025-05-31", owner_name: "Earlier" }),
       )
       assert.deepStrictEqual(yield* shown("ticker=WSKIP"), ["WSKIP 1: Owner"])
-      assert.strictEqual(at((yield* found("ticker=WSKIP"))[0], "reported_date"), "2025-06-30")
+      assert.strictEqual(valueAt((yield* found("ticker=WSKIP"))[0], "reported_date"), "2025-06-30")
     }))
 
   it.effect("§2.7 placeholders inside the chosen filing are left out", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ownership",
         row("WPART", "2", { owner_name: "Owner" }),
         row("WPART", "2"),
@@ -139,7 +142,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 
   it.effect("§2.7 placeholders only, or an unknown ticker: 200 with an empty array", () =>
     Effect.gen(function* () {
-      yield* insert("ownership", row("WHOLD", "1"), row("WHOLD", "2", { reported_date: "2025-06-30" }))
+      yield* insertRows("ownership", row("WHOLD", "1"), row("WHOLD", "2", { reported_date: "2025-06-30" }))
       for (const ticker of ["WHOLD", "WNOBODY", "WHOLD,WNOBODY"]) {
         const { body, status } = yield* list(`ticker=${ticker}`)
         assert.strictEqual(status, 200)
@@ -166,16 +169,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
     ([column = "", value = ""]) =>
       Effect.gen(function* () {
         const ticker = `W${column.replaceAll("_", "").slice(0, 14).toUpperCase()}`
-        yield* insert("ownership", row(ticker, "1", { [column]: value }), row(ticker, "2", { filed_at: "2025-08-01" }))
+        yield* insertRows(
+          "ownership",
+          row(ticker, "1", { [column]: value }),
+          row(ticker, "2", { filed_at: "2025-08-01" }),
+        )
         const [group] = yield* found(`ticker=${ticker}`)
-        assert.strictEqual(at(group, "accession_number"), "1")
-        assert.strictEqual(String(at(group, "owners", 0, column)), value)
+        assert.strictEqual(valueAt(group, "accession_number"), "1")
+        assert.strictEqual(String(valueAt(group, "owners", 0, column)), value)
       }),
   )
 
   it.effect("§2.7 a filing of two companies is a group of each", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ownership",
         row("WTWOA", "same", { owner_name: "Of A" }),
         row("WTWOB", "same", { owner_name: "Of B" }),
@@ -202,15 +209,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         { owner_name: "Beth" },
       ]
       for (const [ticker, rows] of [["WORDA", owners], ["WORDB", owners.toReversed()]] as const) {
-        yield* insert("ownership", ...rows.map((owner) => row(ticker, "1", owner)))
+        yield* insertRows("ownership", ...rows.map((owner) => row(ticker, "1", owner)))
         const [group] = yield* found(`ticker=${ticker}`)
-        const ordered = listOf(at(group, "owners"))
+        const ordered = listOf(valueAt(group, "owners"))
         assert.deepStrictEqual(
-          ordered.map((owner) => String(at(owner, "owner_name"))),
+          ordered.map((owner) => String(valueAt(owner, "owner_name"))),
           ["Zoe", "Ann", "Bob", "Bob", "Bob", "Bob", "Cid", "Abe", "Aaron", "Beth"],
         )
         assert.deepStrictEqual(
-          ordered.slice(2, 6).map((owner) => [at(owner, "owner_cik"), at(owner, "title")]),
+          ordered.slice(2, 6).map((owner) => [valueAt(owner, "owner_cik"), valueAt(owner, "title")]),
           [["1", null], ["2", "A"], ["2", "B"], [null, null]],
         )
       }
@@ -219,7 +226,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   it.effect("§2.7 D8 pages count filings, ordered by ticker, however many owners each has", () =>
     Effect.gen(function* () {
       const tickers = Array.from({ length: 23 }, (_, number) => `WP${String(number * 7 % 23).padStart(2, "0")}`)
-      yield* insert(
+      yield* insertRows(
         "ownership",
         ...tickers.flatMap((ticker) => ["A", "B", "C"].map((owner_name) => row(ticker, "1", { owner_name }))),
       )
@@ -232,7 +239,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
     Effect.gen(function* () {
       for (const number of [0, 1, 2, 3, 4, 5]) {
         const owner_name = number % 2 === 0 ? "Even Holder" : "Odd Holder"
-        yield* insert("ownership", row(`WHALF${number}`, "1", { owner_name }))
+        yield* insertRows("ownership", row(`WHALF${number}`, "1", { owner_name }))
       }
       const query = "ticker=WHALF0,WHALF1,WHALF2,WHALF3,WHALF4,WHALF5&owner_name=even&limit=2"
       assert.deepStrictEqual(yield* shown(query), ["WHALF0 1: Even Holder", "WHALF2 1: Even Holder"])
@@ -247,7 +254,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 
   it.effect("§2.7 filters choose owners inside the chosen filing; a group left empty goes, no older one comes", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ownership",
         row("WFA", "2", { owner_name: "Ann Example", owner_type: "executive", common_shares_amount: "1" }),
         row("WFA", "2", { owner_name: "Bob Example", owner_type: "director", common_shares_amount: "2" }),
@@ -275,7 +282,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   it.effect("§2.7 %, _, quotes and backslashes in owner_name are text", () =>
     Effect.gen(function* () {
       const names = ["100% Fund", "100x Fund", "a_bc", "axbc", "O'Neil's", `back\\slash`, `"quoted"`]
-      yield* insert("ownership", ...names.map((owner_name) => row("WTEXT", "1", { owner_name })))
+      yield* insertRows("ownership", ...names.map((owner_name) => row("WTEXT", "1", { owner_name })))
       const asked = (part: string) => shown(`ticker=WTEXT&owner_name=${encodeURIComponent(part)}`)
       const parts = [["00%", "100% Fund"], ["a_b", "a_bc"], ["o'NEIL'", "O'Neil's"], [`k\\s`, `back\\slash`]] as const
       for (const [part, name] of [...parts, [`ed"`, `"quoted"`]] as const) {
@@ -286,21 +293,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 
   it.effect("§2.7 D4 a part has three characters or more, a type is one of four, and other names are unknown", () =>
     Effect.gen(function* () {
-      yield* Filters.noPart(refused, "owner_name", "ticker=WFA&")
+      yield* Filters.assertInvalidTextsRefused(refused, "owner_name", "ticker=WFA&")
       for (const type of ["", "ceo", "director,ceo", "director,"]) {
         const { field, reason } = yield* refused(`ticker=WFA&owner_type=${type}`)
         assert.strictEqual(field, "owner_type")
         assert.include(reason, "executive, director, ten_percent_owner, five_percent_owner")
       }
       const names = ["title", "sort", "min_common_shares_amount", "filed_at_from", "accession_number", "latest"]
-      yield* Filters.unknown(refused, names, "ticker=WFA&")
+      yield* Filters.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
     }))
 
   it.effect("§7.3 D5 the ticker is required; invalid ones are dropped, the order of the others is theirs", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* refused("")).fields, [{ field: "ticker", reason: "is required" }])
-      yield* Filters.noSymbols(refused)
-      yield* insert("ownership", row("WTA", "1", { owner_name: "A" }), row("WTB", "1", { owner_name: "B" }))
+      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* insertRows("ownership", row("WTA", "1", { owner_name: "A" }), row("WTB", "1", { owner_name: "B" }))
       const { headers } = yield* list("ticker=wtb,@@,wt%20a")
       assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
       assert.deepStrictEqual(yield* shown("ticker=wtb,@@,wt%20a"), ["WTA 1: A", "WTB 1: B"])
@@ -355,7 +362,7 @@ layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
       const tickers = Array.from({ length: 100 }, (_, number) => `T${number * 4 + 1}`).join(",")
       for (const filter of ["", "&owner_name=owner%207", "&owner_type=director", "&owner_name=nobody", "&page=3"]) {
         const plan = JSON.stringify(
-          yield* Statements.planOf(found(`ticker=${tickers}${filter}`), "as holding"),
+          yield* Statements.explainRequest(found(`ticker=${tickers}${filter}`), "as holding"),
         )
         assert.include(plan, "ownership_ticker_filed_at_reported_date_accession_number_idx", filter)
         assert.notInclude(plan, "Seq Scan", filter)

@@ -1,11 +1,11 @@
 /** Resources: premarket-stats and afterhours-stats, two tables of one shape, through the wire: every test is asked of both. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a session cannot do without. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
@@ -27,17 +27,17 @@ const segments = [["premarket-stats", "premarket_stats"], ["afterhours-stats", "
 segments.forEach(([segment, table]) =>
   layer(Service.layer, { excludeTestServices: true })(`GET /v1/${segment}`, (it) => {
     const path = `/v1/${segment}`
-    const { found, printed, refused, walk } = Rooms.one(path)
+    const { found, printed, refused, walk } = Rooms.listClient(path)
 
-    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.keyOf))
+    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.tickerAndDate))
 
     const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-    const loaded = (csv: string) => Rooms.loaded(segment, csv, "append")
+    const loaded = (csv: string) => Rooms.loadCsv(segment, csv, "append")
 
     it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
       Effect.gen(function* () {
-        yield* insert(table, {
+        yield* insertRows(table, {
           ticker: "PFULL",
           date: "2025-07-02",
           reference_close: "12345678901234.5678",
@@ -81,9 +81,9 @@ segments.forEach(([segment, table]) =>
 
     it.effect("D16 what is missing is null, and a list without words is empty", () =>
       Effect.gen(function* () {
-        yield* insert(table, session({ ticker: "PNULL" }))
+        yield* insertRows(table, session({ ticker: "PNULL" }))
         const [row] = yield* found("ticker=PNULL")
-        assert.deepStrictEqual(Rooms.emptyOf(row), [
+        assert.deepStrictEqual(Rooms.nullAndListFields(row), [
           ["open_price", null],
           ["close_price", null],
           ["high_time", null],
@@ -104,13 +104,15 @@ segments.forEach(([segment, table]) =>
 
     it.effect("§2.1.4 D15 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
       Effect.gen(function* () {
-        for (const [stored, printed] of Rooms.newYorkClocks) {
+        for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
           const date = stored.slice(0, 10)
           const times = { high_time: stored, low_time: stored, spike_start_time: stored, last_updated: stored }
-          yield* insert(table, session({ ticker: "PCLOCK", date, ...times }))
+          yield* insertRows(table, session({ ticker: "PCLOCK", date, ...times }))
           const [row] = yield* found(`ticker=PCLOCK&date=${date}`)
-          for (const name of ["high_time", "low_time", "spike_start_time"]) assert.strictEqual(at(row, name), printed)
-          assert.strictEqual(at(row, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
+          for (const name of ["high_time", "low_time", "spike_start_time"]) {
+            assert.strictEqual(valueAt(row, name), printed)
+          }
+          assert.strictEqual(valueAt(row, "last_updated"), `${stored.replace(" ", "T")}-05:00`)
         }
       }))
 
@@ -121,39 +123,39 @@ segments.forEach(([segment, table]) =>
           { length: 24 },
           (_, number) => session({ ticker: `PW${String((number * 7) % 24).padStart(2, "0")}`, date: days[number % 3] }),
         )
-        yield* insert(table, ...rows)
+        yield* insertRows(table, ...rows)
         const expected = days.toSorted().toReversed().flatMap((date) =>
           rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
         )
         for (const limit of [1, 7, 24, 100]) {
           const seen = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
-          assert.deepStrictEqual(seen.map(Rooms.keyOf), expected)
+          assert.deepStrictEqual(seen.map(Rooms.tickerAndDate), expected)
         }
       }))
 
     it.effect("D3 D5 is on all tiers; ticker is optional, and 422 when none is valid", () =>
       Effect.gen(function* () {
-        yield* insert(
+        yield* insertRows(
           table,
           session({ ticker: "PTA", date: "2025-06-02" }),
           session({ ticker: "PTA", date: "2025-06-03" }),
           session({ ticker: "PTB", date: "2025-06-02" }),
         )
-        yield* Rooms.onAllTiers(path)
+        yield* Rooms.requestOnAllTiers(path)
         assert.deepStrictEqual(yield* keysOf("ticker=ptb,@@,P%20TA"), [
           "PTA 2025-06-03",
           "PTA 2025-06-02",
           "PTB 2025-06-02",
         ])
-        yield* Filters.noSymbols(refused)
+        yield* Filters.assertInvalidSymbolsRefused(refused)
       }))
 
     it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
       Effect.gen(function* () {
-        yield* insert(table, ...Filters.days.map((date) => session({ ticker: "PDATE", date })))
+        yield* insertRows(table, ...Filters.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const asked = (query: string) =>
           Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-        yield* Filters.dates({ asked, refused })
+        yield* Filters.assertDateFilters({ asked, refused })
       }))
 
     it.effect.each(
@@ -170,19 +172,19 @@ segments.forEach(([segment, table]) =>
       ([name, ...values]) =>
         Effect.gen(function* () {
           const tickers = values.map((_, number) => `PB${name.slice(0, 2).toUpperCase()}${number}`)
-          yield* insert(
+          yield* insertRows(
             table,
             ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
             ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
           )
           const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
-          yield* Filters.bounds({ asked, refused }, name, { values, keys: tickers })
+          yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys: tickers })
         }),
     )
 
     it.effect("§4 tag is one of the row's, whole and in its case", () =>
       Effect.gen(function* () {
-        yield* insert(
+        yield* insertRows(
           table,
           session({ ticker: "PTAG1", all_tags: ["offering", "a,b"], filing_types: ["8-K"] }),
           session({ ticker: "PTAG2", all_tags: ["offering price"] }),
@@ -199,7 +201,7 @@ segments.forEach(([segment, table]) =>
     it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
       Effect.gen(function* () {
         const good = { all_tags: ["x"], market_cap: "5", tradable_float: "7" }
-        yield* insert(
+        yield* insertRows(
           table,
           session({ ...good, ticker: "PM1" }),
           session({ ...good, ticker: "PM2", all_tags: ["y"] }),
@@ -215,7 +217,13 @@ segments.forEach(([segment, table]) =>
           ),
           ["PM1"],
         )
-        yield* Filters.unknown(refused, ["filing_type", "min_volume_ratio", "min_vwap", "all_tags", "sort"])
+        yield* Filters.assertUnknownParametersRefused(refused, [
+          "filing_type",
+          "min_volume_ratio",
+          "min_vwap",
+          "all_tags",
+          "sort",
+        ])
       }))
 
     it.effect("D31 a file is loaded; bad rows are refused", () =>
@@ -226,10 +234,10 @@ segments.forEach(([segment, table]) =>
         const done = yield* loaded(file({}, { date: "2025-07-02" }))
         assert.deepStrictEqual([done.table, done.rows], [table, 2])
         const [, stored] = yield* found("ticker=PLOAD")
-        assert.deepStrictEqual(at(stored, "all_tags"), ["a,b", "c"])
-        assert.deepStrictEqual(at(stored, "filing_types"), [])
-        assert.strictEqual(at(stored, "trade_count"), null)
-        assert.strictEqual(at(stored, "last_updated"), "2025-07-01T20:05:00-05:00")
+        assert.deepStrictEqual(valueAt(stored, "all_tags"), ["a,b", "c"])
+        assert.deepStrictEqual(valueAt(stored, "filing_types"), [])
+        assert.strictEqual(valueAt(stored, "trade_count"), null)
+        assert.strictEqual(valueAt(stored, "last_updated"), "2025-07-01T20:05:00-05:00")
         const bad = yield* Effect.flip(loaded(file(
           { date: "2025-08-01", last_updated: "2025-08-01T09:30:00Z" },
           { date: "2025-08-02", ticker: "PLOAD " },

@@ -1,10 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a row cannot do without; the ticker is its key. */
 const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
@@ -17,7 +17,7 @@ const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.one("/v1/pump-and-dump-tracker")
+const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/pump-and-dump-tracker")
 
 const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
 
@@ -27,7 +27,7 @@ const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loaded("pump-and-dump-tracker", csv, "replace")
+const loaded = (csv: string) => Rooms.loadCsv("pump-and-dump-tracker", csv, "replace")
 
 const levels = ["high", "medium", "low"]
 
@@ -38,7 +38,7 @@ const symbols = (prefix: string, count: number) =>
 layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-tracker", (it) => {
   it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("pump_and_dump_tracker", {
+      yield* insertRows("pump_and_dump_tracker", {
         ticker: "PFULL",
         company: 'The "Pump" Co, 100%',
         ipo_date: "2025-01-02",
@@ -92,7 +92,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("D16 what is missing is null, never an empty text and never 0", () =>
     Effect.gen(function* () {
-      yield* insert("pump_and_dump_tracker", suspect("PNULL"))
+      yield* insertRows("pump_and_dump_tracker", suspect("PNULL"))
       const [row] = yield* found("ticker=PNULL")
       const there = Predicate.isObject(row) ? Object.entries(row).filter(([, value]) => value !== null) : []
       assert.deepStrictEqual(there, [
@@ -108,29 +108,31 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      const tickers = symbols("PCLOCK", Rooms.newYorkClocks.length)
-      yield* insert(
+      const tickers = symbols("PCLOCK", Rooms.newYorkTimestampSamples.length)
+      yield* insertRows(
         "pump_and_dump_tracker",
-        ...tickers.map((ticker, number) => suspect(ticker, { last_updated: Rooms.newYorkClocks[number]?.[0] })),
+        ...tickers.map((ticker, number) =>
+          suspect(ticker, { last_updated: Rooms.newYorkTimestampSamples[number]?.[0] })
+        ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", `ticker=${tickers.join(",")}`),
-        Rooms.newYorkClocks.map(([, printed]) => printed),
+        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
   it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
     Effect.gen(function* () {
-      yield* insert("pump_and_dump_tracker", suspect("P.DOT"))
+      yield* insertRows("pump_and_dump_tracker", suspect("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* tickersOf("ticker=@@,p.%20dot"), ["P.DOT"])
       assert.strictEqual((yield* list("ticker=@@,p.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
   it.effect("§4.4 rows are ordered by ipo_date descending, those without one last, then by ticker", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         suspect("PORDF"),
         suspect("PORDA", { ipo_date: "2025-02-03" }),
@@ -148,7 +150,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("D8 following Link to its end shows each row once, in order, with and without an ipo_date", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPAGE", 23)
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) =>
           suspect(ticker, { country: "ZZ", ipo_date: number < 12 ? "2025-03-03" : null })
@@ -156,7 +158,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
       for (const limit of [1, 7, 23, 100]) {
         const seen = yield* walk("country=ZZ", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "ticker")), tickers)
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "ticker")), tickers)
       }
     }))
 
@@ -165,19 +167,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 10).toUpperCase()}`, 4)
-        yield* insert(
+        yield* insertRows(
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: levels[number] ?? null })),
         )
         const rows = levels.map((level, number) => [level, tickers[number]] as const)
-        yield* Filters.words(among(tickers), name, "high, medium, low", rows)
+        yield* Filters.assertEnumFilter(among(tickers), name, "high, medium, low", rows)
       }),
   )
 
   it.effect("§4.4 D33 country is equal to one of several, in any case", () =>
     Effect.gen(function* () {
       const [first, second, third] = symbols("PLAND", 4)
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         suspect("PLANDA", { country: "HK" }),
         suspect("PLANDB", { country: "SG" }),
@@ -195,14 +197,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("§4.4 underwriters is a part of the text in any case; %, _, quotes and backslashes are text", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
-      const names = [...Filters.texts, "Spartan, Revere"]
-      yield* insert(
+      const names = [...Filters.sampleTexts, "Spartan, Revere"]
+      yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) => suspect(ticker, { underwriters: names[number] ?? null })),
       )
       const asked = (part: string) =>
         column("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
-      yield* Filters.partOfText({ asked, refused }, "underwriters")
+      yield* Filters.assertContainsFilter({ asked, refused }, "underwriters")
       for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* asked(part), ["Spartan, Revere"])
       for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* asked(miss), [], miss)
     }))
@@ -212,8 +214,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     ([name, prefix]) =>
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
-        yield* insert("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
-        yield* Filters.flag(among([no, yes]), name, { yes: [yes], no: [no] })
+        yield* insertRows("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
+        yield* Filters.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
       }),
   )
 
@@ -225,12 +227,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         const never = name === "number_liquidations"
         const values = [...(never ? ["-5"] : []), "0", "1", "75000000", "9007199254740991"]
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 9).toUpperCase()}`, 5)
-        yield* insert(
+        yield* insertRows(
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: values[number] ?? null })),
         )
         const keys = tickers.slice(0, values.length)
-        yield* Filters.bounds(among(tickers), name, { values, keys })
+        yield* Filters.assertRangeFilter(among(tickers), name, { values, keys })
         const { asked } = among(tickers)
         const [, one, many, most] = keys.slice(-4)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
@@ -253,11 +255,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").toUpperCase()}`, 3)
         const [less, more] = tickers
-        yield* insert(
+        yield* insertRows(
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: [small, great][number] ?? null })),
         )
-        yield* Filters.bounds(among(tickers), name, { values: [small, great], keys: [less, more] })
+        yield* Filters.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
         const { asked } = among(tickers)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.2&max_${name}=1e300`), [more])
         assert.deepStrictEqual(yield* asked(`min_${name}=${small}00001`), [
@@ -272,38 +274,38 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
-        yield* insert(
+        yield* insertRows(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: Filters.days[number] ?? null })),
+          ...tickers.map((ticker, number) => suspect(ticker, { [name]: Filters.sampleDays[number] ?? null })),
         )
-        yield* Filters.dayRange(among(tickers, name), name)
+        yield* Filters.assertDayRangeFilter(among(tickers, name), name)
       }),
   )
 
   it.effect("§4.4 §7.2 lock_up_expiration may lie in the future, and its order is enforced there too", () =>
     Effect.gen(function* () {
-      yield* insert("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
-      yield* Filters.ahead(among(["PFUT"]), "lock_up_expiration", "PFUT")
+      yield* insertRows("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
+      yield* Filters.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date"])(
     "§4.4 §7.2 D7 %s_from and _to reject the future and say so; today is accepted",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.past({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
       }),
   )
 
   it.effect("D4 date and the columns that are no filters are unknown", () =>
     Effect.gen(function* () {
       const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("§4.4 filters narrow each other", () =>
     Effect.gen(function* () {
       const all = { scam_risk: "high", country: "HK", is_adr: true, underwriters: "Mixed Bank", gain_1_day: "10" }
-      yield* insert(
+      yield* insertRows(
         "pump_and_dump_tracker",
         suspect("PMIXA", all),
         suspect("PMIXB", { ...all, scam_risk: "low" }),

@@ -1,10 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a row cannot do without. */
 const registration = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
@@ -20,11 +20,11 @@ const registration = (fields: Readonly<Record<string, unknown>> & { readonly id:
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.one("/v1/registrations")
+const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/registrations")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loaded("registrations", csv, "replace")
+const loaded = (csv: string) => Rooms.loadCsv("registrations", csv, "replace")
 
 /** A ticker of the column's own. */
 const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
@@ -32,7 +32,7 @@ const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`
 layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it) => {
   it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", {
+      yield* insertRows("registrations", {
         id: "full",
         ticker: "RFULL",
         headline: 'The "big" shelf, 50%',
@@ -77,9 +77,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("D16 what is missing is null, never 0 and never false", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", registration({ id: "null", ticker: "RNULL" }))
+      yield* insertRows("registrations", registration({ id: "null", ticker: "RNULL" }))
       const [row] = yield* found("ticker=RNULL")
-      assert.deepStrictEqual(Rooms.nullsOf(row), [
+      assert.deepStrictEqual(Rooms.nullFields(row), [
         "effective_date",
         "expiration_date",
         "offering_amount",
@@ -101,30 +101,30 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "registrations",
-        ...Rooms.newYorkClocks.map(([last_updated], number) =>
+        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
           registration({ id: `clock ${number}`, ticker: "RCLOCK", last_updated })
         ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", "ticker=RCLOCK"),
-        Rooms.newYorkClocks.map(([, printed]) => printed),
+        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
   it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", registration({ id: "dot", ticker: "R.DOT" }))
+      yield* insertRows("registrations", registration({ id: "dot", ticker: "R.DOT" }))
       assert.isAbove((yield* found("")).length, 0)
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,r.%20dot"), ["dot"])
       assert.strictEqual((yield* list("ticker=@@,r.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
   it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "registrations",
         registration({ id: "order c", ticker: "RORDA", filed_at: "2025-02-03" }),
         registration({ id: "order b", ticker: "RORDB", filed_at: "2025-02-04" }),
@@ -144,19 +144,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         { length: 23 },
         (_, number) => registration({ id: `page ${String(number).padStart(2, "0")}`, file_no: "333-PAGE" }),
       )
-      yield* insert("registrations", ...rows.toReversed())
+      yield* insertRows("registrations", ...rows.toReversed())
       for (const limit of [1, 7, 23, 100]) {
         const seen = yield* walk("file_no=333-PAGE", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "id")), rows.map(({ id }) => id))
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
 
   it.effect("§4.4 type is one of its words, or several", () =>
     Effect.gen(function* () {
       const words = ["equity_line", "offering", "resale", "shelf"]
-      yield* insert("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
+      yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
       const asked = (query: string) => idsOf(`ticker=RTYPE&${query}`)
-      yield* Filters.words(
+      yield* Filters.assertEnumFilter(
         { asked, refused },
         "type",
         "shelf, equity_line, offering, resale",
@@ -166,7 +166,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§4.4 form_type and file_no are equal to one of several values, letter by letter", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "registrations",
         registration({ id: "form 1", ticker: "RFORM", form_type: "S-1", file_no: "333-1" }),
         registration({ id: "form 2", ticker: "RFORM", form_type: "S-1/A", file_no: "333-2" }),
@@ -186,13 +186,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
 
   it.effect("§4.4 bank is a part of the text in any case; %, _, quotes and backslashes are text", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "registrations",
-        ...Filters.texts.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
+        ...Filters.sampleTexts.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
         registration({ id: "bank null", ticker: "RBANK" }),
       )
       const asked = (bank: string) => idsOf(`ticker=RBANK&bank=${encodeURIComponent(bank)}`)
-      yield* Filters.partOfText({ asked, refused }, "bank")
+      yield* Filters.assertContainsFilter({ asked, refused }, "bank")
     }))
 
   it.effect.each(["effective_status", "is_atm", "over_baby_shelf"])(
@@ -200,19 +200,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
-        yield* insert(
+        yield* insertRows(
           "registrations",
           registration({ id: `${name} no`, ticker, [name]: false }),
           registration({ id: `${name} yes`, ticker, [name]: true }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.flag({ asked, refused }, name, { yes: [`${name} yes`], no: [`${name} no`] })
+        yield* Filters.assertBooleanFilter({ asked, refused }, name, { yes: [`${name} yes`], no: [`${name} no`] })
       }),
   )
 
   it.effect("D9 §4.4 a shelf of which nobody knows whether it is over is neither", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", registration({ id: "unknown", ticker: "ROVER" }))
+      yield* insertRows("registrations", registration({ id: "unknown", ticker: "ROVER" }))
       assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=true"), [])
       assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=false"), [])
     }))
@@ -224,13 +224,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         const ticker = tickerFor(name)
         const values = ["-0.01", "0", "0.3", "75000000", "999999999999999999.99"]
         const keys = values.map((_, number) => `${name} ${number}`)
-        yield* insert(
+        yield* insertRows(
           "registrations",
           ...values.map((value, number) => registration({ id: `${name} ${number}`, ticker, [name]: value })),
           registration({ id: `${name} null`, ticker }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.bounds({ asked, refused }, name, { values, keys })
+        yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys })
         assert.deepStrictEqual(yield* asked(`min_${name}=0.30001&max_${name}=7.5e7`), [keys[3]])
         assert.deepStrictEqual(yield* asked(`min_${name}=-1e300&max_${name}=-0.01`), [keys[0]])
         assert.deepStrictEqual(yield* asked(`min_${name}=999999999999999999.991`), [])
@@ -242,41 +242,43 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
-        yield* insert(
+        yield* insertRows(
           "registrations",
-          ...Filters.days.map((day) => registration({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })),
+          ...Filters.sampleDays.map((day) =>
+            registration({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })
+          ),
           ...(name === "filed_at" ? [] : [registration({ id: `${name} null`, ticker })]),
         )
         const asked = (query: string) => column(name, `ticker=${ticker}&${query}`)
-        yield* Filters.dayRange({ asked, refused }, name)
+        yield* Filters.assertDayRangeFilter({ asked, refused }, name)
       }),
   )
 
   it.effect("§4.4 §7.2 expiration_date may lie in the future, and its order is enforced there too", () =>
     Effect.gen(function* () {
-      yield* insert("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
+      yield* insertRows("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
       const asked = (query: string) => idsOf(`ticker=RFUT&${query}`)
-      yield* Filters.ahead({ asked, refused }, "expiration_date", "future")
+      yield* Filters.assertFutureDaysFound({ asked, refused }, "expiration_date", "future")
     }))
 
   it.effect.each(["filed_at_from", "filed_at_to", "effective_date_from", "effective_date_to"])(
     "§4.4 §7.2 D7 %s rejects the future and says so; today is accepted",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.past({ found, refused }, [name])
+        yield* Filters.assertFutureDaysRefused({ found, refused }, [name])
       }),
   )
 
   it.effect("D4 date and the filters of other endpoints are unknown", () =>
     Effect.gen(function* () {
       const names = ["date", "min_shares_registered", "headline", "lock_up_expiration_from", "sort"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("§4.4 filters narrow each other", () =>
     Effect.gen(function* () {
       const all = { ticker: "RMIX", type: "resale", bank: "Mixed Bank", is_atm: true, total_raised: "10" }
-      yield* insert(
+      yield* insertRows(
         "registrations",
         registration({ id: "mix", ...all }),
         registration({ id: "mix ticker", ...all, ticker: "RMIY" }),

@@ -1,11 +1,11 @@
 /** Resources: research-reports and research-reports-tldr, through the wire. Each test has tickers of its own. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert, TestKeys } = Service
+const { requestJson, valueAt, insertRows, TestKeys } = Service
 
 const paths = ["/v1/research-reports", "/v1/research-reports-tldr"] as const
 
@@ -20,19 +20,19 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.both(paths, "ultimate")
+const { found, printed, refused, walk } = Rooms.pairedListClient(paths, "ultimate")
 
 /** What both endpoints find, which must be the same; a short report has no id and is known by ticker and time. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   for (const name of ["ticker", "created_at"]) {
-    assert.deepStrictEqual(tldr.map((row) => at(row, name)), full.map((row) => at(row, name)))
+    assert.deepStrictEqual(tldr.map((row) => valueAt(row, name)), full.map((row) => valueAt(row, name)))
   }
-  return full.map((row) => at(row, "report_id"))
+  return full.map((row) => valueAt(row, "report_id"))
 }
 
 const idsOf = (query: string) => Effect.map(found(query), idsIn)
 
-const loaded = (csv: string) => Rooms.loaded("research-reports", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("research-reports", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports and /v1/research-reports-tldr", (it) => {
   it.effect("§5.3 D3 reports need the ultimate tier: 403 says which, before the query is looked at; -tldr is for all", () =>
@@ -40,20 +40,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       const keys = yield* TestKeys
       for (const tier of ["basic", "pro"] as const) {
         for (const query of ["", "?limit=0", "?nonsense=1", "?ticker=@@"]) {
-          const { body, status } = yield* ask(`/v1/research-reports${query}`, { key: keys[tier] })
+          const { body, status } = yield* requestJson(`/v1/research-reports${query}`, { key: keys[tier] })
           assert.strictEqual(status, 403)
-          assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
-          assert.deepStrictEqual(at(body, "error", "details"), { required_tier: "ultimate", tier })
+          assert.strictEqual(valueAt(body, "error", "code"), "insufficient_tier")
+          assert.deepStrictEqual(valueAt(body, "error", "details"), { required_tier: "ultimate", tier })
         }
       }
-      assert.strictEqual((yield* ask("/v1/research-reports", { key: keys.ultimate })).status, 200)
-      assert.strictEqual((yield* ask("/v1/research-reports", { key: null })).status, 401)
-      yield* Rooms.onAllTiers("/v1/research-reports-tldr")
+      assert.strictEqual((yield* requestJson("/v1/research-reports", { key: keys.ultimate })).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/research-reports", { key: null })).status, 401)
+      yield* Rooms.requestOnAllTiers("/v1/research-reports-tldr")
     }))
 
   it.effect("§2.1 §2.5 D15 D16 print every field, exactly as stored; -tldr has no report_id", () =>
     Effect.gen(function* () {
-      yield* insert("research_reports", {
+      yield* insertRows("research_reports", {
         report_id: "full",
         ticker: "RRFULL",
         gain_percentage: "99999999999999.9999",
@@ -89,11 +89,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("D16 what is missing is null", () =>
     Effect.gen(function* () {
-      yield* insert("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
+      yield* insertRows("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
       const [[full], [tldr]] = yield* found("ticker=RRNULL")
       const both = ["price", "market_cap", "tradable_float", "outstanding", "country", "industry", "post_url"]
-      assert.deepStrictEqual(Rooms.nullsOf(full), ["volume", ...both])
-      assert.deepStrictEqual(Rooms.nullsOf(tldr), both)
+      assert.deepStrictEqual(Rooms.nullFields(full), ["volume", ...both])
+      assert.deepStrictEqual(Rooms.nullFields(tldr), both)
     }))
 
   it.effect("§2.1.4 D15 both times are instants, printed five hours earlier all year", () =>
@@ -105,14 +105,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ["2025-11-02T06:30:00Z", "2025-11-02T01:30:00-05:00"],
       ] as const
       for (const [number, [created_at, printed]] of instants.entries()) {
-        yield* insert(
+        yield* insertRows(
           "research_reports",
           report({ report_id: `clock${number}`, ticker: `RRC${number}`, created_at, last_updated: created_at }),
         )
         const [[full], [tldr]] = yield* found(`ticker=RRC${number}`)
         for (const name of ["created_at", "last_updated"]) {
-          assert.strictEqual(at(full, name), printed)
-          assert.strictEqual(at(tldr, name), printed)
+          assert.strictEqual(valueAt(full, name), printed)
+          assert.strictEqual(valueAt(tldr, name), printed)
         }
       }
     }))
@@ -126,10 +126,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
           ticker: "RRWALK",
           created_at: times[number % 3],
         }))
-      yield* insert("research_reports", ...rows)
+      yield* insertRows("research_reports", ...rows)
       const late = ["2024-05-06T09:00:00.001Z", "2024-05-06T09:00:00Z", "2024-05-05T23:59:59Z"]
       const expected = late.flatMap((time) =>
-        rows.filter(({ created_at }) => created_at === time).map((row) => String(at(row, "report_id"))).toSorted()
+        rows.filter(({ created_at }) => created_at === time).map((row) => String(valueAt(row, "report_id"))).toSorted()
       )
       for (const limit of [1, 7, 25, 100]) {
         assert.deepStrictEqual(idsIn(yield* walk("ticker=RRWALK", limit)), expected)
@@ -138,25 +138,25 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("D5 ticker is optional, and 422 when none is valid", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "research_reports",
         report({ report_id: "ta", ticker: "RRTA" }),
         report({ report_id: "tb", ticker: "RRTB" }),
       )
       assert.deepStrictEqual(yield* idsOf("ticker=rrtb,@@,RR%20TA"), ["ta", "tb"])
       yield* found("limit=1")
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
     }))
 
   it.effect("D9 min_gain_percentage and max_ include their value and compare exact decimals", () =>
     Effect.gen(function* () {
       const gains = ["-12.5", "0.3", "99999999999999.9999"]
-      yield* insert(
+      yield* insertRows(
         "research_reports",
         ...gains.map((gain_percentage) => report({ report_id: gain_percentage, ticker: "RRGAIN", gain_percentage })),
       )
       const asked = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
-      yield* Filters.bounds({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
+      yield* Filters.assertRangeFilter({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
       assert.deepStrictEqual(yield* asked("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
     }))
 
@@ -171,7 +171,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         "12-31 23:59:59": "2026-01-01T04:59:59Z",
         "01-01 00:00:00": "2026-01-01T05:00:00Z",
       }
-      yield* insert(
+      yield* insertRows(
         "research_reports",
         ...Object.entries(reports).map(([report_id, created_at]) => report({ report_id, ticker: "RRDAY", created_at })),
       )
@@ -192,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("D7 created_at_from and _to lie in the past, in order, and exist", () =>
     Effect.gen(function* () {
-      yield* Filters.past({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
+      yield* Filters.assertFutureDaysRefused({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
       for (const name of ["created_at_from", "created_at_to"]) {
         for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z"]) {
           assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
@@ -206,7 +206,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "research_reports",
         report({ report_id: "m1", ticker: "RRMIX", gain_percentage: "50" }),
         report({ report_id: "m2", ticker: "RRMIX", gain_percentage: "49" }),
@@ -218,7 +218,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ["m1"],
       )
       const names = ["report_id", "date", "country", "min_price", "created_at", "last_updated_from"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   it.effect("D31 a file is loaded with the texts of both endpoints; bad rows are refused", () =>
@@ -228,11 +228,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       const { rows, table } = yield* loaded(`${header}\nload,RRLOAD,12.5,"# A\n\nb, c",In short,,${times}\n`)
       assert.deepStrictEqual([table, rows], ["research_reports", 1])
       const [[full], [tldr]] = yield* found("ticker=RRLOAD")
-      assert.strictEqual(at(full, "report_text"), "# A\n\nb, c")
-      assert.strictEqual(at(full, "created_at"), "2025-07-01T08:30:00-05:00")
-      assert.strictEqual(at(full, "tldr_text"), undefined)
-      assert.strictEqual(at(tldr, "tldr_text"), "In short")
-      assert.strictEqual(at(tldr, "country"), null)
+      assert.strictEqual(valueAt(full, "report_text"), "# A\n\nb, c")
+      assert.strictEqual(valueAt(full, "created_at"), "2025-07-01T08:30:00-05:00")
+      assert.strictEqual(valueAt(full, "tldr_text"), undefined)
+      assert.strictEqual(valueAt(tldr, "tldr_text"), "In short")
+      assert.strictEqual(valueAt(tldr, "country"), null)
       const bad = yield* Effect.flip(loaded(
         [
           header,

@@ -3,12 +3,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/Statements.ts"
+import * as Statements from "../support/StatementRecorder.ts"
 
-const { at, insert } = Service
+const { valueAt: at, insertRows } = Service
 
 const row = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
@@ -33,7 +33,7 @@ const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_p
 const numbers = [...decimals, ...wholes]
 const words = ["exchange", "sector", "industry", "country", "state"]
 
-const { column, found, printed, refused, walk } = Rooms.one("/v1/screener")
+const { column, found, printed, refused, walk } = Rooms.listClient("/v1/screener")
 
 const tickersOf = (query: string) => column("ticker", query)
 
@@ -43,13 +43,13 @@ const among = (tickers: ReadonlyArray<string>) => ({
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loaded("screener", csv, "append")
+const loaded = (csv: string) => Rooms.loadCsv("screener", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => {
   it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
       const gains = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
-      yield* insert("screener", {
+      yield* insertRows("screener", {
         ticker: "SFULL",
         company: 'The "Full" Company',
         cik: "0000012345",
@@ -108,7 +108,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
 
   it.effect("§2.5 D15 D16 what is missing is null, a reported 0 stays 0, and a winter's time keeps its digits", () =>
     Effect.gen(function* () {
-      yield* insert("screener", row("SNULL"))
+      yield* insertRows("screener", row("SNULL"))
       const present = ["ticker", "is_adr", "num_gaps", "num_runners", "pending_s1", "last_updated"]
       const [shown] = yield* found("ticker=SNULL")
       for (const name of present) assert.isNotNull(at(shown, name), name)
@@ -132,12 +132,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         const values = ["-5", "0", "10"]
         const keys = values.map((_, number) => `SB${numbers.indexOf(name)}X${number}`)
         const missing = name.startsWith("num_") ? [] : [`SB${numbers.indexOf(name)}NULL`]
-        yield* insert(
+        yield* insertRows(
           "screener",
           ...keys.map((ticker, number) => row(ticker, { [name]: values[number] })),
           ...missing.map((ticker) => row(ticker)),
         )
-        yield* Filters.bounds(among([...keys, ...missing]), name, { values, keys })
+        yield* Filters.assertRangeFilter(among([...keys, ...missing]), name, { values, keys })
         const { asked } = among([...keys, ...missing])
         assert.deepStrictEqual(yield* asked(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
         assert.deepStrictEqual(yield* asked(`min_${name}=10.0001`), [])
@@ -150,7 +150,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       Effect.gen(function* () {
         const tickers = [1, 2, 3, 4].map((number) => `SE${name.slice(0, 3).toUpperCase()}${number}`)
         const values = ["Plain", "O'Neil 50%_\\", "plain", null]
-        yield* insert("screener", ...tickers.map((ticker, number) => row(ticker, { [name]: values[number] })))
+        yield* insertRows("screener", ...tickers.map((ticker, number) => row(ticker, { [name]: values[number] })))
         const asked = (value: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${encodeURIComponent(value)}`)
         assert.deepStrictEqual(yield* asked("PLAIN"), [tickers[0], tickers[2]])
         assert.deepStrictEqual(yield* asked("O'Neil 50%_\\"), tickers.slice(1, 2))
@@ -163,16 +163,22 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
   it.effect.each(["is_adr", "pending_s1"])("§2.5 %s is true or false", (name) =>
     Effect.gen(function* () {
       const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
-      yield* insert("screener", row(yes, { [name]: true }), row(no))
-      yield* Filters.flag(among([yes, no]), name, { yes: [yes], no: [no] })
+      yield* insertRows("screener", row(yes, { [name]: true }), row(no))
+      yield* Filters.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
     }))
 
   it.effect("D7 ipo_date: inclusive, null never matches, no future, not the wrong way round", () =>
     Effect.gen(function* () {
-      const days = [...Filters.days, null]
-      yield* insert("screener", ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })))
-      yield* Filters.dayRange({ asked: (query) => column("ipo_date", `sector=IPOs&${query}`), refused }, "ipo_date")
-      yield* Filters.past({ found, refused }, ["ipo_date_from", "ipo_date_to"])
+      const days = [...Filters.sampleDays, null]
+      yield* insertRows(
+        "screener",
+        ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })),
+      )
+      yield* Filters.assertDayRangeFilter(
+        { asked: (query) => column("ipo_date", `sector=IPOs&${query}`), refused },
+        "ipo_date",
+      )
+      yield* Filters.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
     }))
 
   it.effect("§2.5 all filters narrow each other, all at once", () =>
@@ -191,7 +197,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         { pending_s1: false },
         { ipo_date: "2020-01-02" },
       ]
-      yield* insert("screener", row("SALL", all), ...misses.map((miss, at) => row(`SALL${at}`, { ...all, ...miss })))
+      yield* insertRows(
+        "screener",
+        row("SALL", all),
+        ...misses.map((miss, at) => row(`SALL${at}`, { ...all, ...miss })),
+      )
       const query = [
         ...numbers.flatMap((name) => [`min_${name}=5`, `max_${name}=5`]),
         ...words.map((name) => `${name}=Allworld`),
@@ -204,16 +214,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "§2.5 D4 %s is shown and is no filter: an unknown parameter",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.unknown(refused, [name, `min_${name}`, `max_${name}`])
+        yield* Filters.assertUnknownParametersRefused(refused, [name, `min_${name}`, `max_${name}`])
       }),
   )
 
   it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
     Effect.gen(function* () {
       yield* found("")
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
       const names = ["company", "city", "cik", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
-      yield* Filters.unknown(refused, names)
+      yield* Filters.assertUnknownParametersRefused(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -222,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
 
   it.effect("§2.5 ordered by ticker unless asked otherwise", () =>
     Effect.gen(function* () {
-      yield* insert("screener", ...["SOC", "SOA", "SOB"].map((ticker) => row(ticker, { sector: "Order" })))
+      yield* insertRows("screener", ...["SOC", "SOA", "SOB"].map((ticker) => row(ticker, { sector: "Order" })))
       assert.deepStrictEqual(yield* tickersOf("sector=Order"), ["SOA", "SOB", "SOC"])
       assert.deepStrictEqual(yield* tickersOf("sector=Order&sort=ticker"), ["SOA", "SOB", "SOC"])
       assert.deepStrictEqual(yield* tickersOf("sector=Order&sort=-ticker"), ["SOC", "SOB", "SOA"])
@@ -235,7 +245,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         const missing = name.startsWith("num_") ? "0" : null
         const values = [missing, "7", "-3", "7", "99999999999999", "10", missing, "7"]
         const sector = `Sort ${name}`
-        yield* insert(
+        yield* insertRows(
           "screener",
           ...values.map((value, number) =>
             row(`SS${[...numbers, ...readOnlyNumbers].indexOf(name)}X${number}`, { sector, [name]: value })
@@ -348,7 +358,7 @@ layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
         ...["ticker", ...columns].flatMap((name) => [`sort=${name}`, `sort=-${name}`]),
       ]
       for (const query of queries) {
-        const plan = JSON.stringify(yield* Statements.planOf(found(query), "from screener"))
+        const plan = JSON.stringify(yield* Statements.explainRequest(found(query), "from screener"))
         assert.notInclude(plan, "Seq Scan", query)
         if (query.startsWith("sort")) assert.notInclude(plan, `"Sort"`, query)
       }

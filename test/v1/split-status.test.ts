@@ -1,10 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/Filters.ts"
-import * as Rooms from "../support/Rooms.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { at, insert } = Service
+const { valueAt, insertRows } = Service
 
 /** What a row cannot do without. */
 const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
@@ -17,11 +17,11 @@ const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.one("/v1/split-status")
+const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/split-status")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loaded("split-status", csv, "replace")
+const loaded = (csv: string) => Rooms.loadCsv("split-status", csv, "replace")
 
 /** A ticker is required, by refusals too. */
 const of = (ticker: string, name = "id") => ({
@@ -33,7 +33,7 @@ const of = (ticker: string, name = "id") => ({
 layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it) => {
   it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
     Effect.gen(function* () {
-      yield* insert("split_status", {
+      yield* insertRows("split_status", {
         id: "full",
         ticker: "SFULL",
         action_type: "split_effective",
@@ -65,9 +65,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
 
   it.effect("D16 what is missing is null", () =>
     Effect.gen(function* () {
-      yield* insert("split_status", split({ id: "null", ticker: "SNULL" }))
+      yield* insertRows("split_status", split({ id: "null", ticker: "SNULL" }))
       const [row] = yield* found("ticker=SNULL")
-      assert.deepStrictEqual(Rooms.nullsOf(row), [
+      assert.deepStrictEqual(Rooms.nullFields(row), [
         "split_from",
         "split_to",
         "split_ratio_min",
@@ -83,27 +83,27 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
 
   it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "split_status",
-        ...Rooms.newYorkClocks.map(([last_updated], number) =>
+        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
           split({ id: `clock ${number}`, ticker: "SCLOCK", last_updated })
         ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", "ticker=SCLOCK"),
-        Rooms.newYorkClocks.map(([, printed]) => printed),
+        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
   it.effect("§4.4 §7.2 §7.3 at least one valid ticker is required; invalid ones beside it are dropped", () =>
     Effect.gen(function* () {
-      yield* insert("split_status", split({ id: "dot", ticker: "S.DOT" }), split({ id: "hat", ticker: "S^HAT" }))
+      yield* insertRows("split_status", split({ id: "dot", ticker: "S.DOT" }), split({ id: "hat", ticker: "S^HAT" }))
       for (const query of ["", "executed=true", "action_type=withdrawn&limit=5"]) {
         const { fields, message } = yield* refused(query)
         assert.deepStrictEqual(fields, [{ field: "ticker", reason: "is required" }])
         assert.strictEqual(message, "ticker is required")
       }
-      yield* Filters.noSymbols(refused)
+      yield* Filters.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,s.%20dot,S%5Ehat"), ["dot", "hat"])
       assert.strictEqual((yield* list("ticker=@@,s.%20dot,S%5Ehat")).headers["x-dropped-tickers"], "%40%40")
       assert.deepStrictEqual(yield* idsOf("ticker=SNONE"), [])
@@ -111,7 +111,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
 
   it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "split_status",
         split({ id: "order c", ticker: "SORDA", filed_at: "2025-02-03" }),
         split({ id: "order b", ticker: "SORDB", filed_at: "2025-02-04" }),
@@ -134,29 +134,29 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         { length: 23 },
         (_, number) => split({ id: `page ${String(number).padStart(2, "0")}`, ticker: "SPAGE" }),
       )
-      yield* insert("split_status", ...rows.toReversed())
+      yield* insertRows("split_status", ...rows.toReversed())
       for (const limit of [1, 7, 23, 100]) {
         const seen = yield* walk("ticker=SPAGE", limit)
-        assert.deepStrictEqual(seen.map((row) => at(row, "id")), rows.map(({ id }) => id))
+        assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
 
   it.effect("§4.4 action_type is one of its words, or several", () =>
     Effect.gen(function* () {
       const words = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"]
-      yield* insert("split_status", ...words.map((word) => split({ id: word, ticker: "SWORD", action_type: word })))
+      yield* insertRows("split_status", ...words.map((word) => split({ id: word, ticker: "SWORD", action_type: word })))
       const rows = words.toSorted().map((word) => [word, word] as const)
-      yield* Filters.words(of("SWORD"), "action_type", words.join(", "), rows)
+      yield* Filters.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
     }))
 
   it.effect("§4.4 executed is true or false", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "split_status",
         split({ id: "yes", ticker: "SEXEC", executed: true }),
         split({ id: "no", ticker: "SEXEC", executed: false }),
       )
-      yield* Filters.flag(of("SEXEC"), "executed", { yes: ["yes"], no: ["no"] })
+      yield* Filters.assertBooleanFilter(of("SEXEC"), "executed", { yes: ["yes"], no: ["no"] })
     }))
 
   it.effect.each(["filed_at", "vote_date", "effective_date"])(
@@ -164,29 +164,31 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     (name) =>
       Effect.gen(function* () {
         const ticker = `S${name.replaceAll("_", "").toUpperCase()}`
-        yield* insert(
+        yield* insertRows(
           "split_status",
-          ...Filters.days.map((day) => split({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })),
+          ...Filters.sampleDays.map((day) => split({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })),
           ...(name === "filed_at" ? [] : [split({ id: `${name} null`, ticker })]),
         )
-        yield* Filters.dayRange(of(ticker, name), name)
+        yield* Filters.assertDayRangeFilter(of(ticker, name), name)
       }),
   )
 
   it.effect("§4.4 §7.2 D7 filed_at lies in the past, vote_date and effective_date may lie in the future", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "split_status",
         split({ id: "future", ticker: "SFUT", vote_date: "2999-01-01", effective_date: "2999-01-01" }),
       )
-      for (const name of ["vote_date", "effective_date"]) yield* Filters.ahead(of("SFUT"), name, "future")
-      yield* Filters.past(of("SFUT"), ["filed_at_from", "filed_at_to"])
+      for (const name of ["vote_date", "effective_date"]) {
+        yield* Filters.assertFutureDaysFound(of("SFUT"), name, "future")
+      }
+      yield* Filters.assertFutureDaysRefused(of("SFUT"), ["filed_at_from", "filed_at_to"])
     }))
 
   it.effect("§4.4 filters narrow each other", () =>
     Effect.gen(function* () {
       const both = { executed: true, action_type: "withdrawn", vote_date: "2025-05-05" }
-      yield* insert(
+      yield* insertRows(
         "split_status",
         split({ id: "mix", ticker: "SMIX", ...both }),
         split({ id: "mix ticker", ticker: "SMIY", ...both }),

@@ -3,10 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Rooms from "../support/Rooms.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
-const { ask, at, insert } = Service
+const { requestJson, valueAt: at, insertRows } = Service
 
 const change = (
   old_ticker: string,
@@ -21,7 +21,7 @@ const event = (old_ticker: string, new_ticker: string, effective_date: string) =
   effective_date,
 })
 
-const of = (ticker: string) => ask(`/v1/ticker-changes?ticker=${ticker}`)
+const of = (ticker: string) => requestJson(`/v1/ticker-changes?ticker=${ticker}`)
 
 const unchanged = (query_ticker: string) => ({
   count: 0,
@@ -59,7 +59,7 @@ const chain = (prefix: string, length: number) =>
   })
 
 const store = (...events: ReadonlyArray<ReturnType<typeof event>>) =>
-  insert("ticker_changes", ...events.map((one) => ({ ...one, status: "confirmed" })))
+  insertRows("ticker_changes", ...events.map((one) => ({ ...one, status: "confirmed" })))
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("§2.2 the body has exactly the fields of the specification", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("FLDA", "FLDB", "2020-02-29", { cik: "0000000001", company_name: "Secret Inc", source: "x" }),
       )
@@ -106,7 +106,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("D21 a missing CIK is unknown, not different", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("UNKA", "UNKB", "2019-01-01", { cik: "0000000007" }),
         change("UNKB", "UNKC", "2020-01-01"),
@@ -188,14 +188,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("§4.1 ticker is required, and it is the only parameter", () =>
     Effect.gen(function* () {
-      const missing = yield* ask("/v1/ticker-changes")
+      const missing = yield* requestJson("/v1/ticker-changes")
       assert.strictEqual(missing.status, 422)
       assert.deepStrictEqual(at(missing.body, "error", "details", "fields"), [{
         field: "ticker",
         reason: "is required",
       }])
       for (const name of ["page", "limit", "date", "tickers", "cik"]) {
-        const { body, status } = yield* ask(`/v1/ticker-changes?ticker=META&${name}=1`)
+        const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=META&${name}=1`)
         assert.strictEqual(status, 422, name)
         assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), name)
       }
@@ -203,7 +203,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("§4.1 is available on all tiers and not paginated", () =>
     Effect.gen(function* () {
-      for (const { body, headers } of yield* Rooms.onAllTiers("/v1/ticker-changes?ticker=TIERS")) {
+      for (const { body, headers } of yield* Rooms.requestOnAllTiers("/v1/ticker-changes?ticker=TIERS")) {
         assert.isUndefined(headers["link"])
         assert.isUndefined(at(body, "has_more"))
       }
@@ -217,7 +217,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     Effect.gen(function* () {
       const confirmed = event("STA", "STB", "2018-01-01")
       yield* store(confirmed)
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("STB", "STC", "2019-01-01", { status: "estimated" }),
         change("STB", "STD", "2019-01-01", { status: "backfill" }),
@@ -236,7 +236,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("§4.1.3 D21 multiple_cik_lineages, with one candidate a company, by first date", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("MCB", "MCC", "2021-05-05", { cik: "0000000100", company_name: "Later Corp" }),
         change("MCA", "MCB", "2019-05-05", { cik: "0000000200", company_name: "Earlier Corp" }),
@@ -267,7 +267,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("D21 no candidates where a company's events do not stand alone, or one has no CIK", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("NCA", "NCB", "2019-05-05", { cik: "0000000100" }),
         change("NCB", "NCC", "2020-05-05", { cik: "0000000200" }),
@@ -286,7 +286,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("§4.1.3 §9.3 D21 the events of a refused record, by date, each with the reasons that it is a part of", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("EVC", "EVD", "2022-05-05", { cik: "0000000200" }),
         change("EVA", "EVB", "2019-05-05", { cik: "0000000100", company_name: "First Corp", source: "secret" }),
@@ -398,7 +398,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("D21 the first reason that holds is reason, and reasons lists all in order", () =>
     Effect.gen(function* () {
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("ALA", "ALB", "2020-01-01", { cik: "0000000001" }),
         change("ALA", "ALC", "2020-01-01", { cik: "0000000002" }),
@@ -426,14 +426,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         event("TKZ", "TK-A", "2021-01-01"),
         event("TK-A", "TKZ", "2022-01-01"),
       )
-      yield* insert("ticker_changes", change("TKZ", "TKNOT", "2023-01-01", { status: "estimated" }))
+      yield* insertRows("ticker_changes", change("TKZ", "TKNOT", "2023-01-01", { status: "estimated" }))
       assert.deepStrictEqual(at(yield* ambiguous("TKZ"), "tickers"), ["TK-A", "TK.A", "TKZ"])
     }))
 
   it.effect("D10 HEAD of an ambiguous symbol is 409 without a body", () =>
     Effect.gen(function* () {
       yield* store(event("HDA", "HDB", "2020-01-01"), event("HDA", "HDC", "2021-01-01"))
-      const { status, text } = yield* ask("/v1/ticker-changes?ticker=HDA", { method: "HEAD" })
+      const { status, text } = yield* requestJson("/v1/ticker-changes?ticker=HDA", { method: "HEAD" })
       assert.strictEqual(status, 409)
       assert.strictEqual(text, "")
     }))
@@ -499,18 +499,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   it.effect("D22 an event with equal symbols is refused, and one that repeats another's symbols, date and CIK", () =>
     Effect.gen(function* () {
       const refuses = Effect.fnUntraced(function* (row: ReturnType<typeof change>, constraint: RegExp) {
-        const error = yield* Effect.flip(insert("ticker_changes", row))
+        const error = yield* Effect.flip(insertRows("ticker_changes", row))
         assert.match(String(error.reason.cause), constraint)
       })
       yield* refuses(change("EQA", "EQA", "2020-01-01"), /check/)
-      yield* insert(
+      yield* insertRows(
         "ticker_changes",
         change("RPA", "RPB", "2020-01-01"),
         change("RPA", "RPB", "2020-01-01", { cik: "0000000001" }),
       )
       yield* refuses(change("RPA", "RPB", "2020-01-01"), /unique|duplicate/)
       yield* refuses(change("RPA", "RPB", "2020-01-01", { cik: "0000000001", status: "estimated" }), /unique|duplicate/)
-      yield* insert("ticker_changes", change("RPA", "RPB", "2020-01-01", { cik: "0000000002" }))
+      yield* insertRows("ticker_changes", change("RPA", "RPB", "2020-01-01", { cik: "0000000002" }))
       yield* refuses(change("RPC", "RPD", "2020-01-01", { cik: "1" }), /check/)
       yield* refuses(change("rpc", "RPD", "2020-01-01"), /check/)
       yield* refuses(change("RPC", "RPD", "2020-01-01", { status: "maybe" }), /check/)

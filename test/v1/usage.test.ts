@@ -5,15 +5,15 @@ import { Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { batchOf, recorder, type Used } from "../../src/accounts/billing/UsageRecorder.ts"
-import * as Filters from "../support/Filters.ts"
-import * as Ledger from "../support/Ledger.ts"
-import * as Rooms from "../support/Rooms.ts"
+import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
+import * as Filters from "../support/FilterAssertions.ts"
+import * as Ledger from "../support/CustomerUsage.ts"
+import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import { client } from "../support/Through.ts"
+import { poolableClient } from "../support/PoolerMode.ts"
 
-const { ask, at, insert } = Service
-const { customer, until, walk, written } = Ledger
+const { requestJson, valueAt, insertRows } = Service
+const { createCustomer, retryUntil, readAllPages, waitForRecordedRequests } = Ledger
 
 const prices = { general: 123_456_789, news: 1, screener: 0, reports: 1_000_000_000_000 }
 
@@ -28,23 +28,23 @@ const settings = {
 /** A connection beside the service's pool, as another program has it. */
 class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
 
-const service = Service.layerOver(Layer.unwrap(Effect.gen(function* () {
-  const url = yield* Service.ownDatabase
+const service = Service.serviceLayerOver(Layer.unwrap(Effect.gen(function* () {
+  const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
-    client({ url, applicationName: "tickerline-test" }),
+    poolableClient({ url, applicationName: "tickerline-test" }),
     Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
   )
-}))).pipe(Layer.provide(Ledger.settings(settings)))
+}))).pipe(Layer.provide(Ledger.settingsLayer(settings)))
 
-type Answer = Effect.Success<ReturnType<typeof ask>>
+type Answer = Effect.Success<ReturnType<typeof requestJson>>
 
 const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
-  const { body, status, text } = yield* ask(path, { key })
+  const { body, status, text } = yield* requestJson(path, { key })
   assert.strictEqual(status, 200, `${path}: ${text}`)
-  return Rooms.rowsOf(body)
+  return Rooms.resultRows(body)
 })
 
-const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => at(row, name))
+const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
 
 /** What of a row follows from the answer alone. */
 const told = ({ headers, status, text }: Answer) => ({
@@ -55,16 +55,16 @@ const told = ({ headers, status, text }: Answer) => ({
 })
 
 const shown = (row: unknown) => ({
-  request_id: at(row, "request_id"),
-  status_code: at(row, "status_code"),
-  bytes: at(row, "bytes"),
-  cost_microdollars: at(row, "cost_microdollars"),
+  request_id: valueAt(row, "request_id"),
+  status_code: valueAt(row, "status_code"),
+  bytes: valueAt(row, "bytes"),
+  cost_microdollars: valueAt(row, "cost_microdollars"),
 })
 
 const costOf = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
 /** A row as the table has it. */
-interface Kept extends Omit<Used, "requested_at"> {
+interface Kept extends Omit<UsageRecord, "requested_at"> {
   readonly usage_id: string
   readonly requested_at: string
 }
@@ -89,7 +89,7 @@ const insertUsage = Effect.fnUntraced(function* (rows: ReadonlyArray<Kept>) {
   const sql = yield* SqlClient.SqlClient
   const months = Map.groupBy(rows, ({ requested_at }) => requested_at.slice(0, 7))
   for (const [month] of months) yield* sql`select create_usage_partition(${`${month}-15T00:00:00Z`}::text::timestamptz)`
-  yield* insert("usage", ...rows.map((row) => ({ ...row })))
+  yield* insertRows("usage", ...rows.map((row) => ({ ...row })))
 })
 
 const competing = [
@@ -115,9 +115,9 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("D29 D12 every answer leaves one row with its id, status, bytes, cost and results, newest first", () =>
     Effect.gen(function* () {
-      yield* insert("ticker_changes", ...competing)
-      yield* insert("research_reports", report(1), report(2))
-      const { account_id, key } = yield* customer("all statuses", { tier: "ultimate" })
+      yield* insertRows("ticker_changes", ...competing)
+      yield* insertRows("research_reports", report(1), report(2))
+      const { account_id, key } = yield* createCustomer("all statuses", { tier: "ultimate" })
       const cases = [
         ["/v1/ticker-changes?ticker=META", 200, 1, prices.general],
         ["/v1/research-reports?ticker=USGE", 200, 2, prices.reports],
@@ -141,7 +141,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       const began = Date.now()
       const expected: Array<unknown> = []
       for (const [path, status, records_returned, price] of cases) {
-        const answer = yield* ask(path, { key })
+        const answer = yield* requestJson(path, { key })
         assert.strictEqual(answer.status, status, `${path}: ${answer.text}`)
         const row = told(answer)
         assert.strictEqual(row.cost_microdollars, costOf(row.bytes, price), path)
@@ -156,7 +156,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         })
       }
       const ended = Date.now()
-      yield* written(account_id, cases.length)
+      yield* waitForRecordedRequests(account_id, cases.length)
       const rows = yield* rowsFor("/v1/usage?limit=100", key)
       const found = rows.map((row) => {
         const { duration_ms, requested_at, ...rest } = Object(row)
@@ -166,21 +166,21 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         return rest
       })
       assert.deepStrictEqual(found, expected)
-      const times = rows.map((row) => Date.parse(String(at(row, "requested_at"))))
+      const times = rows.map((row) => Date.parse(String(valueAt(row, "requested_at"))))
       assert.deepStrictEqual(times, times.toSorted((a, b) => b - a))
       // Bytes are not letters, or the texts above would not have told.
       assert.isTrue(
-        rows.some((row) => at(row, "endpoint") === "/v1/research-reports" && Number(at(row, "bytes")) > 500),
+        rows.some((row) => valueAt(row, "endpoint") === "/v1/research-reports" && Number(valueAt(row, "bytes")) > 500),
       )
     }))
 
   it.effect("resources: a row prints every field, in order", () =>
     Effect.gen(function* () {
-      const { account_id, key, key_id } = yield* customer("printed")
+      const { account_id, key, key_id } = yield* createCustomer("printed")
       const requested_at = "2025-07-15T12:30:45.250Z"
       const row = used({ account_id, key_id, requested_at, request_id: "my.own-id_1", bytes: 9_007_199_254_740_991 })
       yield* insertUsage([{ ...row, records_returned: 7, duration_ms: 12, cached: true, deprecated: true }])
-      const { text } = yield* ask("/v1/usage", { key })
+      const { text } = yield* requestJson("/v1/usage", { key })
       assert.strictEqual(
         text,
         `{"count":1,"results":[{"request_id":"my.own-id_1","requested_at":"2025-07-15T07:30:45.250-05:00",` +
@@ -192,64 +192,64 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("D12 D29 a client's own request id is the row's, and the same id sent twice is two rows", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("own ids")
+      const { account_id, key } = yield* createCustomer("own ids")
       for (const id of ["same", "same", "Order.7_of-9", "same"]) {
-        const { headers } = yield* ask("/v1/news", { key, headers: { "X-Request-Id": id } })
+        const { headers } = yield* requestJson("/v1/news", { key, headers: { "X-Request-Id": id } })
         assert.strictEqual(headers["x-request-id"], id)
       }
-      const replaced = yield* ask("/v1/news", { key, headers: { "X-Request-Id": "not an id" } })
-      yield* written(account_id, 5)
+      const replaced = yield* requestJson("/v1/news", { key, headers: { "X-Request-Id": "not an id" } })
+      yield* waitForRecordedRequests(account_id, 5)
       const ids = column(yield* rowsFor("/v1/usage", key), "request_id")
       assert.deepStrictEqual(ids, [replaced.headers["x-request-id"], "same", "Order.7_of-9", "same", "same"])
     }))
 
   it.effect("D10 D27 HEAD leaves a row without bytes and costs nothing", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("heads", { balance: 1_000_000 })
+      const { account_id, key } = yield* createCustomer("heads", { balance: 1_000_000 })
       const paths = ["/v1/ticker-changes?ticker=META", "/v1/research-reports-tldr", "/v1/account", "/v1/news?limit=0"]
       const answers: Array<Answer> = []
       for (const path of paths) {
-        const answer = yield* ask(path, { key, method: "HEAD" })
+        const answer = yield* requestJson(path, { key, method: "HEAD" })
         assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
         answers.unshift(answer)
       }
-      yield* written(account_id, paths.length)
+      yield* waitForRecordedRequests(account_id, paths.length)
       const rows = yield* rowsFor("/v1/usage", key)
       assert.deepStrictEqual(rows.map(shown), answers.map(told))
       assert.deepStrictEqual(column(rows, "bytes"), [0, 0, 0, 0])
-      assert.strictEqual(at((yield* rowsFor("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
+      assert.strictEqual(valueAt((yield* rowsFor("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
     }))
 
   it.effect("D13 D27 a prepaid balance that is used up: data are 402, free of charge; what is free still answers", () =>
     Effect.gen(function* () {
       for (const balance of [0, -1]) {
-        const { account_id, key } = yield* customer(`used up ${balance}`, { balance })
+        const { account_id, key } = yield* createCustomer(`used up ${balance}`, { balance })
         const answers: Array<Answer> = []
         for (const path of ["/v1/news", "/v1/news?limit=0", "/v1/screener", "/v1/account", "/v1/overview"]) {
-          answers.unshift(yield* ask(path, { key }))
+          answers.unshift(yield* requestJson(path, { key }))
         }
         // Whether the query is right is not looked at before; what costs nothing at its price is data all the same.
         assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 402, 402, 402])
         const refused = answers.at(-1)
-        assert.strictEqual(at(refused?.body, "error", "code"), "insufficient_credits")
-        assert.deepStrictEqual(at(refused?.body, "error", "details"), { balance_microdollars: balance })
+        assert.strictEqual(valueAt(refused?.body, "error", "code"), "insufficient_credits")
+        assert.deepStrictEqual(valueAt(refused?.body, "error", "details"), { balance_microdollars: balance })
         assert.strictEqual(refused?.headers["x-cost-microdollars"], "0")
-        yield* written(account_id, answers.length)
+        yield* waitForRecordedRequests(account_id, answers.length)
         assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(shown), answers.map(told))
       }
     }))
 
   it.effect("D3 D29 a tier that is too low and a key for other endpoints: 403, one row each", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("too low")
-      const limited = yield* customer("too low", { endpoints: ["/v1/news"] })
+      const { account_id, key } = yield* createCustomer("too low")
+      const limited = yield* createCustomer("too low", { endpoints: ["/v1/news"] })
       const answers = [
-        yield* ask("/v1/news", { key: limited.key }),
-        yield* ask("/v1/screener", { key: limited.key }),
-        yield* ask("/v1/research-reports", { key }),
+        yield* requestJson("/v1/news", { key: limited.key }),
+        yield* requestJson("/v1/screener", { key: limited.key }),
+        yield* requestJson("/v1/research-reports", { key }),
       ].toReversed()
       assert.deepStrictEqual(answers.map(({ status }) => status), [403, 403, 200])
-      yield* written(account_id, 3)
+      yield* waitForRecordedRequests(account_id, 3)
       const rows = yield* rowsFor("/v1/usage", key)
       assert.deepStrictEqual(rows.map(shown), answers.map(told))
       assert.deepStrictEqual(
@@ -260,17 +260,17 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("D18 D29 requests refused with 429 are one row that counts them, and all are in the sums", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("too many", { tier: "pro" })
+      const { account_id, key } = yield* createCustomer("too many", { tier: "pro" })
       const sql = yield* SqlClient.SqlClient
       const recorded = sql<{ readonly requests: number }>`
         select coalesce(sum(request_count), 0)::int as requests from usage where account_id = ${account_id}
       `
       const answers: Array<Answer> = []
-      for (let sent = 0; sent < 43; sent++) answers.push(yield* ask("/v1/news", { key }))
-      yield* until(recorded, ([row]) => row?.requests === 43)
-      answers.push(yield* ask("/v1/news", { key }))
-      answers.push(yield* ask("/v1/screener", { key }))
-      yield* until(recorded, ([row]) => row?.requests === 45)
+      for (let sent = 0; sent < 43; sent++) answers.push(yield* requestJson("/v1/news", { key }))
+      yield* retryUntil(recorded, ([row]) => row?.requests === 43)
+      answers.push(yield* requestJson("/v1/news", { key }))
+      answers.push(yield* requestJson("/v1/screener", { key }))
+      yield* retryUntil(recorded, ([row]) => row?.requests === 45)
       const refused = answers.slice(3)
       assert.deepStrictEqual(answers.slice(0, 3).map(({ status }) => status), [200, 200, 200])
       assert.isTrue(refused.every(({ status }) => status === 429))
@@ -282,10 +282,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       // One for each endpoint, and minute if one ended meanwhile.
       assert.strictEqual(new Set(rows.map(({ endpoint, minute }) => `${minute} ${endpoint}`)).size, rows.length)
       assert.isAtMost(rows.length, 3)
-      assert.strictEqual(at(rows[0], "request_id"), refused[0]?.headers["x-request-id"])
+      assert.strictEqual(valueAt(rows[0], "request_id"), refused[0]?.headers["x-request-id"])
       const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
       assert.strictEqual(
-        sum(rows.map((row) => Number(at(row, "bytes")))),
+        sum(rows.map((row) => Number(valueAt(row, "bytes")))),
         sum(refused.map(({ text }) => Buffer.byteLength(text))),
       )
       const days = yield* sql`
@@ -294,10 +294,11 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(days, [{ requests: 45, errors: 42 }])
       // The limit is used up; another key of the customer reads the same account's rows after it was raised.
       yield* sql`update accounts set tier = 'ultimate' where account_id = ${account_id}`
-      const shownCounts = yield* until(
+      const shownCounts = yield* retryUntil(
         Effect.map(
-          ask("/v1/usage?status_code=429&endpoint=/v1/news", { key }),
-          ({ body, status }) => status === 200 ? Rooms.rowsOf(body).map((row) => Number(at(row, "request_count"))) : [],
+          requestJson("/v1/usage?status_code=429&endpoint=/v1/news", { key }),
+          ({ body, status }) =>
+            status === 200 ? Rooms.resultRows(body).map((row) => Number(valueAt(row, "request_count"))) : [],
         ),
         (counts) => counts.length > 0,
       )
@@ -307,62 +308,66 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("D11 D29 an unexpected failure leaves a row and costs nothing", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* customer("unexpected")
+      const { account_id, key } = yield* createCustomer("unexpected")
       yield* sql`alter table afterhours_stats rename to gone`
-      const answer = yield* ask("/v1/afterhours-stats", { key })
+      const answer = yield* requestJson("/v1/afterhours-stats", { key })
       yield* sql`alter table gone rename to afterhours_stats`
       assert.strictEqual(answer.status, 500)
       assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
-      yield* written(account_id, 1)
+      yield* waitForRecordedRequests(account_id, 1)
       assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(shown), [told(answer)])
     }))
 
   it.effect("resources: a client that goes away before the answer leaves a row of status 499", () =>
     Effect.gen(function* () {
       const other = yield* Other
-      const { account_id, key } = yield* customer("impatient")
+      const { account_id, key } = yield* createCustomer("impatient")
       yield* other.query("begin")
       yield* other.query("lock table float_outstanding in access exclusive mode")
-      const asking = yield* Effect.forkChild(ask("/v1/float-outstanding?ticker=META", { key }))
+      const asking = yield* Effect.forkChild(requestJson("/v1/float-outstanding?ticker=META", { key }))
       const waiting = other.query(
         "select from pg_locks join pg_database on pg_database.oid = database " +
           "where not granted and datname = current_database()",
       )
-      yield* until(waiting, ({ rowCount }) => rowCount === 1)
+      yield* retryUntil(waiting, ({ rowCount }) => rowCount === 1)
       yield* Fiber.interrupt(asking)
-      yield* written(account_id, 1)
+      yield* waitForRecordedRequests(account_id, 1)
       yield* other.query("rollback")
       const [row] = yield* rowsFor("/v1/usage", key)
-      assert.strictEqual(at(row, "status_code"), 499)
-      assert.deepStrictEqual([at(row, "bytes"), at(row, "cost_microdollars"), at(row, "records_returned")], [0, 0, 0])
+      assert.strictEqual(valueAt(row, "status_code"), 499)
+      assert.deepStrictEqual([
+        valueAt(row, "bytes"),
+        valueAt(row, "cost_microdollars"),
+        valueAt(row, "records_returned"),
+      ], [0, 0, 0])
     }))
 
   it.effect("D29 what no account asked leaves no row: no key, a wrong or ended one, no endpoint, another method", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* customer("not asked")
-      const ended = yield* customer("not asked")
+      const { account_id, key } = yield* createCustomer("not asked")
+      const ended = yield* createCustomer("not asked")
       yield* sql`update api_keys set disabled_at = now() where key_id = ${ended.key_id}`
       for (const path of ["/v1/news", "/v1/account"]) {
         for (const wrong of [null, "nonsense", ended.key]) {
-          assert.strictEqual((yield* ask(path, { key: wrong })).status, 401)
+          assert.strictEqual((yield* requestJson(path, { key: wrong })).status, 401)
         }
-        assert.strictEqual((yield* ask(path, { key, method: "POST" })).status, 405)
-        assert.strictEqual((yield* ask(path, { key, method: "OPTIONS" })).status, 204)
+        assert.strictEqual((yield* requestJson(path, { key, method: "POST" })).status, 405)
+        assert.strictEqual((yield* requestJson(path, { key, method: "OPTIONS" })).status, 204)
       }
       for (const path of ["/v1/nowhere", "/endpoints", "/health/live", "/v1/openapi.json", "/v1/news?%ZZ"]) {
-        const { headers } = yield* ask(path, { key })
+        const { headers } = yield* requestJson(path, { key })
         assert.isUndefined(headers["x-cost-microdollars"], path)
       }
-      yield* ask("/v1/news?limit=7", { key })
-      yield* written(account_id, 1)
+      yield* requestJson("/v1/news?limit=7", { key })
+      yield* waitForRecordedRequests(account_id, 1)
       const found = yield* rowsFor("/v1/usage", key)
       assert.deepStrictEqual(column(found, "endpoint"), ["/v1/news"])
     }))
 
   it.effect("D27 the cost is exact and rounded up, whatever the price, and however the path is written", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("prices", { tier: "ultimate" })
+      const { account_id, key } = yield* createCustomer("prices", { tier: "ultimate" })
       const priced = [
         ["/v1/news", prices.news],
         ["/v1/%6eews", prices.news],
@@ -372,14 +377,14 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       ] as const
       let sum = 0
       for (const [path, price] of priced) {
-        const { headers, status, text } = yield* ask(path, { key })
+        const { headers, status, text } = yield* requestJson(path, { key })
         assert.strictEqual(status, 200, path)
         const cost = costOf(Buffer.byteLength(text), price)
         assert.strictEqual(headers["x-cost-microdollars"], String(cost), path)
         assert.strictEqual(Number(headers["content-length"]), Buffer.byteLength(text))
         sum += cost
       }
-      yield* written(account_id, priced.length)
+      yield* waitForRecordedRequests(account_id, priced.length)
       const rows = yield* rowsFor("/v1/usage", key)
       assert.strictEqual(column(rows, "cost_microdollars").reduce<number>((a, b) => a + Number(b), 0), sum)
       assert.deepStrictEqual(column(rows, "endpoint").toReversed(), [
@@ -393,14 +398,14 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("D29 many requests at once leave as many rows, each once, and their sums", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("crowd")
+      const { account_id, key } = yield* createCustomer("crowd")
       const paths = ["/v1/news", "/v1/ticker-changes?ticker=META", "/v1/news?limit=0"]
       const answers = yield* Effect.forEach(
         Array.from({ length: 90 }, (_, number) => paths[number % 3] ?? ""),
-        (path) => ask(path, { key }),
+        (path) => requestJson(path, { key }),
         { concurrency: 30 },
       )
-      yield* written(account_id, answers.length)
+      yield* waitForRecordedRequests(account_id, answers.length)
       const rows = yield* rowsFor("/v1/usage?limit=100", key)
       const byId = (a: { readonly request_id: unknown }, b: { readonly request_id: unknown }) =>
         String(a.request_id) < String(b.request_id) ? -1 : 1
@@ -414,7 +419,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("resources: endpoint and status_code, one or several, narrow each other", () =>
     Effect.gen(function* () {
-      const { account_id, key, key_id } = yield* customer("filters")
+      const { account_id, key, key_id } = yield* createCustomer("filters")
       const rows = [
         ["a", "/v1/news", 200],
         ["b", "/v1/news", 404],
@@ -460,8 +465,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  const list = Rooms.one("/v1/usage")
-  const daily = Rooms.one("/v1/usage/daily")
+  const list = Rooms.listClient("/v1/usage")
+  const daily = Rooms.listClient("/v1/usage/daily")
 
   it.effect("resources: a status that is none, and an endpoint that is empty, are 422", () =>
     Effect.gen(function* () {
@@ -481,10 +486,21 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("D4 D7 D8 what is no filter is refused; days lie in the past, in order, and exist", () =>
     Effect.gen(function* () {
       const both = ["account_id", "key_id", "key_hint", "date", "date_from", "min_bytes", "deprecated", "ticker"]
-      yield* Filters.unknown(list.refused, [...both, "request_id", "requested_at", "usage_date_from"])
-      yield* Filters.unknown(daily.refused, [...both, "usage_date", "status_code", "requested_at_from", "errors"])
+      yield* Filters.assertUnknownParametersRefused(list.refused, [
+        ...both,
+        "request_id",
+        "requested_at",
+        "usage_date_from",
+      ])
+      yield* Filters.assertUnknownParametersRefused(daily.refused, [
+        ...both,
+        "usage_date",
+        "status_code",
+        "requested_at_from",
+        "errors",
+      ])
       for (const [{ found, refused }, name] of [[list, "requested_at"], [daily, "usage_date"]] as const) {
-        yield* Filters.past({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
         for (const parameter of [`${name}_from`, `${name}_to`]) {
           for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z", "yesterday"]) {
             assert.strictEqual((yield* refused(`${parameter}=${wrong}`)).field, parameter)
@@ -500,7 +516,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("§2.1 requested_at_from and _to are whole days on the clock that requested_at prints, in summer too", () =>
     Effect.gen(function* () {
-      const { account_id, key, key_id } = yield* customer("days")
+      const { account_id, key, key_id } = yield* createCustomer("days")
       // The id says when it prints: the first and last millisecond of a day, and those beside it.
       const instants = {
         "06-30_23.59.59.999": "2025-07-01T04:59:59.999Z",
@@ -535,8 +551,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("D8 a walk over the partitions of several months shows each row once, whatever limit and filter", () =>
     Effect.gen(function* () {
-      const { account_id, key, key_id } = yield* customer("walker")
-      const { account_id: other } = yield* customer("another walker")
+      const { account_id, key, key_id } = yield* createCustomer("walker")
+      const { account_id: other } = yield* createCustomer("another walker")
       // Many share their instant, also the first of a month in UTC, and are told apart by their own key alone.
       const instants = [
         "2025-01-31T23:59:59.999Z",
@@ -564,35 +580,35 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         b.requested_at.localeCompare(a.requested_at) || b.usage_id.localeCompare(a.usage_id)
       )
       for (const limit of [1, 4, 27, 100]) {
-        const seen = yield* walk("/v1/usage?requested_at_to=2025-12-31", key, limit)
+        const seen = yield* readAllPages("/v1/usage?requested_at_to=2025-12-31", key, limit)
         assert.deepStrictEqual(column(seen, "request_id"), latestFirst.map(({ request_id }) => request_id))
       }
       const news = latestFirst.filter(({ endpoint }) => endpoint === "/v1/news").map(({ request_id }) => request_id)
       for (const limit of [1, 3, 5, 100]) {
         const filtered = "/v1/usage?requested_at_to=2025-12-31&endpoint=/v1/news&status_code=200"
-        assert.deepStrictEqual(column(yield* walk(filtered, key, limit), "request_id"), news)
+        assert.deepStrictEqual(column(yield* readAllPages(filtered, key, limit), "request_id"), news)
       }
     }))
 
   it.effect("an account sees its own requests and no other's, whatever it asks for", () =>
     Effect.gen(function* () {
-      const customers = yield* Effect.forEach([1, 2, 3, 4], (number) => customer(`neighbour ${number}`))
+      const customers = yield* Effect.forEach([1, 2, 3, 4], (number) => createCustomer(`neighbour ${number}`))
       const keysOf = yield* Effect.forEach(customers, ({ key }, number) =>
         number % 2 === 0
           ? Effect.succeed([key])
-          : Effect.map(customer(`neighbour ${number + 1}`), (second) => [key, second.key]))
+          : Effect.map(createCustomer(`neighbour ${number + 1}`), (second) => [key, second.key]))
       const own = customers.map((): Array<string> => [])
       for (let round = 0; round < 6; round++) {
         yield* Effect.forEach(keysOf, (keys, number) =>
           Effect.gen(function* () {
             const id = `n${number}.${round}`
             const path = round % 3 === 0 ? "/v1/historical-tickers?ticker=NONE" : "/v1/news"
-            yield* ask(path, { key: keys[round % keys.length] ?? "", headers: { "X-Request-Id": id } })
+            yield* requestJson(path, { key: keys[round % keys.length] ?? "", headers: { "X-Request-Id": id } })
             own[number]?.unshift(id)
           }), { concurrency: "unbounded" })
       }
       for (const [number, { account_id, key }] of customers.entries()) {
-        yield* written(account_id, 6)
+        yield* waitForRecordedRequests(account_id, 6)
         const rows = yield* rowsFor("/v1/usage?limit=100", key)
         assert.deepStrictEqual(column(rows, "request_id"), own[number])
         for (
@@ -617,8 +633,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("D29 daily: a request belongs to the day in New York; errors are those of 400 and more", () =>
     Effect.gen(function* () {
-      const { account_id, key, key_id } = yield* customer("sums")
-      const write = yield* recorder
+      const { account_id, key, key_id } = yield* createCustomer("sums")
+      const write = yield* makeUsageWriter
       const at03 = used({
         account_id,
         key_id,
@@ -634,9 +650,9 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         { ...at03, requested_at: "2025-01-15T05:00:00.000Z" },
         { ...at03, requested_at: "2025-07-02T04:00:00.000Z", endpoint: "/v1/a" },
       ]
-      const batch = batchOf(rows.map((row) => ({ ...row, requested_at: Date.parse(row.requested_at) })))
+      const batch = makeUsageBatch(rows.map((row) => ({ ...row, requested_at: Date.parse(row.requested_at) })))
       yield* write(batch)
-      const { text } = yield* ask("/v1/usage/daily", { key })
+      const { text } = yield* requestJson("/v1/usage/daily", { key })
       const printed = [
         ["2025-07-02", "/v1/a", 1, 0, 10, 3],
         ["2025-07-02", "/v1/news", 1, 0, 10, 3],
@@ -651,7 +667,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       // The same once more, as after a lost acknowledgement: nothing changes.
       yield* write(batch)
       assert.strictEqual(
-        (yield* ask("/v1/usage/daily?usage_date_to=2025-12-31", { key })).text.replace(/,"page".*/, ""),
+        (yield* requestJson("/v1/usage/daily?usage_date_to=2025-12-31", { key })).text.replace(/,"page".*/, ""),
         text.replace(/,"page".*/, ""),
       )
       yield* assertSums(account_id, key)
@@ -659,8 +675,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 
   it.effect("D7 D8 daily: usage_date_from and _to include their day, endpoint one of several; a walk shows each", () =>
     Effect.gen(function* () {
-      const { account_id, key } = yield* customer("daily filters")
-      const other = yield* customer("other daily filters")
+      const { account_id, key } = yield* createCustomer("daily filters")
+      const other = yield* createCustomer("other daily filters")
       const days = ["2025-02-28", "2025-03-01", "2025-03-02", "2024-12-31"]
       const endpoints = ["/v1/news", "/v1/a", "/v1/screener"]
       const sums = days.flatMap((usage_date) =>
@@ -674,14 +690,14 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           cost_microdollars: 1,
         }))
       )
-      yield* insert(
+      yield* insertRows(
         "usage_daily",
         ...sums,
         ...sums.map((sum) => ({ ...sum, account_id: other.account_id, requests: 99 })),
       )
       const latestFirst = days.toSorted().toReversed()
       const named = (rows: ReadonlyArray<unknown>) =>
-        rows.map((row) => `${String(at(row, "usage_date"))} ${String(at(row, "endpoint"))}`)
+        rows.map((row) => `${String(valueAt(row, "usage_date"))} ${String(valueAt(row, "endpoint"))}`)
       const asked = (query: string) =>
         Effect.map(
           rowsFor(`/v1/usage/daily?limit=100&endpoint=/v1/news&${query}`, key),
@@ -700,14 +716,17 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(column(two, "requests"), [1, 3])
       const expected = latestFirst.flatMap((day) => endpoints.toSorted().map((endpoint) => `${day} ${endpoint}`))
       for (const limit of [1, 5, 12, 100]) {
-        const seen = yield* walk("/v1/usage/daily?usage_date_to=2025-12-31", key, limit)
+        const seen = yield* readAllPages("/v1/usage/daily?usage_date_to=2025-12-31", key, limit)
         assert.deepStrictEqual(named(seen), expected)
       }
     }))
 
   it.effect("D29 daily: sums equal those of the rows, whatever was asked by however many at once", () =>
     Effect.gen(function* () {
-      const customers = yield* Effect.forEach([1, 2, 3], (number) => customer(`sum ${number}`, { tier: "ultimate" }))
+      const customers = yield* Effect.forEach(
+        [1, 2, 3],
+        (number) => createCustomer(`sum ${number}`, { tier: "ultimate" }),
+      )
       const paths = [
         "/v1/news",
         "/v1/research-reports",
@@ -717,11 +736,11 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       ]
       yield* Effect.forEach(
         Array.from({ length: 60 }, (_, number) => [paths[number % 5] ?? "", customers[number % 3]?.key ?? ""] as const),
-        ([path, key]) => ask(path, { key }),
+        ([path, key]) => requestJson(path, { key }),
         { concurrency: 20 },
       )
       for (const { account_id, key } of customers) {
-        yield* written(account_id, 20)
+        yield* waitForRecordedRequests(account_id, 20)
         yield* assertSums(account_id, key)
       }
     }))
@@ -750,7 +769,7 @@ const assertSums = Effect.fnUntraced(function* (account_id: number, key: string)
   assert.isAbove(ofDays.length, 0)
   assert.deepStrictEqual(ofDays, ofRows)
   const asked = (yield* rowsFor("/v1/usage/daily?limit=100", key)).filter((row) =>
-    !String(at(row, "endpoint")).startsWith("/v1/usage")
+    !String(valueAt(row, "endpoint")).startsWith("/v1/usage")
   )
   assert.deepStrictEqual(asked, ofDays.map((row) => ({ ...row })))
 })
@@ -759,10 +778,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a key that is go
   it.effect("D29 still tells its requests, without a hint", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key, key_id } = yield* customer("loses a key")
-      const other = yield* Service.keyFor("loses a key", "basic")
-      assert.strictEqual((yield* ask("/v1/overview", { key })).status, 200)
-      yield* written(account_id, 1)
+      const { account_id, key, key_id } = yield* createCustomer("loses a key")
+      const other = yield* Service.ensureAccountWithKey("loses a key", "basic")
+      assert.strictEqual((yield* requestJson("/v1/overview", { key })).status, 200)
+      yield* waitForRecordedRequests(account_id, 1)
       yield* sql`delete from api_keys where key_id = ${key_id}`
       assert.deepStrictEqual(column(yield* rowsFor("/v1/usage?endpoint=/v1/overview", other), "key_hint"), [null])
     }))
@@ -771,24 +790,27 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a key that is go
 /** In New York it is the evening of the day before. */
 const night = Date.parse("2026-07-02T03:00:00Z")
 
-layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settings(settings))))(
+layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settingsLayer(settings))))(
   "GET /v1/usage/daily at 03:00 UTC",
   (it) => {
     it.effect("D29 §2.1 a request at 03:00 UTC prints at 22:00 of the day before, and belongs to it", () =>
       Effect.gen(function* () {
-        const { account_id, key } = yield* customer("at night")
-        const answer = yield* ask("/v1/ticker-changes?ticker=META", { key })
+        const { account_id, key } = yield* createCustomer("at night")
+        const answer = yield* requestJson("/v1/ticker-changes?ticker=META", { key })
         yield* TestClock.adjust("1 second")
-        const seen = Effect.repeat(Ledger.recorded(account_id), { until: (rows) => rows >= 1, times: 2000 })
+        const seen = Effect.repeat(Ledger.countRecordedRequests(account_id), {
+          until: (rows) => rows >= 1,
+          times: 2000,
+        })
         assert.strictEqual(yield* seen, 1)
         const [row] = yield* rowsFor("/v1/usage", key)
         assert.deepStrictEqual(shown(row), told(answer))
-        assert.strictEqual(at(row, "requested_at"), "2026-07-01T22:00:00-05:00")
-        assert.strictEqual(at(row, "duration_ms"), 0)
+        assert.strictEqual(valueAt(row, "requested_at"), "2026-07-01T22:00:00-05:00")
+        assert.strictEqual(valueAt(row, "duration_ms"), 0)
         const [sum] = yield* rowsFor("/v1/usage/daily", key)
-        assert.deepStrictEqual([at(sum, "usage_date"), at(sum, "requests")], ["2026-07-01", 1])
+        assert.deepStrictEqual([valueAt(sum, "usage_date"), valueAt(sum, "requests")], ["2026-07-01", 1])
         assert.strictEqual((yield* rowsFor("/v1/usage?requested_at_to=2026-06-30", key)).length, 0)
-        assert.strictEqual((yield* ask("/v1/usage?requested_at_from=2026-07-02", { key })).status, 422)
+        assert.strictEqual((yield* requestJson("/v1/usage?requested_at_from=2026-07-02", { key })).status, 422)
       }))
   },
 )

@@ -5,13 +5,13 @@
  * are free and without limit, so they are counted by the minute, and never cause another refusal.
  */
 import { Config, Context, Data, Duration, Effect, Fiber, Latch, Layer, Metric, Schedule, Schema } from "effect"
-import { atZero, gauge } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
-import * as Refusals from "../limits/RefusalRecorder.ts"
-import { refusalRecorder } from "./RefusedUsage.ts"
-import { type Batch, batchOf, recorder, type Used } from "./UsageRecorder.ts"
+import * as Refusals from "./RefusalCounter.ts"
+import { makeRefusalWriter } from "./RefusedUsage.ts"
+import { makeUsageBatch, makeUsageWriter, type UsageBatch, type UsageRecord } from "./UsageWriter.ts"
 
-export const Buffer = Config.schema(
+export const UsageBufferConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",
 )
@@ -40,11 +40,11 @@ const writesFailed = Metric.counter("tickerline_usage_writes_failed_total", {
   description: "Attempts to record requests that failed and were, or will be, repeated.",
   incremental: true,
 })
-export const requestsRefused = Metric.counter("tickerline_usage_requests_refused_total", {
+export const requestsRefusedTotal = Metric.counter("tickerline_usage_requests_refused_total", {
   description: "Requests refused because too many answered ones wait to be recorded.",
   incremental: true,
 })
-export const rowsLost = Metric.counter("tickerline_usage_rows_lost_total", {
+export const rowsLostTotal = Metric.counter("tickerline_usage_rows_lost_total", {
   description: "Answered requests that a process could not record before it ended.",
   incremental: true,
 })
@@ -57,24 +57,24 @@ const full = new DatabasePoolTimeout({
 
 export class Metering extends Context.Service<Metering, {
   /** Fails while too many rows wait. */
-  readonly admit: Effect.Effect<void, DatabasePoolTimeout>
+  readonly requireCapacity: Effect.Effect<void, DatabasePoolTimeout>
   /** The same, without a failure to handle. */
-  readonly hasRoom: () => boolean
+  readonly hasCapacity: () => boolean
   /** Takes a row; it is written within half a second while the database takes it. */
-  readonly record: (row: Used) => void
+  readonly record: (row: UsageRecord) => void
 }>()("tickerline/account/Metering") {
   static readonly layer = Layer.effect(
     Metering,
     Effect.gen(function* () {
-      const most = yield* Buffer
-      const write = yield* recorder
-      const writeRefusals = yield* refusalRecorder
-      const refusals = Refusals.make()
-      yield* atZero(rowsWritten, writesFailed, requestsRefused, rowsLost)
-      const waiting: Array<Used> = []
+      const most = yield* UsageBufferConfig
+      const write = yield* makeUsageWriter
+      const writeRefusals = yield* makeRefusalWriter
+      const refusals = Refusals.makeRefusalCounter()
+      yield* initializeCounters(rowsWritten, writesFailed, requestsRefusedTotal, rowsLostTotal)
+      const waiting: Array<UsageRecord> = []
       /** The first of those that wait, until they are written: sent again, they are the same rows. */
-      let batch: Batch | undefined
-      yield* gauge({
+      let batch: UsageBatch | undefined
+      yield* registerGauge({
         name: "tickerline_usage_rows_waiting",
         description: "Answered requests that are not recorded yet.",
         read: () => waiting.length + refusals.rows(),
@@ -83,7 +83,7 @@ export class Metering extends Context.Service<Metering, {
       const someRefusals = yield* Latch.make()
       let refusing = false
 
-      const record = (row: Used) => {
+      const record = (row: UsageRecord) => {
         if (row.status_code === 429) {
           refusals.add(row)
           someRefusals.openUnsafe()
@@ -100,7 +100,7 @@ export class Metering extends Context.Service<Metering, {
         const first = !refusing
         refusing = true
         const words = `Requests are refused, because ${waiting.length} answered ones wait to be recorded.`
-        return Metric.update(requestsRefused, 1).pipe(
+        return Metric.update(requestsRefusedTotal, 1).pipe(
           Effect.andThen(first ? Effect.logError(words) : Effect.void),
           Effect.andThen(Effect.fail(full)),
         )
@@ -108,7 +108,7 @@ export class Metering extends Context.Service<Metering, {
 
       /** A row leaves only when it is written: an interruption in between writes it again, which changes nothing. */
       const writeOnce = Effect.suspend(() => {
-        const sent = batch ??= batchOf(waiting.slice(0, mostAtOnce))
+        const sent = batch ??= makeUsageBatch(waiting.slice(0, mostAtOnce))
         return Effect.andThen(
           write(sent),
           Effect.suspend(() => {
@@ -177,7 +177,7 @@ export class Metering extends Context.Service<Metering, {
         const requests = waiting.length + refusals.requests()
         const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
         return Effect.andThen(
-          Metric.update(rowsLost, requests),
+          Metric.update(rowsLostTotal, requests),
           Effect.logError(`${requests} requests, of ${cost} microdollars, could not be recorded before the end.`),
         )
       })
@@ -187,7 +187,7 @@ export class Metering extends Context.Service<Metering, {
       yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(writer), false))
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(refusalWriter), false))
-      return Metering.of({ admit, hasRoom, record })
+      return Metering.of({ requireCapacity: admit, hasCapacity: hasRoom, record })
     }),
   )
 }

@@ -1,8 +1,8 @@
 /** D29: how requests refused with 429 are recorded. Several share a row, which grows. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { array, OID } from "../../db/ArrayParameters.ts"
-import { partitioned, type Used } from "./UsageRecorder.ts"
+import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { makePartitionedWriter, type UsageRecord } from "./UsageWriter.ts"
 
 /** How many requests were refused, and the bytes of their answers. */
 interface RefusedSum {
@@ -11,10 +11,10 @@ interface RefusedSum {
 }
 
 /** One row for several refused requests, and what it has to grow by. */
-export interface Refused {
+export interface RefusalCount {
   readonly id: string
   /** The first of these requests. */
-  readonly row: Used
+  readonly row: UsageRecord
   /** What the row holds already; no requests: there is no such row yet. */
   readonly from: RefusedSum
   readonly to: RefusedSum
@@ -24,22 +24,22 @@ export interface Refused {
  * Writes requests that were refused with 429 and cost nothing. A row grows only from the count that it is known to
  * have, so the same batch written twice counts once.
  */
-export const refusalRecorder = Effect.gen(function* () {
+export const makeRefusalWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const inPartitions = yield* partitioned
+  const inPartitions = yield* makePartitionedWriter
 
-  const write = (batch: ReadonlyArray<Refused>) => {
-    const floats = (of: (refused: Refused) => number) => array(batch.map(of), OID.float8)
-    const texts = (of: (refused: Refused) => string) => array(batch.map(of), OID.text)
+  const write = (batch: ReadonlyArray<RefusalCount>) => {
+    const floats = (of: (refused: RefusalCount) => number) => arrayParameter(batch.map(of), OID.float8)
+    const texts = (of: (refused: RefusalCount) => string) => arrayParameter(batch.map(of), OID.text)
     return sql`
       with sent as materialized (
         select * from unnest(
-          ${array(batch.map(({ id }) => id), OID.uuid)},
-          ${array(batch.map(({ row }) => row.requested_at), OID.timestamptz)},
+          ${arrayParameter(batch.map(({ id }) => id), OID.uuid)},
+          ${arrayParameter(batch.map(({ row }) => row.requested_at), OID.timestamptz)},
           ${floats(({ row }) => row.account_id)}::bigint[], ${floats(({ row }) => row.key_id)}::bigint[],
           ${texts(({ row }) => row.request_id)}, ${texts(({ row }) => row.endpoint)},
           ${floats(({ row }) => row.status_code)}::smallint[], ${floats(({ row }) => row.duration_ms)}::integer[],
-          ${array(batch.map(({ row }) => row.deprecated), OID.bool)},
+          ${arrayParameter(batch.map(({ row }) => row.deprecated), OID.bool)},
           ${floats(({ from }) => from.requests)}::bigint[], ${floats(({ from }) => from.bytes)}::bigint[],
           ${floats(({ to }) => to.requests)}::bigint[], ${floats(({ to }) => to.bytes)}::bigint[]
         ) as refused (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, duration_ms,
@@ -69,5 +69,5 @@ export const refusalRecorder = Effect.gen(function* () {
     `
   }
 
-  return (batch: ReadonlyArray<Refused>) => inPartitions(batch.map(({ row }) => row), write(batch))
+  return (batch: ReadonlyArray<RefusalCount>) => inPartitions(batch.map(({ row }) => row), write(batch))
 })

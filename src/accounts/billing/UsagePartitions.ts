@@ -13,7 +13,9 @@ const LongEnough = Schema.DurationFromString.check(
   }),
 )
 
-export const Kept = Config.schema(LongEnough, "USAGE_RETENTION").pipe(Config.withDefault(Duration.days(400)))
+export const UsageRetentionConfig = Config.schema(LongEnough, "USAGE_RETENTION").pipe(
+  Config.withDefault(Duration.days(400)),
+)
 
 /** This month, and so many to come. */
 const months = [0, 1, 2]
@@ -22,7 +24,7 @@ const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Finite }))
 
 /** Drops the partitions of raw rows that lie wholly before the moment, one month after the other; the sums stay. */
-export const dropBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
+export const dropUsagePartitionsBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
   const sql = yield* SqlClient.SqlClient
   const dropped: Array<string> = []
   while (true) {
@@ -35,7 +37,7 @@ export const dropBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
 })
 
 /** Makes those that are missing; nobody is kept from reading or writing meanwhile. */
-export const makeAhead = Effect.gen(function* () {
+export const createUpcomingUsagePartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(
     months,
@@ -47,10 +49,10 @@ export const makeAhead = Effect.gen(function* () {
 
 const upkeep = Effect.fnUntraced(function* (kept: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
-  yield* makeAhead
+  yield* createUpcomingUsagePartitions
   const [clock] = yield* decodeClock(sql`select extract(epoch from now())::float8 * 1000 as now`)
   if (clock === undefined) return
-  const dropped = yield* dropBefore(DateTime.subtractDuration(DateTime.makeUnsafe(clock.now), kept))
+  const dropped = yield* dropUsagePartitionsBefore(DateTime.subtractDuration(DateTime.makeUnsafe(clock.now), kept))
   if (dropped.length > 0) yield* Effect.logInfo(`Dropped usage that was kept long enough: ${dropped.join(", ")}`)
 })
 
@@ -58,11 +60,11 @@ const upkeep = Effect.fnUntraced(function* (kept: Duration.Duration) {
  * Whoever reads usage keeps a month from being dropped, which waits for a quarter of a second, so that others do not
  * wait behind it; then the run has failed, and is repeated soon.
  */
-export const job = {
+export const usagePartitionsJob = {
   name: "usage-partitions",
   every: Duration.hours(1),
-  make: Effect.fnUntraced(function* () {
-    const kept = yield* Kept
+  prepare: Effect.fnUntraced(function* () {
+    const kept = yield* UsageRetentionConfig
     const sql = yield* SqlClient.SqlClient
     return Option.some(Effect.provideService(upkeep(kept), SqlClient.SqlClient, sql))
   }),

@@ -10,17 +10,17 @@ const microdollars = (usd: string) => {
 }
 
 /** Microdollars in USD, with six decimals. */
-export const inUsd = (amount: bigint) => {
+export const formatUsd = (amount: bigint) => {
   const digits = String(amount < 0n ? -amount : amount).padStart(millionths + 1, "0")
   return `${amount < 0n ? "-" : ""}${digits.slice(0, -millionths)}.${digits.slice(-millionths)}`
 }
 
 /** An amount in USD on the command line, as microdollars. */
-export const Usd = Schema.String.check(
+export const UsdAmount = Schema.String.check(
   Schema.makeFilter((text: string) => /^-?\d{1,9}(\.\d{1,6})?$/.test(text) && microdollars(text) !== 0n, {
     message: "must be an amount in USD other than zero, with at most six decimals, such as 25 or 0.5",
   }),
 ).pipe(Schema.decodeTo(
   Schema.BigInt,
-  SchemaTransformation.transform({ decode: microdollars, encode: inUsd }),
+  SchemaTransformation.transform({ decode: microdollars, encode: formatUsd }),
 ))

@@ -19,7 +19,7 @@ const checksum = (random: string) => {
 }
 
 /** A new key: `tl_live_`, 32 random characters, a checksum. */
-export const generate = Effect.gen(function* () {
+export const generateApiKey = Effect.gen(function* () {
   const secure = yield* SecureRandom.SecureRandom
   const letters = yield* Effect.replicateEffect(secure.intBetween(0, 61), 32)
   const random = letters.map((index) => alphabet.charAt(index)).join("")
@@ -27,17 +27,17 @@ export const generate = Effect.gen(function* () {
 })
 
 /** Whether it can be a key at all: a mistyped one is known without a look into the database. */
-export const isWellFormed = (key: Redacted.Redacted) => {
+export const isWellFormedApiKey = (key: Redacted.Redacted) => {
   const parts = shape.exec(Redacted.value(key))
   return parts?.[1] !== undefined && checksum(parts[1]) === parts[2]
 }
 
 /** All that is stored of a key but its hint: the SHA-256, hexadecimal. */
-export const hasher = Effect.map(
+export const makeApiKeyHasher = Effect.map(
   Digest.Digest,
   (digest) => (key: Redacted.Redacted) =>
     digest.digestHex(Digest.sha256, new TextEncoder().encode(Redacted.value(key))),
 )
 
 /** What a person recognises a key by. */
-export const hint = (key: Redacted.Redacted) => Redacted.value(key).slice(0, 12)
+export const getApiKeyHint = (key: Redacted.Redacted) => Redacted.value(key).slice(0, 12)

@@ -1,16 +1,16 @@
 /** D2: keys made, listed, rotated and ended, for the command line. */
 import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { generate, hasher, hint } from "./ApiKey.ts"
+import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKey.ts"
 
 export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 
 /** A key that has ended cannot be rotated or enabled. */
-export class KeyHasEnded extends Data.TaggedError("KeyHasEnded")<{ readonly message: string }> {}
+export class KeyNotActive extends Data.TaggedError("KeyHasEnded")<{ readonly message: string }> {}
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
 
-export interface Wanted {
+export interface NewApiKey {
   readonly account: string
   readonly name: string
   /** The last day in New York on which the key works, `YYYY-MM-DD`. */
@@ -20,7 +20,7 @@ export interface Wanted {
 }
 
 /** The status of a row of api_keys as customers see it; to them a revoked key is disabled. */
-export const keyStatus = `
+export const apiKeyStatusSql = `
   case
     when revoked_at is not null or disabled_at is not null then 'disabled'
     when expires_at <= now() then 'expired'
@@ -30,14 +30,14 @@ export const keyStatus = `
 const json = (value: unknown) => value === null ? null : JSON.stringify(value)
 
 /** Makes a key of an account that is there; the only moment at which the key can be read. */
-export const create = Effect.fnUntraced(function* ({ account, endpoints, expires, name }: Wanted) {
+export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, expires, name }: NewApiKey) {
   const sql = yield* SqlClient.SqlClient
-  const hash = yield* hasher
-  const key = yield* generate
+  const hash = yield* makeApiKeyHasher
+  const key = yield* generateApiKey
   const digest = yield* hash(key)
   yield* sql`
     insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
-    select account_id, ${name}, decode(${digest}, 'hex'), ${hint(key)},
+    select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},
       (${expires}::date + 1)::timestamp at time zone 'America/New_York',
       (select array_agg(path order by at) from jsonb_array_elements_text(${
     json(endpoints)
@@ -48,10 +48,10 @@ export const create = Effect.fnUntraced(function* ({ account, endpoints, expires
 })
 
 /** A key like another, which goes on for the time of grace; `keys create` without asking anything again. */
-export const rotate = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
+export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
-  const hash = yield* hasher
-  const key = yield* generate
+  const hash = yield* makeApiKeyHasher
+  const key = yield* generateApiKey
   const digest = yield* hash(key)
   const ends = Duration.toMillis(grace)
   const made = yield* sql`
@@ -65,18 +65,18 @@ export const rotate = Effect.fnUntraced(function* (id: number, grace: Duration.D
       from old where api_keys.key_id = old.key_id
     )
     insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
-    select account_id, name, decode(${digest}, 'hex'), ${hint(key)}, expires_at, endpoints from old
+    select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints from old
     returning key_id
   `
   if (made.length === 1) return Redacted.value(key)
   const found = yield* sql`select from api_keys where key_id = ${id}`
   if (found.length === 0) return yield* noSuchKey(id)
-  return yield* new KeyHasEnded({
+  return yield* new KeyNotActive({
     message: `Key ${id} is not active, so it cannot be rotated. Make one with keys create.`,
   })
 })
 
-const Listed = Schema.Struct({
+const ListedApiKey = Schema.Struct({
   key_id: Schema.BigInt,
   account: Schema.String,
   tier: Schema.String,
@@ -88,18 +88,18 @@ const Listed = Schema.Struct({
   last_used: Schema.NullOr(Schema.String),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
 })
-export type Listed = typeof Listed.Type
+export type ListedApiKey = typeof ListedApiKey.Type
 
 /** Every key, oldest first. */
-export const list = Effect.gen(function* () {
+export const listApiKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Listed,
+    Result: ListedApiKey,
     execute: () =>
       sql`
         select key_id, accounts.name as account, tier, api_keys.name, key_hint,
-          case when revoked_at is not null then 'revoked' else ${sql.literal(keyStatus)} end as status,
+          case when revoked_at is not null then 'revoked' else ${sql.literal(apiKeyStatusSql)} end as status,
           to_char(api_keys.created_at, 'YYYY-MM-DD') as created,
           to_char(expires_at, 'YYYY-MM-DD HH24:MI:SS') as expires,
           to_char(last_used_at, 'YYYY-MM-DD HH24:MI:SS') as last_used,
@@ -111,7 +111,7 @@ export const list = Effect.gen(function* () {
 })
 
 /** Ends a key for good; instances notice within a second. */
-export const revoke = Effect.fnUntraced(function* (id: number) {
+export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`
     update api_keys set revoked_at = coalesce(revoked_at, now()) where key_id = ${id} returning key_id
@@ -124,11 +124,11 @@ const unchangeable = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from api_keys where key_id = ${id}`
   if (found.length === 0) return yield* noSuchKey(id)
-  return yield* new KeyHasEnded({ message: `Key ${id} was revoked, which is for good.` })
+  return yield* new KeyNotActive({ message: `Key ${id} was revoked, which is for good.` })
 })
 
 /** Puts a key aside until it is enabled again. */
-export const disable = Effect.fnUntraced(function* (id: number) {
+export const disableApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const disabled = yield* sql`
     update api_keys set disabled_at = coalesce(disabled_at, now())
@@ -137,7 +137,7 @@ export const disable = Effect.fnUntraced(function* (id: number) {
   if (disabled.length === 0) return yield* unchangeable(id)
 })
 
-export const enable = Effect.fnUntraced(function* (id: number) {
+export const enableApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const enabled = yield* sql`
     update api_keys set disabled_at = null where key_id = ${id} and revoked_at is null returning key_id

@@ -19,7 +19,7 @@ export class Account extends Context.Service<Account, {
 type Who = typeof Account.Service
 
 /** Whether the key's own list has the path. */
-export const opens = ({ endpoints }: Who, path: string) => endpoints === null || endpoints.includes(path)
+export const isPathAllowed = ({ endpoints }: Who, path: string) => endpoints === null || endpoints.includes(path)
 
 /** Whether data may be sold to it (D13). */
 export const hasCredit = ({ balance_microdollars }: Who) => balance_microdollars === null || balance_microdollars > 0

@@ -2,11 +2,11 @@
 import { Cache, Cause, Clock, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Account, Authentication } from "./Authentication.ts"
-import { conflicting, credentialOf } from "./Credentials.ts"
+import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
-import { hasher, isWellFormed } from "./ApiKey.ts"
-import { lookups } from "./KeyLookup.ts"
-import { believed, monotonic, RecentKeys } from "../../http/RecentKeys.ts"
+import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKey.ts"
+import { makeKeyLookup } from "./KeyLookup.ts"
+import { getMonotonicMillis, keyTtlMillis, RecentKeys } from "../../http/RecentKeys.ts"
 
 /** For so long a key that was right is asked for again although its address sends wrong ones. */
 const trusted = Duration.minutes(10)
@@ -35,12 +35,12 @@ const ambiguous = new InvalidApiKey({
 
 const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
-  const hash = yield* hasher
-  const { again, first, mistyped } = yield* lookups
+  const hash = yield* makeApiKeyHasher
+  const { again, first, mistyped } = yield* makeKeyLookup
   const recent = yield* RecentKeys
   const accounts = yield* Cache.makeWith(again, {
     capacity: 10_000,
-    timeToLive: (exit) => isAnswer(exit) ? Duration.millis(believed) : Duration.zero,
+    timeToLive: (exit) => isAnswer(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
   })
   /** Digests of keys that the table had: their owners shall not suffer from what their address is used for. */
   const had = yield* Cache.make({
@@ -51,7 +51,7 @@ const make = Effect.gen(function* () {
 
   /** Requests share a look-up; one that was under way for long says nothing of those that came meanwhile. */
   const looked = Effect.fnUntraced(function* (digest: string) {
-    const since = monotonic(clock) - believed
+    const since = getMonotonicMillis(clock) - keyTtlMillis
     const known = yield* Cache.get(accounts, digest)
     if (known.asOf > since) return known
     yield* Cache.invalidateWhen(accounts, digest, ({ asOf }) => asOf <= since)
@@ -59,7 +59,7 @@ const make = Effect.gen(function* () {
   })
 
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
-    if (!isWellFormed(key)) return yield* mistyped
+    if (!isWellFormedApiKey(key)) return yield* mistyped
     const digest = yield* hash(key)
     const isKnown = Cache.set(had, digest, true)
     if (!(yield* Cache.has(had, digest))) {
@@ -75,14 +75,14 @@ const make = Effect.gen(function* () {
   })
 
   return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-    const credential = credentialOf(request)
+    const credential = readRequestCredential(request)
     if (credential === "") return yield* missing
-    if (credential === conflicting) return yield* ambiguous
+    if (credential === conflictingCredentials) return yield* ambiguous
     return yield* identify(Redacted.make(credential))
   })
 })
 
-export const layer = Layer.effect(
+export const authenticationLayer = Layer.effect(
   Authentication,
   Effect.gen(function* () {
     const admit = yield* make

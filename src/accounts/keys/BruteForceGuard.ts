@@ -8,10 +8,10 @@ import { HttpServerRequest } from "effect/http"
 import { IpNetwork, NetAddress } from "effect/net"
 import { SqlClient, SqlError, SqlSchema, type Statement } from "effect/sql"
 import { Database } from "../../db/Database.ts"
-import { setHeaders } from "../../http/RequestContext.ts"
+import { setResponseHeaders } from "../../http/RequestContext.ts"
 import { RateLimitExceeded } from "../AccountErrors.ts"
 
-export const Most = Config.schema(
+export const WrongKeysLimitConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 })),
   "WRONG_KEYS_LIMIT",
 )
@@ -28,7 +28,7 @@ const patience = Duration.seconds(5)
 const tidyEvery = Duration.seconds(10)
 
 /** The lane of the database in which keys are looked up and wrong ones counted, for requests to all endpoints. */
-export const lane = "keys"
+export const keyLookupPartition = "keys"
 
 const wait = new RateLimitExceeded({
   error: { message: "Too many wrong API keys came from this address. Wait as long as Retry-After says." },
@@ -53,8 +53,8 @@ export const isUnwritable = (error: unknown) => {
 /** What the table says of an attempt: how many were wrong with it, none where it had to wait; milliseconds to go. */
 export const Tally = Schema.Struct({ wrong: Schema.NullOr(Schema.Number), ends_in: Schema.Number })
 
-export const make = Effect.gen(function* () {
-  const most = yield* Most
+export const makeBruteForceGuard = Effect.gen(function* () {
+  const most = yield* WrongKeysLimitConfig
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
   const clock = yield* Clock.Clock
@@ -71,7 +71,7 @@ export const make = Effect.gen(function* () {
   )
 
   const refuse = Effect.fnUntraced(function* (milliseconds: number) {
-    yield* setHeaders({ "Retry-After": String(Math.max(1, Math.ceil(milliseconds / 1000))) })
+    yield* setResponseHeaders({ "Retry-After": String(Math.max(1, Math.ceil(milliseconds / 1000))) })
     return yield* wait
   })
 
@@ -135,7 +135,10 @@ export const make = Effect.gen(function* () {
       Effect.catchTag("NoSuchElementError", Effect.die),
       Effect.catchIf(isUnwritable, () => Effect.undefined),
     )
-    const tally = yield* Effect.orElseSucceed(Effect.timeout(read(asked, lane), patience), () => undefined)
+    const tally = yield* Effect.orElseSucceed(
+      Effect.timeout(read(asked, keyLookupPartition), patience),
+      () => undefined,
+    )
     yield* tally === undefined ? noteAlone : heard(tally)
   })
 

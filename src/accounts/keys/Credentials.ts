@@ -3,7 +3,7 @@ import type { HttpServerRequest } from "effect/http"
 import { IncomingMessage } from "node:http"
 
 /** The request carries at least two credentials that are not the same. */
-export const conflicting = Symbol.for("tickerline/account/Credential/conflicting")
+export const conflictingCredentials = Symbol.for("tickerline/account/Credential/conflicting")
 
 const bearer = /^bearer(?: +(.*))?$/i
 
@@ -11,7 +11,7 @@ const bearer = /^bearer(?: +(.*))?$/i
  * The API key, the empty string if there is none, or `conflicting`. Node keeps only the first of several
  * `Authorization` headers, so this reads the raw ones. Another scheme than Bearer is not a key, but conflicts with one.
  */
-export const credentialIn = (rawHeaders: ReadonlyArray<string>): string | typeof conflicting => {
+export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typeof conflictingCredentials => {
   let key = ""
   let first = ""
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -29,12 +29,12 @@ export const credentialIn = (rawHeaders: ReadonlyArray<string>): string | typeof
       if (found !== null) key ||= sent
     }
     if (sent === "") continue
-    if (first !== "" && sent !== first) return conflicting
+    if (first !== "" && sent !== first) return conflictingCredentials
     first = sent
   }
   return key
 }
 
 /** The same of a request as Effect has it; one that did not come through Node has each header once. */
-export const credentialOf = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
-  credentialIn(source instanceof IncomingMessage ? source.rawHeaders : Object.entries(headers).flat())
+export const readRequestCredential = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
+  parseCredential(source instanceof IncomingMessage ? source.rawHeaders : Object.entries(headers).flat())

@@ -1,11 +1,11 @@
 /** D2: what the tables say of a key, and of the address that sent one that nobody here has heard of. */
 import { Clock, Effect, FiberSet, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Database, type Failure } from "../../db/Database.ts"
+import { Database, type ReadFailure } from "../../db/Database.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { Account } from "./Authentication.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
-import { monotonic } from "../../http/RecentKeys.ts"
+import { getMonotonicMillis } from "../../http/RecentKeys.ts"
 import * as WrongKeys from "./BruteForceGuard.ts"
 
 const Found = Schema.Struct({
@@ -34,13 +34,13 @@ const found = (sql: SqlClient.SqlClient, digest: string) =>
   `
 
 /** What the tables say of a key: a look-up takes the same way, and tells nothing by its time. */
-export const lookups = Effect.gen(function* () {
+export const makeKeyLookup = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const sql = yield* SqlClient.SqlClient
   const database = yield* Database
   // Requests with one key share its look-up, whichever endpoint the first of them is for.
-  const read = <A, R>(query: Effect.Effect<A, Failure, R>) => database.read(query, WrongKeys.lane)
-  const wrongKeys = yield* WrongKeys.make
+  const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>) => database.read(query, WrongKeys.keyLookupPartition)
+  const wrongKeys = yield* WrongKeys.makeBruteForceGuard
   const background = yield* FiberSet.make()
 
   const find = SqlSchema.findOneOption({
@@ -88,7 +88,7 @@ export const lookups = Effect.gen(function* () {
 
   /** A key that is known, or was until just now. */
   const again = Effect.fnUntraced(function* (digest: string) {
-    const asOf = monotonic(clock)
+    const asOf = getMonotonicMillis(clock)
     const row = yield* read(find(digest))
     return yield* Option.isNone(row) ? unknown : accountOf(row.value, asOf)
   })
@@ -108,7 +108,7 @@ export const lookups = Effect.gen(function* () {
   /** A key of which this process knows nothing; whether the table has it is `isKnown`. */
   const first = Effect.fnUntraced(function* (digest: string, isKnown: Effect.Effect<void>) {
     yield* wrongKeys.check
-    const asOf = monotonic(clock)
+    const asOf = getMonotonicMillis(clock)
     const network = yield* wrongKeys.network
     const asked = Effect.catchTag(guess({ digest, network }), "NoSuchElementError", Effect.die)
     const row = yield* read(Effect.catchIf(asked, WrongKeys.isUnwritable, (error) => guessAlone(digest, error)))

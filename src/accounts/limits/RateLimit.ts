@@ -2,7 +2,7 @@
 import { Config, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"
-import { atZero } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import type { Tier } from "../../rules/EndpointAnnotations.ts"
 import type { Account } from "../keys/Authentication.ts"
 import { RateLimitExceeded } from "../AccountErrors.ts"
@@ -12,11 +12,15 @@ import * as Redis from "./Redis.ts"
 
 const PerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
-export const Basic = Config.schema(PerMinute, "RATE_LIMIT_BASIC").pipe(Config.withDefault(200))
-export const Pro = Config.schema(PerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000))
-export const Ultimate = Config.schema(PerMinute, "RATE_LIMIT_ULTIMATE").pipe(Config.withDefault(5_000))
+export const RateLimitBasicConfig = Config.schema(PerMinute, "RATE_LIMIT_BASIC").pipe(Config.withDefault(200))
+export const RateLimitProConfig = Config.schema(PerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000))
+export const RateLimitUltimateConfig = Config.schema(PerMinute, "RATE_LIMIT_ULTIMATE").pipe(Config.withDefault(5_000))
 
-export const limits = Config.all({ basic: Basic, pro: Pro, ultimate: Ultimate })
+export const RateLimitsConfig = Config.all({
+  basic: RateLimitBasicConfig,
+  pro: RateLimitProConfig,
+  ultimate: RateLimitUltimateConfig,
+})
 
 const alone = Metric.counter("tickerline_rate_limit_alone_total", {
   description: "Requests counted by this process alone, because neither Redis nor PostgreSQL did.",
@@ -42,7 +46,7 @@ const exceeded = (limit: number) =>
     error: { message: `More than ${limit} requests a minute. Wait as long as Retry-After says.` },
   })
 
-export interface Counted {
+export interface RateLimitResult {
   readonly headers: Readonly<Record<string, string>>
   readonly refusal: RateLimitExceeded | undefined
 }
@@ -50,15 +54,15 @@ export interface Counted {
 export class RateLimit extends Context.Service<RateLimit, {
   readonly perMinute: (tier: Tier) => number
   /** Counts a request, and says in headers how many are left. One that is refused is not counted. */
-  readonly count: (account: typeof Account.Service) => Effect.Effect<Counted>
+  readonly count: (account: typeof Account.Service) => Effect.Effect<RateLimitResult>
   /** What should count for all processes, Redis or without one PostgreSQL, does not answer this one. */
-  readonly isAlone: () => boolean
+  readonly isCountingLocally: () => boolean
 }>()("tickerline/account/RateLimit") {
   static readonly layer = Layer.effect(
     RateLimit,
     Effect.gen(function* () {
-      const perMinute = yield* limits
-      yield* atZero(alone, withoutRedis)
+      const perMinute = yield* RateLimitsConfig
+      yield* initializeCounters(alone, withoutRedis)
       const memory = yield* Effect.provide(RateLimiter.RateLimiterStore, RateLimiter.layerStoreMemory)
       const leases = yield* Leases.make
       const redis = yield* Redis.shared
@@ -90,14 +94,14 @@ export class RateLimit extends Context.Service<RateLimit, {
 
       const count = ({ account_id, tier }: typeof Account.Service) => {
         const limit = perMinute[tier]
-        return Effect.map(consume(String(account_id), limit), ([number, endsIn]): Counted => {
+        return Effect.map(consume(String(account_id), limit), ([number, endsIn]): RateLimitResult => {
           const left = limit - number
           if (left >= 0) return { headers: headers(limit, left, endsIn), refusal: undefined }
           return { headers: { ...headers(limit, 0, endsIn), "Retry-After": seconds(endsIn) }, refusal: exceeded(limit) }
         })
       }
       const isAlone = () => redis === undefined ? leases.isAway() : redis.store() === undefined
-      return RateLimit.of({ perMinute: (tier) => perMinute[tier], count, isAlone })
+      return RateLimit.of({ perMinute: (tier) => perMinute[tier], count, isCountingLocally: isAlone })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

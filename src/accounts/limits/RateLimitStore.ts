@@ -4,7 +4,7 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
-import { array, OID } from "../../db/ArrayParameters.ts"
+import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 
 /** What a process asks of an account's window. */
@@ -47,14 +47,14 @@ export const permits = Effect.gen(function* () {
   const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
 
   return (wishes: ReadonlyArray<Wish>) => {
-    const floats = (of: (wish: Wish) => number) => array(wishes.map(of), OID.float8)
+    const floats = (of: (wish: Wish) => number) => arrayParameter(wishes.map(of), OID.float8)
     return decode(sql`
       with wishes as materialized (
         select account_id::bigint, per_minute::bigint, needed::bigint, ahead::bigint, back::bigint, window_began
         from unnest(
           ${floats(({ account_id }) => Number(account_id))}, ${floats(({ limit }) => limit)},
           ${floats(({ needed }) => needed)}, ${floats(({ ahead }) => ahead)}, ${floats(({ back }) => back)},
-          ${array(wishes.map(({ window }) => window), OID.text)}
+          ${arrayParameter(wishes.map(({ window }) => window), OID.text)}
         ) as wish (account_id, per_minute, needed, ahead, back, window_began)
       )
       insert into rate_limits as kept (account_id, began_at, ends_at, used, given)

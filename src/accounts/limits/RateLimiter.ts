@@ -3,7 +3,17 @@
  * once; PostgreSQL is asked beside the requests' way, for all accounts together, and in their way where there are none.
  */
 import { Clock, Deferred, Duration, Effect, Queue } from "effect"
-import { believed, CounterAway, isRunningOut, learn, type Lease, take, type Told, unseen, wishOf } from "./RateLimitLease.ts"
+import {
+  believed,
+  CounterAway,
+  isRunningOut,
+  learn,
+  type Lease,
+  take,
+  type Told,
+  unseen,
+  wishOf,
+} from "./RateLimitLease.ts"
 import { permits } from "./RateLimitStore.ts"
 
 /** Longer than that PostgreSQL is not asked. */

@@ -5,11 +5,11 @@ import { SqlClient } from "effect/sql"
 import { PoolSize } from "../../db/Database.ts"
 import * as Pooler from "../../db/pool/PoolerCheck.ts"
 import { DirectUrl } from "../../db/pool/Session.ts"
-import { WholeLists } from "../../lists/ExportCursors.ts"
-import { failed, type Finding, ok, warning } from "./Finding.ts"
+import { MaxExportsConfig } from "../../lists/ExportCursors.ts"
+import { failed, type Finding, passed, warned } from "./Finding.ts"
 
 /** The role cannot write even where a check were wrong; and no check waits for a lock. */
-export const layer = (url: Redacted.Redacted) =>
+export const readOnlyConnection = (url: Redacted.Redacted) =>
   PgClient.layer({
     url,
     maxConnections: 1,
@@ -24,14 +24,14 @@ export const layer = (url: Redacted.Redacted) =>
   })
 
 /** Whether the service would be let start by these ways, in its own words. */
-export const checkWays = Effect.fnUntraced(
+export const checkPooler = Effect.fnUntraced(
   function* (url: Redacted.Redacted, direct: Option.Option<Redacted.Redacted>) {
     if (Option.isNone(direct)) {
-      const { through } = yield* Pooler.straight("DATABASE_URL", url)
-      return ok("pooler", through ? "one in session mode" : "none: the service asks PostgreSQL itself")
+      const { through } = yield* Pooler.checkDirectConnection("DATABASE_URL", url)
+      return passed("pooler", through ? "one in session mode" : "none: the service asks PostgreSQL itself")
     }
-    const { through } = yield* Pooler.both(url, direct.value)
-    return through ? ok("pooler", "in transaction mode; what needs a session goes by DATABASE_DIRECT_URL") : warning(
+    const { through } = yield* Pooler.checkBothConnections(url, direct.value)
+    return through ? passed("pooler", "in transaction mode; what needs a session goes by DATABASE_DIRECT_URL") : warned(
       "pooler",
       "DATABASE_URL leads to PostgreSQL itself, and yet each statement is planned anew",
       "Unset DATABASE_DIRECT_URL, or name the pooler in DATABASE_URL.",
@@ -62,7 +62,7 @@ export const checkServer = Effect.fnUntraced(function* (url: Redacted.Redacted) 
   if (server === undefined) return []
   const { autovacuum, encoding, number, recovers, ssl, version } = server
   const found: Array<Finding> = [
-    Math.floor(number / 10_000) >= oldest ? ok("version", `PostgreSQL ${version}`) : failed(
+    Math.floor(number / 10_000) >= oldest ? passed("version", `PostgreSQL ${version}`) : failed(
       "version",
       `PostgreSQL ${version} is too old`,
       `Use PostgreSQL ${oldest} or newer.`,
@@ -77,10 +77,10 @@ export const checkServer = Effect.fnUntraced(function* (url: Redacted.Redacted) 
     )
   }
   if (autovacuum !== "on") {
-    found.push(warning("autovacuum", "it is off, so plans grow old", "Set autovacuum = on."))
+    found.push(warned("autovacuum", "it is off, so plans grow old", "Set autovacuum = on."))
   }
   if (!ssl && !isNear(new URL(Redacted.value(url)))) {
-    found.push(warning(
+    found.push(warned(
       "encryption",
       "the connection is not encrypted, and leaves this machine",
       "Add ?sslmode=require to DATABASE_URL, where the network between is not trusted.",
@@ -100,10 +100,10 @@ export const checkClocks = Effect.gen(function* () {
   `
   const after = yield* Clock.currentTimeMillis
   const apart = ((row?.now ?? 0) - (before + after) / 2) / 1000
-  if (Math.abs(apart) <= mostApart) return ok("clocks", `as the database's, to ${Math.abs(apart).toFixed(2)} s`)
+  if (Math.abs(apart) <= mostApart) return passed("clocks", `as the database's, to ${Math.abs(apart).toFixed(2)} s`)
   const said = `the database's is ${Math.abs(apart).toFixed(1)} s ${apart > 0 ? "ahead of" : "behind"} this machine's`
   const advice = "Set both by NTP: keys expire and usage is dated by one and the other."
-  return Math.abs(apart) > 60 ? failed("clocks", said, advice) : warning("clocks", said, advice)
+  return Math.abs(apart) > 60 ? failed("clocks", said, advice) : warned("clocks", said, advice)
 })
 
 export const checkConnections = Effect.gen(function* () {
@@ -117,17 +117,17 @@ export const checkConnections = Effect.gen(function* () {
   const pooled = Option.isSome(yield* DirectUrl)
   // Beside these, one counts requests, one asks whether the database is there, and one what changed; through a pooler
   // the first and the pool do not come here.
-  const pool = (pooled ? 0 : (yield* PoolSize) + 1) + (yield* WholeLists) + 2
+  const pool = (pooled ? 0 : (yield* PoolSize) + 1) + (yield* MaxExportsConfig) + 2
   const most = row === undefined ? 0 : row.limit >= 0 ? Math.min(row.limit, row.most) : row.most
   const said = `${pool} at most, of ${most} that the server allows and ${row?.used ?? 0} in use`
   if (pool > most) {
     return failed("connections", said, "Lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections.")
   }
   return pool * 2 > most
-    ? warning(
+    ? warned(
       "connections",
       said,
       "A second instance would not fit: lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections.",
     )
-    : ok("connections", said)
+    : passed("connections", said)
 })

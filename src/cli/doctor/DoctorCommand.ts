@@ -4,25 +4,25 @@ import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { connect, RedisUrl } from "../../accounts/limits/Redis.ts"
-import { ReadUrls } from "../../db/replicas/ReadRouter.ts"
+import { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
 import { DatabaseUrl, DirectUrl } from "../../db/pool/Session.ts"
-import { output, type Screen } from "../terminal/Screen.ts"
-import { safe } from "../terminal/Text.ts"
+import { type Screen, stdoutScreen } from "../terminal/Screen.ts"
+import { escapeLine } from "../terminal/Text.ts"
 import * as Database from "./DatabaseChecks.ts"
-import { type Check, failed, type Finding, findings, ok, type State } from "./Finding.ts"
-import { lookAtHome } from "./EmbeddedChecks.ts"
+import { type DoctorCheck, failed, type Finding, type FindingState, passed, runCheck } from "./Finding.ts"
+import { checkEmbeddedDatabase } from "./EmbeddedChecks.ts"
 import { checkPort } from "./PortCheck.ts"
 import { checkClock, checkFiles, checkMemory, checkRuntime, checkZones } from "./MachineChecks.ts"
 import { checkReplicas } from "./ReplicaChecks.ts"
 import * as DatabaseSchema from "./SchemaChecks.ts"
-import { checkFronting, checkSettings } from "./SettingChecks.ts"
+import { checkClientAddress, checkSettings } from "./SettingChecks.ts"
 
 interface Section {
   readonly section: string
   readonly findings: ReadonlyArray<Finding>
 }
 
-const check = <E, R>(name: string, look: Check<E, R>["look"]) => findings({ name, look })
+const check = <E, R>(name: string, look: DoctorCheck<E, R>["effect"]) => runCheck({ name, effect: look })
 
 const together = <R>(section: string, checks: ReadonlyArray<Effect.Effect<ReadonlyArray<Finding>, never, R>>) =>
   Effect.map(
@@ -41,7 +41,7 @@ const machine = together("machine", [
 const service = together("service", [
   check("settings", Effect.suspend(() => checkSettings(process.env))),
   check("port", checkPort),
-  check("clients", checkFronting),
+  check("clients", checkClientAddress),
 ])
 
 /** All over one connection; without it, that is what there is to say. */
@@ -59,38 +59,38 @@ const asked = (url: Redacted.Redacted, embedded: boolean) =>
         check("role", DatabaseSchema.checkRole(embedded)),
         check("triggers", DatabaseSchema.checkTriggers),
         check("indexes", DatabaseSchema.checkIndexes),
-        check("rules", DatabaseSchema.checkRules),
-        check("datasets", DatabaseSchema.checkRows),
+        check("rules", DatabaseSchema.checkConstraints),
+        check("datasets", DatabaseSchema.checkDatasetRows),
       ]
       : []
     return [...first, ...(yield* Effect.all([...others, ...inside])).flat()]
-  }).pipe(Effect.provide(Database.layer(url)))
+  }).pipe(Effect.provide(Database.readOnlyConnection(url)))
 
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrl
   if (Option.isSome(url)) {
     const direct = yield* DirectUrl
-    const way = yield* Effect.result(Database.checkWays(url.value, direct))
-    const named = ok("database", Option.isSome(direct) ? "that of DATABASE_DIRECT_URL" : "that of DATABASE_URL")
+    const way = yield* Effect.result(Database.checkPooler(url.value, direct))
+    const named = passed("database", Option.isSome(direct) ? "that of DATABASE_DIRECT_URL" : "that of DATABASE_URL")
     if (Result.isSuccess(way)) {
       const itself = Option.getOrElse(direct, () => url.value)
       const found = yield* asked(itself, false)
-      const replicas = yield* check("replicas", Effect.flatMap(ReadUrls, (named) => checkReplicas(itself, named)))
+      const replicas = yield* check("replicas", Effect.flatMap(ReplicaUrls, (named) => checkReplicas(itself, named)))
       return [named, way.success, ...found, ...replicas]
     }
     // Who cannot be reached at all is told by the check that asks for that.
     if (way.failure._tag !== "WrongWay") return yield* Effect.fail(way.failure)
     return [named, failed("pooler", way.failure.message, "The service would not start; README, poolers, tells more.")]
   }
-  const { findings, url: running } = yield* lookAtHome
+  const { findings, url: running } = yield* checkEmbeddedDatabase
   return [...findings, ...(Option.isSome(running) ? yield* asked(running.value, true) : [])]
 })
 
 const redis = Effect.gen(function* () {
   const named = yield* Config.option(RedisUrl)
-  if (Option.isNone(named)) return ok("limits", "counted together in PostgreSQL (no REDIS_URL)")
+  if (Option.isNone(named)) return passed("limits", "counted together in PostgreSQL (no REDIS_URL)")
   yield* connect(named.value)
-  return ok("limits", "counted together in Redis, which answers")
+  return passed("limits", "counted together in Redis, which answers")
 }).pipe(
   Effect.scoped,
   // What its client logs of a Redis that is away is said by the finding.
@@ -102,16 +102,16 @@ const sections = Effect.all([
   machine,
   service,
   together("database", [
-    findings({
+    runCheck({
       name: "connection",
       // Each of its own checks is bounded too.
-      patience: Duration.seconds(60),
+      timeout: Duration.seconds(60),
       advice: "Start PostgreSQL, or set DATABASE_URL right: postgres://user:password@host:port/database.",
-      look: database,
+      effect: database,
     }),
   ]),
   together("limits", [
-    findings({ name: "limits", advice: "Start Redis, set REDIS_URL right, or unset it.", look: redis }),
+    runCheck({ name: "limits", advice: "Start Redis, set REDIS_URL right, or unset it.", effect: redis }),
   ]),
 ], { concurrency: "unbounded" })
 
@@ -126,16 +126,17 @@ const lines = ({ advice, check, found, state }: Finding, { paint, unicode }: Scr
   const { ascii, sign, style } = marks[state]
   const mark = unicode ? sign : ascii.padEnd(2)
   return [
-    `  ${paint(style, mark)} ${check}: ${safe(found)}`,
-    ...(advice === undefined ? [] : [`    ${unicode ? "→" : "->"} ${safe(advice)}`]),
+    `  ${paint(style, mark)} ${check}: ${escapeLine(found)}`,
+    ...(advice === undefined ? [] : [`    ${unicode ? "→" : "->"} ${escapeLine(advice)}`]),
   ]
 }
 
-const counted = (found: ReadonlyArray<Finding>, state: State) => found.filter((one) => one.state === state).length
+const counted = (found: ReadonlyArray<Finding>, state: FindingState) =>
+  found.filter((one) => one.state === state).length
 
 class Unwell extends Schema.TaggedError<Unwell>()("Unwell", { message: Schema.String }) {}
 
-export const command = (version: string) =>
+export const makeDoctorCommand = (version: string) =>
   Command.make(
     "doctor",
     { json: Flag.Boolean("json").pipe(Flag.withDescription("For programs"), Flag.withDefault(false)) },
@@ -147,7 +148,7 @@ export const command = (version: string) =>
         const checks = found.flatMap(({ findings, section }) => findings.map((one) => ({ section, ...one })))
         yield* Console.log(JSON.stringify({ version, ok: bad === 0, failed: bad, warnings: doubtful, checks }, null, 2))
       } else {
-        const screen = yield* output
+        const screen = yield* stdoutScreen
         for (const { findings, section } of found) {
           yield* Console.log(
             [screen.paint("bold", section), ...findings.flatMap((one) => lines(one, screen))].join("\n"),

@@ -2,11 +2,11 @@
 import { Effect, FileSystem, Option, Path, Redacted } from "effect"
 import { statfs } from "node:fs/promises"
 import process from "node:process"
-import { home as configured } from "../../db/embedded/EmbeddedPostgres.ts"
-import { readAccess, user } from "../../db/embedded/Cluster.ts"
-import { findPackage } from "../../db/embedded/PostgresPrograms.ts"
-import { find } from "../../db/embedded/PostgresServer.ts"
-import { failed, type Finding, ok, skipped, warning } from "./Finding.ts"
+import { TickerlineHome as configured } from "../../db/embedded/EmbeddedPostgres.ts"
+import { databaseUser, readCredentials } from "../../db/embedded/Cluster.ts"
+import { findPostgresPackage } from "../../db/embedded/PostgresPrograms.ts"
+import { findRunningServer } from "../../db/embedded/PostgresServer.ts"
+import { failed, type Finding, passed, skipped, warned } from "./Finding.ts"
 
 const gibibyte = 2 ** 30
 
@@ -16,7 +16,7 @@ const spaceAt = (folder: string) =>
     Effect.map((free): Finding => {
       const said = `${(free / gibibyte).toFixed(1)} GiB free`
       if (free < gibibyte / 4) return failed("disk", said, "Free some space: PostgreSQL stops when it has none.")
-      return free < 2 * gibibyte ? warning("disk", said, "Loads need room for a table twice.") : ok("disk", said)
+      return free < 2 * gibibyte ? warned("disk", said, "Loads need room for a table twice.") : passed("disk", said)
     }),
     Effect.orElseSucceed(() => skipped("disk", "this system does not tell its free space")),
   )
@@ -39,7 +39,7 @@ const checkFolder = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.option(fs.stat(home))
   if (Option.isNone(info)) {
-    return [ok("home", `${home} is not there; the first start makes it`)]
+    return [passed("home", `${home} is not there; the first start makes it`)]
   }
   if (info.value.type !== "Directory") {
     return [failed("home", `${home} is a file`, "Set TICKERLINE_HOME to a folder, or unset it.")]
@@ -56,7 +56,7 @@ const checkFolder = Effect.fnUntraced(function* (home: string) {
   }
   const open = yield* openSecrets([`${home}/demo-key`, `${home}/postgres/cluster/server.json`])
   return [
-    open.length === 0 ? ok("home", home) : warning(
+    open.length === 0 ? passed("home", home) : warned(
       "home",
       `other users may read ${open.join(" and ")}`,
       `Close them: chmod 600 ${open.join(" ")}`,
@@ -65,14 +65,14 @@ const checkFolder = Effect.fnUntraced(function* (home: string) {
   ]
 })
 
-export interface Embedded {
+export interface EmbeddedCheckResult {
   readonly findings: ReadonlyArray<Finding>
   /** Where the running server takes connections. */
   readonly url: Option.Option<Redacted.Redacted>
 }
 
-const programs = findPackage().pipe(
-  Effect.map(({ version }) => ({ version, finding: ok("programs", `PostgreSQL ${version}`) })),
+const programs = findPostgresPackage().pipe(
+  Effect.map(({ version }) => ({ version, finding: passed("programs", `PostgreSQL ${version}`) })),
   Effect.catchTag(
     "EmbeddedPostgresError",
     ({ message }) =>
@@ -80,7 +80,7 @@ const programs = findPackage().pipe(
   ),
 )
 
-export const lookAtHome = Effect.gen(function* () {
+export const checkEmbeddedDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(yield* configured)
   const { finding, version } = yield* programs
@@ -90,8 +90,8 @@ export const lookAtHome = Effect.gen(function* () {
   if (
     Option.isNone(base) || Option.isNone(data) || !(yield* Effect.orElseSucceed(fs.exists(data.value), () => false))
   ) {
-    const server = ok("server", "there is no database yet; the first start makes it")
-    return { findings: [finding, ...folder, server], url: Option.none() } satisfies Embedded
+    const server = passed("server", "there is no database yet; the first start makes it")
+    return { findings: [finding, ...folder, server], url: Option.none() } satisfies EmbeddedCheckResult
   }
   const had = yield* Effect.option(fs.readFileString(`${data.value}/PG_VERSION`))
   const major = version?.split(".")[0]
@@ -104,19 +104,24 @@ export const lookAtHome = Effect.gen(function* () {
       ),
     ]
     : []
-  const running = yield* find({ data: data.value })
+  const running = yield* findRunningServer({ data: data.value })
   if (running === undefined) {
-    const server = ok("server", "it does not run; npm start and every command start it")
-    return { findings: [finding, ...folder, ...stale, server], url: Option.none() } satisfies Embedded
+    const server = passed("server", "it does not run; npm start and every command start it")
+    return { findings: [finding, ...folder, ...stale, server], url: Option.none() } satisfies EmbeddedCheckResult
   }
-  const access = yield* Effect.result(readAccess(base.value))
-  const server = ok("server", `it runs (pid ${running.pid}, port ${running.port})`)
+  const access = yield* Effect.result(readCredentials(base.value))
+  const server = passed("server", `it runs (pid ${running.pid}, port ${running.port})`)
   if (access._tag === "Failure") {
     const locked = failed("access", access.failure.message, "Restore the file, or its rights.")
-    return { findings: [finding, ...folder, ...stale, server, locked], url: Option.none() } satisfies Embedded
+    return {
+      findings: [finding, ...folder, ...stale, server, locked],
+      url: Option.none(),
+    } satisfies EmbeddedCheckResult
   }
   return {
     findings: [finding, ...folder, ...stale, server],
-    url: Option.some(Redacted.make(`postgres://${user}:${access.success.password}@127.0.0.1:${running.port}/${user}`)),
-  } satisfies Embedded
+    url: Option.some(
+      Redacted.make(`postgres://${databaseUser}:${access.success.password}@127.0.0.1:${running.port}/${databaseUser}`),
+    ),
+  } satisfies EmbeddedCheckResult
 })

@@ -1,21 +1,21 @@
 /** What a check found, and the bounds within which every check stays. */
 import { Cause, Duration, Effect } from "effect"
-import { inOneLine } from "../ErrorReport.ts"
+import { summarizeError } from "../ErrorReport.ts"
 
-export type State = "ok" | "warning" | "failed" | "skipped"
+export type FindingState = "ok" | "warning" | "failed" | "skipped"
 
 export interface Finding {
   readonly check: string
-  readonly state: State
+  readonly state: FindingState
   /** What is so; never a secret. */
   readonly found: string
   /** What to do, where something is to be done. */
   readonly advice?: string
 }
 
-export const ok = (check: string, found: string): Finding => ({ check, state: "ok", found })
+export const passed = (check: string, found: string): Finding => ({ check, state: "ok", found })
 export const skipped = (check: string, found: string): Finding => ({ check, state: "skipped", found })
-export const warning = (check: string, found: string, advice: string): Finding => ({
+export const warned = (check: string, found: string, advice: string): Finding => ({
   check,
   state: "warning",
   found,
@@ -29,20 +29,20 @@ export const failed = (check: string, found: string, advice: string): Finding =>
 })
 
 /** One line of the checklist, or several. */
-export interface Check<E, R> {
+export interface DoctorCheck<E, R> {
   readonly name: string
   /** What to do where it fails by itself. */
   readonly advice?: string
   /** How long it may take; ten seconds by default. */
-  readonly patience?: Duration.Duration
-  readonly look: Effect.Effect<Finding | ReadonlyArray<Finding>, E, R>
+  readonly timeout?: Duration.Duration
+  readonly effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, R>
 }
 
 const usual = Duration.seconds(10)
 
 /** A check that fails or hangs is itself a finding: the others are told all the same. */
-export const findings = <E, R>(
-  { advice = "Mend that, and look again.", look, name, patience = usual }: Check<E, R>,
+export const runCheck = <E, R>(
+  { advice = "Mend that, and look again.", effect: look, name, timeout: patience = usual }: DoctorCheck<E, R>,
 ): Effect.Effect<ReadonlyArray<Finding>, never, R> =>
   look.pipe(
     Effect.map((found) => "state" in found ? [found] : found),
@@ -55,7 +55,7 @@ export const findings = <E, R>(
     }),
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.succeed([
-        failed(name, inOneLine(Cause.squash(cause)) ?? "it could not be looked at", advice),
+        failed(name, summarizeError(Cause.squash(cause)) ?? "it could not be looked at", advice),
       ])
     ),
   )

@@ -2,16 +2,16 @@
 import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
-import { CacheBytes } from "../../lists/QueryCache.ts"
-import { failed, ok, skipped, warning } from "./Finding.ts"
+import { CacheBytesConfig } from "../../lists/QueryCache.ts"
+import { failed, passed, skipped, warned } from "./Finding.ts"
 
 const mebibyte = 1_048_576
 
 export const checkRuntime = Effect.sync(() => {
   const { deno, node } = process.versions
-  if (deno !== undefined) return ok("runtime", `Deno ${deno}`)
+  if (deno !== undefined) return passed("runtime", `Deno ${deno}`)
   const [major = 0, minor = 0] = node.split(".").map(Number)
-  return major > 22 || (major === 22 && minor >= 18) ? ok("runtime", `Node ${node}`) : failed(
+  return major > 22 || (major === 22 && minor >= 18) ? passed("runtime", `Node ${node}`) : failed(
     "runtime",
     `Node ${node} is too old`,
     "Use Node 24: npm ci installs one beside the project, which npm run uses.",
@@ -38,7 +38,7 @@ export const checkZones = Effect.try(() =>
     Effect.map((wrong) => wrong.length === 0),
     Effect.orElseSucceed(() => false),
     Effect.map((right) =>
-      right ? ok("time zones", "New York and Chicago change their clocks when they should") : failed(
+      right ? passed("time zones", "New York and Chicago change their clocks when they should") : failed(
         "time zones",
         "the runtime does not know New York's or Chicago's time",
         "Use a build of Node with full ICU (the official ones), or unset NODE_ICU_DATA.",
@@ -51,7 +51,7 @@ const latest = Date.UTC(2100, 0, 1)
 
 export const checkClock = Effect.map(Clock.currentTimeMillis, (now) => {
   const shown = new Date(now).toISOString()
-  return now >= earliest && now < latest ? ok("clock", shown) : failed(
+  return now >= earliest && now < latest ? passed("clock", shown) : failed(
     "clock",
     `it is said to be ${shown}`,
     "Set the clock, best by NTP: limits, expiry of keys and days go by it.",
@@ -66,8 +66,8 @@ export const checkMemory = Effect.gen(function* () {
   const bound = process.constrainedMemory?.() ?? 0
   const total = bound > 0 && bound < totalmem() ? bound : totalmem()
   const has = Math.floor(total / mebibyte)
-  const cache = Math.ceil((yield* CacheBytes) * 2 / mebibyte)
-  return has >= cache + beside ? ok("memory", `${has} MiB, of which the cache may take ${cache}`) : warning(
+  const cache = Math.ceil((yield* CacheBytesConfig) * 2 / mebibyte)
+  return has >= cache + beside ? passed("memory", `${has} MiB, of which the cache may take ${cache}`) : warned(
     "memory",
     `${has} MiB for a cache of ${cache} MiB and some ${beside} MiB beside it`,
     "Allow it more memory, or lower CACHE_MEGABYTES.",
@@ -81,7 +81,7 @@ export const checkFiles = Effect.gen(function* () {
   const limits = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
   const [, soft] = /^Max open files\s+(\S+)/m.exec(limits) ?? []
   if (soft === undefined) return skipped("open files", "this system does not tell its limit")
-  return soft === "unlimited" || Number(soft) >= enoughFiles ? ok("open files", `up to ${soft}`) : warning(
+  return soft === "unlimited" || Number(soft) >= enoughFiles ? passed("open files", `up to ${soft}`) : warned(
     "open files",
     `no more than ${soft}, and each connection is one`,
     "Raise it: ulimit -n 65536, or LimitNOFILE= of systemd.",

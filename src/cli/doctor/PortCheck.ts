@@ -4,8 +4,8 @@ import { HttpClient } from "effect/http"
 import { connect } from "node:net"
 import { networkInterfaces } from "node:os"
 import process from "node:process"
-import { Host, Port, ReusePort } from "../ServeCommand.ts"
-import { failed, ok, warning } from "./Finding.ts"
+import { HostConfig, PortConfig, ReusePortConfig } from "../ServeCommand.ts"
+import { failed, passed, warned } from "./Finding.ts"
 
 const isTaken = (host: string, port: number) =>
   Effect.callback<boolean>((resume) => {
@@ -41,7 +41,7 @@ const isOwn = (host: string) =>
   Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host) === true)
 
 export const checkPort = Effect.gen(function* () {
-  const [host, port, shares] = [yield* Host, yield* Port, yield* ReusePort]
+  const [host, port, shares] = [yield* HostConfig, yield* PortConfig, yield* ReusePortConfig]
   const check = "port"
   if (/^[\d.]+$|:/.test(host) && !isOwn(host)) {
     return failed(check, `${host} is no address of this machine`, "Set HOST to one, or to 0.0.0.0 for all of them.")
@@ -49,12 +49,12 @@ export const checkPort = Effect.gen(function* () {
   const near = everywhere.has(host) ? "127.0.0.1" : host
   if (!(yield* isTaken(near, port))) {
     return port < 1024 && process.getuid?.() !== 0
-      ? warning(check, `${port} is free, but may need rights`, "Choose a PORT from 1024 on, behind a balancer.")
-      : ok(check, `${port} is free; the service does not run`)
+      ? warned(check, `${port} is free, but may need rights`, "Choose a PORT from 1024 on, behind a balancer.")
+      : passed(check, `${port} is free; the service does not run`)
   }
   const who = yield* whoAnswers(`http://${near.includes(":") ? `[${near}]` : near}:${port}`)
   if (Option.isSome(who) && who.value.info.title.startsWith("Tickerline")) {
-    return ok(check, `${port}: the service runs (API ${who.value.info.version}${shares ? ", and shares it" : ""})`)
+    return passed(check, `${port}: the service runs (API ${who.value.info.version}${shares ? ", and shares it" : ""})`)
   }
   return failed(check, `${port} is in use by another program`, "End that program, or set PORT to a free one.")
 })

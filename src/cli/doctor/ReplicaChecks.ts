@@ -1,19 +1,19 @@
 /** Whether the servers of `DATABASE_READ_URLS` are replicas of the primary, and keep up with it. */
 import { Duration, Effect, Predicate, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import { looker } from "../../db/replicas/ServerState.ts"
-import { MaxLag, type ReadUrls } from "../../db/replicas/ReadRouter.ts"
-import { layer } from "./DatabaseChecks.ts"
-import { failed, findings, ok, skipped, warning } from "./Finding.ts"
+import { makePoll } from "../../db/replicas/ServerState.ts"
+import { MaxLag, type ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
+import { readOnlyConnection } from "./DatabaseChecks.ts"
+import { failed, passed, runCheck, skipped, warned } from "./Finding.ts"
 
-type Named = Effect.Success<typeof ReadUrls>[number]
+type Named = Effect.Success<typeof ReplicaUrls>[number]
 
 const facts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{ readonly system: string }>`
     select system_identifier::text as system from pg_control_system()
   `
-  return { look: yield* looker(sql), system: server?.system }
+  return { look: yield* makePoll(sql), system: server?.system }
 })
 
 const megabytes = (bytes: number) => `${(bytes / 1_048_576).toFixed(1)} MiB`
@@ -34,7 +34,7 @@ const checkOne = (name: string, { look: primary, system }: Effect.Success<typeof
       return failed(name, "it belongs to another cluster than DATABASE_URL", "Name replicas of that primary only.")
     }
     if (!replica.look.recovers) {
-      return warning(name, "it is no replica, so it is not used", "Name the primary in DATABASE_URL alone.")
+      return warned(name, "it is no replica, so it is not used", "Name the primary in DATABASE_URL alone.")
     }
     const unwatched = Array.from(primary.datasets.keys()).filter((dataset) => !replica.look.datasets.has(dataset))
     if (replica.look.datasets.size === 0 || unwatched.length === primary.datasets.size) {
@@ -43,7 +43,7 @@ const checkOne = (name: string, { look: primary, system }: Effect.Success<typeof
     const sql = yield* SqlClient.SqlClient
     const most = Duration.min(yield* MaxLag, longest)
     const target = primary.position ?? 0
-    const behind = Effect.map(looker(sql), ({ position }) => target - (position ?? 0))
+    const behind = Effect.map(makePoll(sql), ({ position }) => target - (position ?? 0))
     const left = yield* behind.pipe(
       Effect.repeat({
         until: (bytes) => bytes <= 0,
@@ -51,8 +51,8 @@ const checkOne = (name: string, { look: primary, system }: Effect.Success<typeof
       }),
     )
     return left <= 0
-      ? ok(name, `it keeps up: what the primary wrote is here within ${Duration.format(most)}`)
-      : warning(
+      ? passed(name, `it keeps up: what the primary wrote is here within ${Duration.format(most)}`)
+      : warned(
         name,
         `it is ${megabytes(left)} of WAL behind after ${Duration.format(most)}, so it is not used where data change`,
         "See pg_stat_replication on the primary, and what replay waits for: a query, or its resumption.",
@@ -62,17 +62,17 @@ const checkOne = (name: string, { look: primary, system }: Effect.Success<typeof
 /** A line for each; what one does not answer keeps nobody from the others. */
 export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted, named: ReadonlyArray<Named>) {
   if (named.length === 0) return []
-  const primary = yield* Effect.provide(facts, layer(url))
+  const primary = yield* Effect.provide(facts, readOnlyConnection(url))
   if (primary.look.recovers) return [skipped("replicas", "DATABASE_URL names no primary to compare them with")]
   const found = yield* Effect.forEach(
     named,
     (one) =>
-      findings({
+      runCheck({
         name: `replica ${one.name}`,
         advice:
           "Start it, or set DATABASE_READ_URLS right: postgres://user:password@host:port/database, each a server.",
-        look: checkOne(`replica ${one.name}`, primary).pipe(
-          Effect.provide(layer(one.url)),
+        effect: checkOne(`replica ${one.name}`, primary).pipe(
+          Effect.provide(readOnlyConnection(one.url)),
           Effect.mapError((error) => ({ message: whyOf(error) })),
         ),
       }),

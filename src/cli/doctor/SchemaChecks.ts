@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../db/migrations/Migrations.ts"
 import { datasets } from "../../load/Datasets.ts"
-import { failed, ok, skipped, warning } from "./Finding.ts"
+import { failed, passed, skipped, warned } from "./Finding.ts"
 
 const tables = datasets.map(({ table }) => table)
 
@@ -13,7 +13,7 @@ const listed = (names: ReadonlyArray<string>) =>
 export const isMigrated = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly there: boolean }>`
-    select to_regclass(${Migrations.record}) is not null and to_regclass('public.usage') is not null as there
+    select to_regclass(${Migrations.migrationsTable}) is not null and to_regclass('public.usage') is not null as there
   `
   return found?.there === true
 })
@@ -23,24 +23,24 @@ export const checkMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const known = yield* Migrations.loader
   const [found] = yield* sql<{ readonly there: boolean; readonly may: boolean }>`
-    select to_regclass(${Migrations.record}) is not null as there,
-      coalesce(has_table_privilege(to_regclass(${Migrations.record})::oid, 'select'), false) as may
+    select to_regclass(${Migrations.migrationsTable}) is not null as there,
+      coalesce(has_table_privilege(to_regclass(${Migrations.migrationsTable})::oid, 'select'), false) as may
   `
   const run = "Run `tickerline migrate` as the role that owns the tables; a start as that role does it too."
-  if (found?.there !== true) return warning("migrations", "the database is empty", run)
+  if (found?.there !== true) return warned("migrations", "the database is empty", run)
   if (!found.may) return skipped("migrations", "this role may not read which were applied")
   const applied = yield* sql<{ readonly id: number; readonly name: string }>`
-    select migration_id as id, name from ${sql(Migrations.record)} order by migration_id
+    select migration_id as id, name from ${sql(Migrations.migrationsTable)} order by migration_id
   `
   const ids = new Set(applied.map(({ id }) => id))
   const pending = known.filter(([id]) => !ids.has(id)).map(([id, name]) => `${id}_${name}`)
   const newer = applied.filter(({ id }) => !known.some(([one]) => one === id)).map(({ id, name }) => `${id}_${name}`)
   if (newer.length > 0) {
     const advice = "A release works with the tables of the next one; run the newer program, now or soon."
-    return warning("migrations", `the database is newer than this program: ${listed(newer)}`, advice)
+    return warned("migrations", `the database is newer than this program: ${listed(newer)}`, advice)
   }
   return pending.length === 0
-    ? ok("migrations", `all ${known.length} are applied`)
+    ? passed("migrations", `all ${known.length} are applied`)
     : failed("migrations", `${pending.length} are missing: ${listed(pending)}`, run)
 })
 
@@ -92,18 +92,18 @@ export const checkRole = (embedded: boolean) =>
     `
     const grant = `Run \`tickerline grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
     if (role?.lacks != null) return failed("role", `${role.name} lacks: ${listed(role.lacks)}`, grant)
-    if (embedded || role === undefined) return ok("role", "the embedded server has one for all")
+    if (embedded || role === undefined) return passed("role", "the embedded server has one for all")
     if (role.superuser) {
-      return warning(
+      return warned(
         "role",
         `${role.name} is a superuser`,
         "Serve with a role that can do less: `tickerline grant ROLE`.",
       )
     }
-    if (role.owns) return ok("role", `${role.name} owns the tables: it may load and migrate, and serve`)
+    if (role.owns) return passed("role", `${role.name} owns the tables: it may load and migrate, and serve`)
     return role.exceeds === null
-      ? ok("role", `${role.name} may serve, and nothing more`)
-      : warning("role", `${role.name} may also ${listed(role.exceeds)}`, grant)
+      ? passed("role", `${role.name} may serve, and nothing more`)
+      : warned("role", `${role.name} may also ${listed(role.exceeds)}`, grant)
   })
 
 export const checkTriggers = Effect.gen(function* () {
@@ -113,7 +113,7 @@ export const checkTriggers = Effect.gen(function* () {
     where relnamespace = 'public'::regnamespace and tgname = 'note_change' and tgenabled = 'A'
   `
   const lacking = tables.filter((table) => !right.some(({ dataset }) => dataset === table))
-  if (lacking.length === 0) return ok("triggers", "every change of a dataset is noticed")
+  if (lacking.length === 0) return passed("triggers", "every change of a dataset is noticed")
   return failed(
     "triggers",
     `note_change is missing or not always on: ${listed(lacking)}; answers may be old, or never kept`,
@@ -130,7 +130,7 @@ export const checkIndexes = Effect.gen(function* () {
     where relnamespace = 'public'::regnamespace and not indisvalid order by 1
   `
   const names = broken.map(({ name }) => name)
-  return names.length === 0 ? ok("indexes", "all are valid") : failed(
+  return names.length === 0 ? passed("indexes", "all are valid") : failed(
     "indexes",
     `invalid, so no query uses them: ${listed(names)}`,
     `reindex index concurrently ${names[0]}`,
@@ -138,7 +138,7 @@ export const checkIndexes = Effect.gen(function* () {
 })
 
 /** D34: rules that were added when rows already broke them. Requests for such rows fail. */
-export const checkRules = Effect.gen(function* () {
+export const checkConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const broken = yield* sql<{ readonly dataset: string; readonly name: string; readonly rule: string }>`
     select relname as dataset, conname as name, pg_get_expr(conbin, conrelid) as rule
@@ -148,8 +148,8 @@ export const checkRules = Effect.gen(function* () {
     order by 1, 2
   `
   const [first] = broken
-  if (first === undefined) return ok("rules", "hold for all rows of the datasets")
-  return warning(
+  if (first === undefined) return passed("rules", "hold for all rows of the datasets")
+  return warned(
     "rules",
     `not validated: ${listed(broken.map(({ name }) => name))}; requests fail for rows that break them`,
     `Find the rows: select * from ${first.dataset} where not (${first.rule}). Correct them, then ` +
@@ -158,7 +158,7 @@ export const checkRules = Effect.gen(function* () {
 })
 
 /** §2.5: what is in the tables, and since when. */
-export const checkRows = Effect.gen(function* () {
+export const checkDatasetRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const found = yield* Effect.forEach(tables, (table) =>
     Effect.map(
@@ -180,12 +180,12 @@ export const checkRows = Effect.gen(function* () {
   const full = `${found.length - empty.length} of ${found.length} have rows${since}`
   return [
     empty.length > 0
-      ? warning("datasets", `${full}; empty: ${listed(empty)}`, "Fill them: `tickerline load DATASET FILE`.")
+      ? warned("datasets", `${full}; empty: ${listed(empty)}`, "Fill them: `tickerline load DATASET FILE`.")
       : days !== null && days > 7
-      ? warning("datasets", full, "See whether the loads still run.")
-      : ok("datasets", full),
+      ? warned("datasets", full, "See whether the loads still run.")
+      : passed("datasets", full),
     ...(never.length === 0 ? [] : [
-      warning("statistics", `never analysed: ${listed(never.map(({ name }) => name))}`, "Run `analyze` once."),
+      warned("statistics", `never analysed: ${listed(never.map(({ name }) => name))}`, "Run `analyze` once."),
     ]),
   ]
 })

@@ -4,7 +4,7 @@ import * as Embedded from "../../db/embedded/EmbeddedPostgres.ts"
 
 export class UnreadableKey extends Schema.TaggedError<UnreadableKey>()("UnreadableKey", { message: Schema.String }) {}
 
-export const Key = Config.option(Config.Redacted("TICKERLINE_KEY"))
+export const ApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
 
 const inFile = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -20,14 +20,14 @@ const inFile = Effect.fnUntraced(function* (path: string) {
 
 /** The demo key opens the service of this machine, so no other is sent it. */
 const demo = Effect.gen(function* () {
-  const home = yield* Embedded.home
+  const home = yield* Embedded.TickerlineHome
   return yield* Effect.option(inFile(`${home}/demo-key`))
 })
 
 /** `isOwn`: no other service than that of this machine's settings is asked. */
-export const find = Effect.fnUntraced(function* (file: Option.Option<string>, isOwn: boolean) {
+export const findApiKey = Effect.fnUntraced(function* (file: Option.Option<string>, isOwn: boolean) {
   if (Option.isSome(file)) return Option.some(yield* inFile(file.value))
-  const named = yield* Key
+  const named = yield* ApiKeyConfig
   if (Option.isSome(named)) return named
   return isOwn ? yield* demo : Option.none<Redacted.Redacted>()
 })

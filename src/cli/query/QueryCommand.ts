@@ -2,17 +2,17 @@
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
-import { cell } from "../../rows/CsvCells.ts"
-import { hint } from "../../rules/Suggestions.ts"
+import { encodeCsvCell } from "../../rows/CsvCells.ts"
+import { suggestName } from "../../rules/Suggestions.ts"
 import { Progress } from "../../observability/Progress.ts"
-import { errors, output, type Screen } from "../terminal/Screen.ts"
-import { print, record } from "../terminal/Table.ts"
-import { plural, safe, safeLines } from "../terminal/Text.ts"
-import { watched } from "../terminal/ProgressDisplay.ts"
+import { type Screen, stderrScreen, stdoutScreen } from "../terminal/Screen.ts"
+import { formatRecord, printTable } from "../terminal/Table.ts"
+import { escapeLine, escapeLines, formatCount } from "../terminal/Text.ts"
+import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import * as Ask from "./QueryRequests.ts"
-import { cells, namesIn, type Row } from "./ResponseRows.ts"
+import { listColumnNames, type ResponseRow, toTable } from "./ResponseRows.ts"
 import * as Key from "./KeyFile.ts"
-import { holdsKey, target } from "./QueryTarget.ts"
+import { containsApiKey, parseQueryTarget } from "./QueryTarget.ts"
 
 const misused = (message: string) =>
   new CliError.ShowHelp({
@@ -21,22 +21,22 @@ const misused = (message: string) =>
   })
 
 /** On a terminal nothing of the data is obeyed; a program gets them as they are. */
-const shown = (text: string, screen: Screen) => screen.isTerminal ? safeLines(text) : text
+const shown = (text: string, screen: Screen) => screen.isTerminal ? escapeLines(text) : text
 
-const chosen = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>, wanted: Option.Option<string>) {
-  const names = namesIn(rows)
+const chosen = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, wanted: Option.Option<string>) {
+  const names = listColumnNames(rows)
   if (Option.isNone(wanted)) return names
   const columns = wanted.value.split(",").map((name) => name.trim()).filter((name) => name !== "")
   const strange = columns.find((name) => rows.length > 0 && !names.includes(name))
   if (strange === undefined) return columns
-  return yield* misused(`There is no column ${strange}.${hint(strange, names)} There are: ${names.join(", ")}.`)
+  return yield* misused(`There is no column ${strange}.${suggestName(strange, names)} There are: ${names.join(", ")}.`)
 })
 
 /** As the service writes it: lists are JSON, and no cell is a formula. */
-const toCsv = (rows: ReadonlyArray<Row>, columns: ReadonlyArray<string>) =>
+const toCsv = (rows: ReadonlyArray<ResponseRow>, columns: ReadonlyArray<string>) =>
   [
     columns.join(","),
-    ...rows.map((row) => columns.map((name) => cell(JSON.stringify(row[name] ?? null))).join(",")),
+    ...rows.map((row) => columns.map((name) => encodeCsvCell(JSON.stringify(row[name] ?? null))).join(",")),
   ].join("\n")
 
 const microdollars = (cost: number) => cost === 0 ? "free" : `${(cost / 1_000_000).toFixed(6)} USD`
@@ -45,7 +45,9 @@ const microdollars = (cost: number) => cost === 0 ? "free" : `${(cost / 1_000_00
 const footer = ({ answer: { headers }, cost, isCut, rows }: Ask.Asked, all: boolean) => {
   const remaining = headers["x-ratelimit-remaining"]
   return [
-    `${plural(rows.length, "row")}${isCut ? `, and more (${all ? "--max raises the bound" : "--all follows"})` : ""}`,
+    `${formatCount(rows.length, "row")}${
+      isCut ? `, and more (${all ? "--max raises the bound" : "--all follows"})` : ""
+    }`,
     ...(headers["x-cost-microdollars"] === undefined ? [] : [microdollars(cost)]),
     ...(remaining === undefined ? [] : [`${remaining} of ${headers["x-ratelimit-limit"]} requests left this minute`]),
   ].join(", ")
@@ -58,16 +60,16 @@ const deprecated = (headers: Ask.Answer["headers"]) => {
 }
 
 const printed = Effect.fnUntraced(function* (asked: Ask.Asked, wanted: Option.Option<string>) {
-  const screen = yield* output
+  const screen = yield* stdoutScreen
   const columns = yield* chosen(asked.rows, wanted)
   const arrow = screen.unicode ? "→" : "->"
-  const rows = cells(asked.rows, columns, arrow)
-  if (screen.isTerminal && asked.rows.length === 1) return yield* Console.log(record(rows, screen).join("\n"))
-  yield* print(rows, "or choose columns with --columns")
+  const rows = toTable(asked.rows, columns, arrow)
+  if (screen.isTerminal && asked.rows.length === 1) return yield* Console.log(formatRecord(rows, screen).join("\n"))
+  yield* printTable(rows, "or choose columns with --columns")
 })
 
 /** Where `base` is the service's own address, and `paths` its endpoints. */
-export const command = <E, R>(base: Effect.Effect<string, E, R>, paths: ReadonlyArray<string>) =>
+export const makeQueryCommand = <E, R>(base: Effect.Effect<string, E, R>, paths: ReadonlyArray<string>) =>
   Command.make(
     "query",
     {
@@ -102,7 +104,7 @@ export const command = <E, R>(base: Effect.Effect<string, E, R>, paths: Readonly
     },
     Effect.fnUntraced(function* ({ all, columns, csv, json, keyFile, max, parameters, path: typed, url }) {
       if (json && csv) return yield* misused("--json and --csv are two forms of one answer; choose one of them.")
-      if (holdsKey(typed) || Object.values(parameters).some(holdsKey)) {
+      if (containsApiKey(typed) || Object.values(parameters).some(containsApiKey)) {
         return yield* misused("A key does not belong into an argument, which others can read. Use TICKERLINE_KEY.")
       }
       for (const address of [...Option.toArray(url), ...(/^https?:/i.test(typed) ? [typed] : [])]) {
@@ -110,27 +112,27 @@ export const command = <E, R>(base: Effect.Effect<string, E, R>, paths: Readonly
           return yield* misused(`${address} is no address; expected one such as https://api.example.com.`)
         }
       }
-      const { origin, path, search } = target(typed, parameters, paths)
+      const { origin, path, search } = parseQueryTarget(typed, parameters, paths)
       const elsewhere = Option.orElse(url, () => Option.fromUndefinedOr(origin))
-      const key = yield* Key.find(keyFile, Option.isNone(elsewhere))
-      const screen = yield* output
+      const key = yield* Key.findApiKey(keyFile, Option.isNone(elsewhere))
+      const screen = yield* stdoutScreen
       const question: Ask.Question = {
         base: Option.isSome(elsewhere) ? elsewhere.value.replace(/\/+$/, "") : yield* base,
         path,
         search,
         key,
-        arrow: (yield* errors).unicode ? "→" : "->",
+        arrow: (yield* stderrScreen).unicode ? "→" : "->",
       }
-      const asked = yield* all ? watched(everything(question, max)) : Ask.onePage(question)
+      const asked = yield* all ? withProgressDisplay(everything(question, max)) : Ask.onePage(question)
       if (json && !all) yield* Console.log(shown(asked.answer.text, screen))
       else if (json) yield* Console.log(shown(JSON.stringify(asked.rows), screen))
       else if (csv) {
         yield* Console.log(shown(toCsv(asked.rows, yield* chosen(asked.rows, columns)), screen))
       } else if (isData(asked)) yield* printed(asked, columns)
       else yield* Console.log(shown(asked.answer.text, screen))
-      const { paint } = yield* errors
-      for (const line of deprecated(asked.answer.headers)) yield* Console.error(paint("yellow", safe(line)))
-      yield* Console.error(paint("dim", safe(footer(asked, all))))
+      const { paint } = yield* stderrScreen
+      for (const line of deprecated(asked.answer.headers)) yield* Console.error(paint("yellow", escapeLine(line)))
+      yield* Console.error(paint("dim", escapeLine(footer(asked, all))))
     }),
   ).pipe(
     Command.withDescription("Ask the running service, and print the answer as a table"),

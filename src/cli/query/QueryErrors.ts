@@ -1,6 +1,6 @@
 /** What the service refused, for people: its own message, what belongs to it, and what to do. */
 import { Option, Predicate, Schema } from "effect"
-import { chain, parse } from "./ResponseRows.ts"
+import { formatSymbolHistory, parseExactJson } from "./ResponseRows.ts"
 
 /** The service answered, but not with data. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
@@ -33,7 +33,7 @@ const candidates = (details: unknown, arrow: string) =>
   listed(details, "candidates").map((candidate) => {
     const history = Predicate.hasProperty(candidate, "history") ? candidate.history : undefined
     const whose = [of(candidate, "company_name"), of(candidate, "cik") && `CIK ${of(candidate, "cik")}`]
-    return `  ${chain(history, arrow) ?? of(candidate, "current_ticker") ?? "?"}   ${
+    return `  ${formatSymbolHistory(history, arrow) ?? of(candidate, "current_ticker") ?? "?"}   ${
       whose.filter((part) => part !== undefined).join(", ")
     }`.trimEnd()
   })
@@ -62,7 +62,7 @@ const advice = ({ retryAfter, status }: Response) => {
 
 /** `arrow` is as the terminal can show it. */
 export const refusal = (response: Response, arrow: string) => {
-  const known = Option.flatMap(parse(response.text), decode)
+  const known = Option.flatMap(parseExactJson(response.text), decode)
   const lines = Option.match(known, {
     onNone: () => [`The answer is ${response.status}, and not of Tickerline: ${response.text.slice(0, 200)}`],
     onSome: ({ error, request_id }) => [

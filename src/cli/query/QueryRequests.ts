@@ -1,7 +1,7 @@
 /** Requests to a running service, one page or all of them. */
 import { Console, Duration, Effect, Option, Redacted } from "effect"
 import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
-import { parse, type Row, rowsOf } from "./ResponseRows.ts"
+import { extractRows, parseExactJson, type ResponseRow } from "./ResponseRows.ts"
 import { NotAnswered, refusal } from "./QueryErrors.ts"
 
 export interface Question {
@@ -57,7 +57,7 @@ const costOf = ({ headers }: Answer) => Number(headers["x-cost-microdollars"] ??
 export interface Asked {
   readonly answer: Answer
   /** Of all pages that were asked for. */
-  readonly rows: ReadonlyArray<Row>
+  readonly rows: ReadonlyArray<ResponseRow>
   readonly cost: number
   /** There are more rows than these. */
   readonly isCut: boolean
@@ -65,7 +65,7 @@ export interface Asked {
 
 const first = (answer: Answer): Asked => ({
   answer,
-  rows: Option.match(parse(answer.text), { onNone: () => [], onSome: rowsOf }),
+  rows: Option.match(parseExactJson(answer.text), { onNone: () => [], onSome: extractRows }),
   cost: costOf(answer),
   isCut: Option.isSome(nextOf(answer)),
 })

@@ -1,7 +1,7 @@
 /** What was typed, as the address of a request. */
-import { withoutKeys } from "../../rules/Errors.ts"
+import { redactKeys } from "../../rules/Errors.ts"
 
-export interface Target {
+export interface QueryTarget {
   /** Where a whole address was typed: its origin. */
   readonly origin: string | undefined
   readonly path: string
@@ -10,11 +10,11 @@ export interface Target {
 }
 
 /** `news`, `v1/news`, `/v1/news` and a whole address mean the same; `more` are parameters beside those of the text. */
-export const target = (
+export const parseQueryTarget = (
   typed: string,
   more: Readonly<Record<string, string>>,
   paths: ReadonlyArray<string>,
-): Target => {
+): QueryTarget => {
   const whole = /^https?:\/\//i.test(typed) ? new URL(typed) : undefined
   const [, before = "", after = ""] = /^([^?]*)\??(.*)$/s.exec(
     whole === undefined ? typed : `${whole.pathname}${whole.search}`,
@@ -31,4 +31,4 @@ export const target = (
 }
 
 /** Arguments are in the shell's history, and every user of the machine can read them in the list of processes. */
-export const holdsKey = (text: string) => withoutKeys(text) !== text
+export const containsApiKey = (text: string) => redactKeys(text) !== text

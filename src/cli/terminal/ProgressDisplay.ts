@@ -1,9 +1,17 @@
 /** Shows the progress of long work: one line that is redrawn on a terminal, otherwise a line every ten seconds. */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
-import { figures, idle, line, noted, Progress, type Sample, type State } from "../../observability/Progress.ts"
-import { errors, type Screen } from "./Screen.ts"
-import { safe } from "./Text.ts"
+import {
+  addSample,
+  computeFigures,
+  formatProgressLine,
+  makeIdleProgress,
+  Progress,
+  type ProgressSample,
+  type ProgressState,
+} from "../../observability/Progress.ts"
+import { type Screen, stderrScreen } from "./Screen.ts"
+import { escapeLine } from "./Text.ts"
 
 /** Work that is done sooner shows nothing. */
 const patience = Duration.millis(400)
@@ -13,33 +21,33 @@ const logged = Duration.seconds(10)
 const clear = "\r\u001b[K"
 
 /** Whether progress is written as log entries, so that standard error holds nothing else. */
-export const ToLog = Context.Reference<boolean>("tickerline/terminal/Watch/ToLog", { defaultValue: () => false })
+export const LogsProgress = Context.Reference<boolean>("tickerline/terminal/Watch/ToLog", { defaultValue: () => false })
 
 /** What is being done, and the figures of this moment. */
-const measured = (state: State) =>
+const measured = (state: ProgressState) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
-    let samples: ReadonlyArray<Sample> = [{ at: start, done: 0, count: 0 }]
+    let samples: ReadonlyArray<ProgressSample> = [{ at: start, done: 0, count: 0 }]
     let label = state.label
     return Effect.map(Clock.currentTimeMillis, (at) => {
       const { count, done } = state
-      samples = noted(label === state.label ? samples : [], { at, done, count })
+      samples = addSample(label === state.label ? samples : [], { at, done, count })
       label = state.label
-      return { label: safe(label), figures: figures(state, samples, at - start) }
+      return { label: escapeLine(label), figures: computeFigures(state, samples, at - start) }
     })
   })
 
-const lines = (state: State, screen: Screen) =>
+const lines = (state: ProgressState, screen: Screen) =>
   Effect.map(measured(state), (measure) =>
     Effect.map(measure, ({ figures, label }) => {
       const look = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.unicode, paint: screen.paint }
-      return line(label, figures, look)
+      return formatProgressLine(label, figures, look)
     }))
 
 const everyTenSeconds = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.repeat(effect, Schedule.spaced(logged)).pipe(Effect.delay(logged))
 
-const entries = (state: State) =>
+const entries = (state: ProgressState) =>
   Effect.gen(function* () {
     const measure = yield* measured(state)
     yield* everyTenSeconds(
@@ -48,14 +56,14 @@ const entries = (state: State) =>
     )
   })
 
-const drawn = (state: State, screen: Screen) =>
+const drawn = (state: ProgressState, screen: Screen) =>
   Effect.gen(function* () {
     const next = yield* lines(state, screen)
     const draw = Effect.map(next, (text) => process.stderr.write(`${clear}${text}`))
     yield* Effect.repeat(draw, Schedule.spaced(frame)).pipe(Effect.delay(patience))
   })
 
-const told = (state: State, screen: Screen) =>
+const told = (state: ProgressState, screen: Screen) =>
   Effect.gen(function* () {
     const next = yield* lines(state, screen)
     yield* everyTenSeconds(Effect.flatMap(next, Console.error))
@@ -78,16 +86,16 @@ const aside = (console: Console.Console): Console.Console => {
 }
 
 /** The line is gone when the work ends, however it ends. Work within watched work notes where the outer one looks. */
-export const watched = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    const screen = yield* errors
-    const state = idle()
+    const screen = yield* stderrScreen
+    const state = makeIdleProgress()
     const noting = Effect.provideService(work, Progress, state)
-    if (yield* ToLog) {
+    if (yield* LogsProgress) {
       yield* Effect.forkScoped(entries(state))
       return yield* noting
     }
-    if (!screen.moves) {
+    if (!screen.canRedraw) {
       yield* Effect.forkScoped(told(state, screen))
       return yield* noting
     }

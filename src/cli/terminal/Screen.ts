@@ -4,19 +4,19 @@ import { TerminalCapabilities } from "effect/cli"
 import process from "node:process"
 import { styleText } from "node:util"
 
-export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
+export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
 export interface Screen {
   readonly isTerminal: boolean
   /** A line may be written over: a person watches, and no log keeps what passes. */
-  readonly moves: boolean
+  readonly canRedraw: boolean
   /** Signs beyond ASCII are shown as what they are. */
   readonly unicode: boolean
   /** The columns of this moment; a file has no end. */
   readonly columns: () => number
   readonly colors: boolean
   /** The text itself where colours are not wanted: `NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`, no terminal. */
-  readonly paint: (style: Style, text: string) => string
+  readonly paint: (style: TextStyle, text: string) => string
 }
 
 /** Effect's own rules, which it applies to standard output, for either. */
@@ -53,7 +53,7 @@ const screen = Effect.fnUntraced(
     const unicode = /utf-?8/i.test(yield* locale)
     return {
       isTerminal,
-      moves,
+      canRedraw: moves,
       colors: canColor,
       unicode,
       columns: () => isTerminal ? process[stream].columns || usual : Number.POSITIVE_INFINITY,
@@ -63,6 +63,6 @@ const screen = Effect.fnUntraced(
   Effect.orDie,
 )
 
-export const output = screen("stdout")
+export const stdoutScreen = screen("stdout")
 
-export const errors = screen("stderr")
+export const stderrScreen = screen("stderr")

@@ -2,10 +2,10 @@
 import stringWidth from "string-width"
 
 /** `1 row`, `2 rows`. */
-export const plural = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`
+export const formatCount = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`
 
 /** Columns, of which an East Asian letter and an emoji take two. */
-export const widthOf = (text: string) => stringWidth(text)
+export const displayWidth = (text: string) => stringWidth(text)
 
 const escaped = (sign: string) => {
   const code = (sign.codePointAt(0) ?? 0).toString(16).padStart(4, "0")
@@ -16,29 +16,29 @@ const escaped = (sign: string) => {
 const orders = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
 /** In one line, and harmless. */
-export const safe = (text: string) => text.replace(orders, escaped)
+export const escapeLine = (text: string) => text.replace(orders, escaped)
 
 /** The same, of text that may have lines. */
-export const safeLines = (text: string) => text.split("\n").map(safe).join("\n")
+export const escapeLines = (text: string) => text.split("\n").map(escapeLine).join("\n")
 
 const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 
 /** At most so many columns; what is cut ends in the mark. No letter is taken apart. */
-export const cut = (text: string, columns: number, mark = "…") => {
+export const truncate = (text: string, columns: number, mark = "…") => {
   let shown = ""
   let whole = ""
   let width = 0
   for (const { segment } of segments.segment(text)) {
-    const wide = widthOf(segment)
-    if (width + wide > columns) return columns < widthOf(mark) ? "" : `${shown}${mark}`
-    if (width + wide <= columns - widthOf(mark)) shown += segment
+    const wide = displayWidth(segment)
+    if (width + wide > columns) return columns < displayWidth(mark) ? "" : `${shown}${mark}`
+    if (width + wide <= columns - displayWidth(mark)) shown += segment
     whole += segment
     width += wide
   }
   return whole
 }
 
-const gap = (text: string, columns: number) => " ".repeat(Math.max(0, columns - widthOf(text)))
+const gap = (text: string, columns: number) => " ".repeat(Math.max(0, columns - displayWidth(text)))
 
 export const padEnd = (text: string, columns: number) => `${text}${gap(text, columns)}`
 

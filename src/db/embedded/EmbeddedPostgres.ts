@@ -6,10 +6,10 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Config, Deferred, Effect, Fiber, FileSystem, Queue, Redacted, Schedule } from "effect"
 import { fileURLToPath } from "node:url"
-import { type Cluster, openCluster, user } from "./Cluster.ts"
-import { exclusively } from "./HomeDirectory.ts"
+import { type Cluster, databaseUser, openCluster } from "./Cluster.ts"
+import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
-import { ensure, find, stop } from "./PostgresServer.ts"
+import { ensureServerRuns, findRunningServer, stopServer } from "./PostgresServer.ts"
 
 export { EmbeddedPostgresError }
 
@@ -21,7 +21,7 @@ export interface EmbeddedPostgres {
 }
 
 /** Beside package.json rather than in the current folder, so that commands work from anywhere. */
-export const home: Config.Config<string> = Config.NonEmptyString("TICKERLINE_HOME").pipe(
+export const TickerlineHome: Config.Config<string> = Config.NonEmptyString("TICKERLINE_HOME").pipe(
   Config.withDefault(fileURLToPath(new URL("../../../.tickerline", import.meta.url))),
 )
 
@@ -33,7 +33,7 @@ const connect = (cluster: Cluster, port: number) =>
     PgConnection.make({
       host: "127.0.0.1",
       port,
-      username: user,
+      username: databaseUser,
       password: Redacted.make(cluster.password),
       database: "postgres",
       applicationName: "tickerline-presence",
@@ -42,13 +42,13 @@ const connect = (cluster: Cluster, port: number) =>
   )
 
 const createDatabase = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
-  const found = yield* connection.query("SELECT FROM pg_database WHERE datname = $1", [user])
-  if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${user}`)
+  const found = yield* connection.query("SELECT FROM pg_database WHERE datname = $1", [databaseUser])
+  if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${databaseUser}`)
 })
 
 /** A server may die between its start and the connection, or mend itself after a crash and take nobody in yet. */
 const reach = (cluster: Cluster, fixed: number | undefined) =>
-  ensure(cluster, fixed).pipe(
+  ensureServerRuns(cluster, fixed).pipe(
     Effect.bindTo("port"),
     Effect.bind("connection", ({ port }) => connect(cluster, port)),
     Effect.retry({
@@ -76,7 +76,7 @@ const join = Effect.fnUntraced(function* (cluster: Cluster, fixed: number | unde
 
 const hold = Effect.fnUntraced(
   function* (cluster: Cluster, fixed: number | undefined, joined: (port: number) => Effect.Effect<unknown>) {
-    const session = yield* exclusively(cluster.home, join(cluster, fixed))
+    const session = yield* withHomeLock(cluster.home, join(cluster, fixed))
     yield* joined(session.port)
     yield* session.lost
   },
@@ -115,36 +115,38 @@ const isLast = Effect.fnUntraced(
 )
 
 const stopIfLast = Effect.fnUntraced(function* (cluster: Cluster) {
-  const found = yield* find(cluster)
-  if (found && (yield* isLast(cluster, found.port))) yield* stop(cluster)
+  const found = yield* findRunningServer(cluster)
+  if (found && (yield* isLast(cluster, found.port))) yield* stopServer(cluster)
 }, Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 }))
 
 const leave = Effect.fnUntraced(function* (cluster: Cluster) {
   const fs = yield* FileSystem.FileSystem
   // Without its home nobody else finds the server.
-  yield* (yield* fs.exists(cluster.home)) ? exclusively(cluster.home, stopIfLast(cluster)) : stopIfLast(cluster)
+  yield* (yield* fs.exists(cluster.home)) ? withHomeLock(cluster.home, stopIfLast(cluster)) : stopIfLast(cluster)
 }, Effect.catchCause((cause) => Effect.logWarning("The embedded PostgreSQL may still be running:", cause)))
 
 /**
  * A running server for the `path` of a home, until the scope closes. `package` is another folder than node_modules
  * for PostgreSQL's npm package.
  */
-export const make = Effect.fnUntraced(function* (path: string, options?: { readonly package?: string }) {
-  const cluster = yield* openCluster(path, options?.package)
-  // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
-  yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(leave(cluster)), Fiber.await))
-  const joined = yield* Deferred.make<number, EmbeddedPostgresError>()
-  yield* hold(cluster, undefined, (port) => Deferred.succeed(joined, port)).pipe(
-    Effect.andThen(Effect.flatMap(Deferred.await(joined), (port) => Effect.forever(holdAgain(cluster, port)))),
-    Effect.onError((cause) => Deferred.failCause(joined, cause)),
-    Effect.forkScoped,
-  )
-  const port = yield* Deferred.await(joined)
-  const server: EmbeddedPostgres = {
-    url: Redacted.make(`postgres://${user}:${cluster.password}@127.0.0.1:${port}/${user}`),
-    port,
-    data: cluster.data,
-    log: cluster.log,
-  }
-  return server
-})
+export const startEmbeddedPostgres = Effect.fnUntraced(
+  function* (path: string, options?: { readonly package?: string }) {
+    const cluster = yield* openCluster(path, options?.package)
+    // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
+    yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(leave(cluster)), Fiber.await))
+    const joined = yield* Deferred.make<number, EmbeddedPostgresError>()
+    yield* hold(cluster, undefined, (port) => Deferred.succeed(joined, port)).pipe(
+      Effect.andThen(Effect.flatMap(Deferred.await(joined), (port) => Effect.forever(holdAgain(cluster, port)))),
+      Effect.onError((cause) => Deferred.failCause(joined, cause)),
+      Effect.forkScoped,
+    )
+    const port = yield* Deferred.await(joined)
+    const server: EmbeddedPostgres = {
+      url: Redacted.make(`postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/${databaseUser}`),
+      port,
+      data: cluster.data,
+      log: cluster.log,
+    }
+    return server
+  },
+)

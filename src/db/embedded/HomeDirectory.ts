@@ -3,21 +3,21 @@ import { Effect, FileSystem, Option, Path, type PlatformError, Predicate, Schedu
 import { randomBytes } from "node:crypto"
 import process from "node:process"
 import { DatabaseSync } from "node:sqlite"
-import { belongsTo, canEnter, chooseAccount, ownerOf } from "./SystemUser.ts"
-import { type Account, EmbeddedPostgresError, ownServer } from "./ChildProcess.ts"
+import { canEnterDirectory, chooseSystemUser, failWithOwner, readOwner } from "./SystemUser.ts"
+import { EmbeddedPostgresError, ownServerHint, type SystemUser } from "./ChildProcess.ts"
 
-export interface Place {
+export interface ServerLocation {
   readonly home: string
   /** `<home>/postgres`, with links resolved. */
   readonly base: string
-  readonly account: Account | undefined
+  readonly account: SystemUser | undefined
 }
 
 /** For root with a home that the server's user cannot enter, such as one below /root. */
-export const outsideOn = (platform: NodeJS.Platform) =>
+export const fallbackDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
-const outside = outsideOn(process.platform)
+const outside = fallbackDirectory(process.platform)
 
 const advice: Record<string, string> = {
   ENOENT: "it is not there and cannot be made; set TICKERLINE_HOME to a folder that can be written",
@@ -35,12 +35,13 @@ const explain = (error: PlatformError.PlatformError): EmbeddedPostgresError => {
   const from = error.reason._tag === "BadArgument" ? "a file" : error.reason.pathOrDescriptor
   const path = Predicate.hasProperty(cause, "dest") ? cause.dest : from
   const why = advice[code] ?? error.message
-  return new EmbeddedPostgresError({ message: `The embedded PostgreSQL failed at ${path}: ${why}, ${ownServer}.` })
+  return new EmbeddedPostgresError({ message: `The embedded PostgreSQL failed at ${path}: ${why}, ${ownServerHint}.` })
 }
 
 /** File errors as something a person can act on. */
-export const explained = <A, R>(effect: Effect.Effect<A, EmbeddedPostgresError | PlatformError.PlatformError, R>) =>
-  Effect.catchTag(effect, "PlatformError", (error) => Effect.fail(explain(error)))
+export const explainFileErrors = <A, R>(
+  effect: Effect.Effect<A, EmbeddedPostgresError | PlatformError.PlatformError, R>,
+) => Effect.catchTag(effect, "PlatformError", (error) => Effect.fail(explain(error)))
 
 const held = "Another process has been starting or stopping"
 
@@ -49,7 +50,7 @@ const cannotLock = (home: string) => (cause: unknown) =>
     message: String(cause).includes("is locked")
       ? `${held} the embedded PostgreSQL of ${home} for two minutes. End it, and start again.`
       : `The file ${home}/lock cannot be locked (${cause}). Set TICKERLINE_HOME to a local folder of your own, ` +
-        `${ownServer}.`,
+        `${ownServerHint}.`,
   })
 
 const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(held)
@@ -61,7 +62,7 @@ const lockOnly = "PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"
  * One process at a time. SQLite's file lock belongs to the kernel, which frees it however its holder ends, and it is
  * the only such lock that both Node and Deno offer.
  */
-export const exclusively = <A, E, R>(home: string, effect: Effect.Effect<A, E, R>) =>
+export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
     Effect.try({ try: () => new DatabaseSync(`${home}/lock`, { timeout: 0 }), catch: cannotLock(home) }),
     (lock) =>
@@ -90,7 +91,7 @@ const openIfNew = Effect.fnUntraced(function* (home: string) {
   if (entries.every((name) => name === "lock")) yield* fs.chmod(home, 0o711)
 })
 
-const findBase = Effect.fnUntraced(function* (home: string, account: Account | undefined) {
+const findBase = Effect.fnUntraced(function* (home: string, account: SystemUser | undefined) {
   const fs = yield* FileSystem.FileSystem
   const link = `${home}/postgres`
   const target = yield* Effect.option(fs.readLink(link))
@@ -101,21 +102,21 @@ const findBase = Effect.fnUntraced(function* (home: string, account: Account | u
     })
   }
   if (!(yield* fs.exists(link))) {
-    if (!(yield* canEnter(account, home))) yield* openIfNew(home)
-    if (!(yield* canEnter(account, home))) return yield* makeOutside(home, link)
+    if (!(yield* canEnterDirectory(account, home))) yield* openIfNew(home)
+    if (!(yield* canEnterDirectory(account, home))) return yield* makeOutside(home, link)
     yield* fs.makeDirectory(link)
     yield* fs.chmod(link, 0o755)
   }
   const base = yield* fs.realPath(link)
-  if (yield* canEnter(account, base)) return base
+  if (yield* canEnterDirectory(account, base)) return base
   return yield* new EmbeddedPostgresError({
     message: `PostgreSQL runs as user ${account?.name}, who cannot enter ${base}. Open that folder and those above ` +
-      `it (chmod a+x), set TICKERLINE_HOME to another folder, ${ownServer}.`,
+      `it (chmod a+x), set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
   })
 })
 
 /** Makes the home if need be; everything else happens under its lock. */
-export const openHome = Effect.fnUntraced(function* (path: string) {
+export const openHomeDirectory = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(path)
   const known = yield* Effect.option(fs.stat(home))
@@ -126,19 +127,19 @@ export const openHome = Effect.fnUntraced(function* (path: string) {
     })
   }
   yield* fs.makeDirectory(home, { recursive: true })
-  const owner = yield* ownerOf(home)
+  const owner = yield* readOwner(home)
   const refused = yield* Effect.flip(fs.access(home, { writable: true })).pipe(Effect.option)
   if (Option.isNone(refused)) return home
   return yield* Option.isSome(owner) && owner.value !== process.getuid?.()
-    ? belongsTo(home, owner.value)
+    ? failWithOwner(home, owner.value)
     : Effect.fail(refused.value)
-}, explained)
+}, explainFileErrors)
 
-export const findPlace = Effect.fnUntraced(function* (home: string): Effect.fn.Return<
-  Place,
+export const locateServer = Effect.fnUntraced(function* (home: string): Effect.fn.Return<
+  ServerLocation,
   EmbeddedPostgresError | PlatformError.PlatformError,
   FileSystem.FileSystem
 > {
-  const account = yield* chooseAccount(`${home}/postgres/cluster/data`)
+  const account = yield* chooseSystemUser(`${home}/postgres/cluster/data`)
   return { home, account, base: yield* findBase(home, account) }
 })

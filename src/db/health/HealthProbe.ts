@@ -12,9 +12,9 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError, SqlSchema } from "effect/sql"
-import { atZero, gauge } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import * as Line from "./SocketRegistry.ts"
-import { Direct } from "../pool/Session.ts"
+import { DirectConnection } from "../pool/Session.ts"
 
 const every = Duration.millis(500)
 
@@ -45,9 +45,9 @@ const Server = Schema.Struct({ started: Schema.String, standby: Schema.Boolean }
  * Asks over one connection through the pooler, and tells whether it could be opened. How long the answer takes says
  * nothing: a pooler whose connections are all in use lets it wait.
  */
-const knocker = Effect.fnUntraced(function* (line: Line.Line, tell: (isThere: boolean) => void) {
+const knocker = Effect.fnUntraced(function* (line: Line.SocketRegistry, tell: (isThere: boolean) => void) {
   const { config } = yield* PgClient.PgClient
-  const stream = () => line.openAnyway().once("connect", () => tell(true)).once("error", () => tell(false))
+  const stream = () => line.openForProbe().once("connect", () => tell(true)).once("error", () => tell(false))
   const sql = yield* PgClient.make({
     ...config,
     stream,
@@ -58,23 +58,23 @@ const knocker = Effect.fnUntraced(function* (line: Line.Line, tell: (isThere: bo
   return sql`select 1`.pipe(Effect.timeout(patience), Effect.ignore)
 })
 
-export class Heartbeat extends Context.Service<Heartbeat, {
+export class HealthProbe extends Context.Service<HealthProbe, {
   /** One connection beside the pool, for single short statements that must not wait behind readers. */
   readonly sql: SqlClient.SqlClient
   /** Whether the primary answered when it was last asked, and the pooler, if there is one, takes connections. */
   readonly isUp: () => boolean
 }>()("tickerline/db/Heartbeat") {
   static readonly layer = Layer.effect(
-    Heartbeat,
+    HealthProbe,
     Effect.gen(function* () {
-      const { config, pooled } = yield* Direct
-      const line = Line.of(config)
+      const { config, pooled } = yield* DirectConnection
+      const line = Line.findSocketRegistry(config)
       // Where PostgreSQL itself is away, a pooler's connections to it are too.
-      const toPooler = pooled ? Line.of((yield* PgClient.PgClient).config) : undefined
+      const toPooler = pooled ? Line.findSocketRegistry((yield* PgClient.PgClient).config) : undefined
       let opened = performance.now()
       const open = line && (() => {
         opened = performance.now()
-        return line.openAnyway()
+        return line.openForProbe()
       })
       const sql = yield* PgClient.make({
         ...config,
@@ -83,7 +83,7 @@ export class Heartbeat extends Context.Service<Heartbeat, {
         minConnections: 0,
         connectTimeout: patience,
       })
-      yield* atZero(...(["silent", "replaced", "standby"] as const).map(cutFor))
+      yield* initializeCounters(...(["silent", "replaced", "standby"] as const).map(cutFor))
 
       const ask = SqlSchema.findOne({
         Request: Schema.Void,
@@ -91,12 +91,12 @@ export class Heartbeat extends Context.Service<Heartbeat, {
         execute: () => sql`select pg_postmaster_start_time()::text as started, pg_is_in_recovery() as standby`,
       })
 
-      const cut = Effect.fnUntraced(function* (line: Line.Line, why: Why, words: string) {
-        const isNews = !line.isShut()
+      const cut = Effect.fnUntraced(function* (line: Line.SocketRegistry, why: Why, words: string) {
+        const isNews = !line.isBlocked()
         const lines = toPooler === undefined ? [line] : [line, toPooler]
         const since = why === "replaced" ? opened : undefined
-        if (why !== "replaced") lines.forEach(({ shut }) => shut(words))
-        const count = lines.reduce((sum, { cut }) => sum + cut(since), 0)
+        if (why !== "replaced") lines.forEach(({ setBlocked: shut }) => shut(words))
+        const count = lines.reduce((sum, { destroySockets: cut }) => sum + cut(since), 0)
         yield* Metric.update(cutFor(why), count)
         if (isNews && count > 0) yield* Effect.logWarning(`${words}: ${count} connections are ended.`)
       })
@@ -112,14 +112,14 @@ export class Heartbeat extends Context.Service<Heartbeat, {
       /** A process that was stopped, or a slow one, must not take its own pause for the database's. */
       const silence = (now: number) => asking === undefined ? 0 : now - Math.max(asking, heardAt)
       const isUp = () =>
-        line?.isShut() !== true && !isRefused && isPoolerThere && silence(performance.now()) < longestWait
-      yield* gauge({
+        line?.isBlocked() !== true && !isRefused && isPoolerThere && silence(performance.now()) < longestWait
+      yield* registerGauge({
         name: "tickerline_database_up",
         description: "Whether a primary is at the end of the line to the database, as last seen.",
         read: () => isUp() ? 1 : 0,
       })
 
-      const beat = (line: Line.Line) => {
+      const beat = (line: Line.SocketRegistry) => {
         const began = performance.now()
         return Effect.gen(function* () {
           asking ??= began
@@ -132,9 +132,9 @@ export class Heartbeat extends Context.Service<Heartbeat, {
           known = started
           // The connection that found it out too: the next one may lead elsewhere.
           if (standby) return yield* cut(line, "standby", "The database is a standby, and not the primary")
-          if (line.isShut()) yield* Effect.logInfo("The database answers again.")
-          line.shut()
-          toPooler?.shut()
+          if (line.isBlocked()) yield* Effect.logInfo("The database answers again.")
+          line.setBlocked()
+          toPooler?.setBlocked()
           if (before !== undefined && before !== started) yield* cut(line, "replaced", "Another server answers")
         }).pipe(
           // A connection that was waited for in vain is a silence, and may be this process's own pause.
@@ -146,11 +146,11 @@ export class Heartbeat extends Context.Service<Heartbeat, {
         )
       }
 
-      const check = (line: Line.Line) => {
+      const check = (line: Line.SocketRegistry) => {
         let checked = performance.now()
         return Effect.suspend(() => {
           const now = performance.now()
-          if (line.heard() || now - checked > longestPause) heardAt = now
+          if (line.hasReceivedBytes() || now - checked > longestPause) heardAt = now
           checked = now
           if (silence(now) < longestSilence) return Effect.void
           heardAt = now
@@ -170,7 +170,7 @@ export class Heartbeat extends Context.Service<Heartbeat, {
         })
         yield* untraced(knock)
       }
-      return Heartbeat.of({ sql, isUp })
+      return HealthProbe.of({ sql, isUp })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

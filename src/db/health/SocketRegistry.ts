@@ -7,18 +7,18 @@
 import { Redacted } from "effect"
 import { connect, Socket, type TcpNetConnectOpts } from "node:net"
 
-export interface Line {
+export interface SocketRegistry {
   /** What a driver connects by. */
   readonly open: () => Socket
   /** The same while the line is shut: who watches it uses this. */
-  readonly openAnyway: () => Socket
+  readonly openForProbe: () => Socket
   /** Whether a byte has arrived over any of them since this was asked last. */
-  readonly heard: () => boolean
+  readonly hasReceivedBytes: () => boolean
   /** Ends those that were opened before the moment, and says how many there were. */
-  readonly cut: (before?: number) => number
+  readonly destroySockets: (before?: number) => number
   /** From now on none is opened, for a reason that callers are told; without a reason they are again. */
-  readonly shut: (why?: string) => void
-  readonly isShut: () => boolean
+  readonly setBlocked: (why?: string) => void
+  readonly isBlocked: () => boolean
 }
 
 /** Where the driver would connect, whose `stream` replaces that: host, port and socket as it reads them itself. */
@@ -31,7 +31,7 @@ const target = (address: string): TcpNetConnectOpts | { readonly path: string } 
   return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
 }
 
-export const make = (url: Redacted.Redacted): Line => {
+export const makeSocketRegistry = (url: Redacted.Redacted): SocketRegistry => {
   const sockets = new Map<Socket, { readonly since: number; bytes: number }>()
   let refusal: string | undefined
   /** From one that has ended since: a server that only refuses is there. */
@@ -66,18 +66,25 @@ export const make = (url: Redacted.Redacted): Line => {
   const shut = (why?: string) => {
     refusal = why
   }
-  return { open, openAnyway, heard, cut, shut, isShut: () => refusal !== undefined }
+  return {
+    open,
+    openForProbe: openAnyway,
+    hasReceivedBytes: heard,
+    destroySockets: cut,
+    setBlocked: shut,
+    isBlocked: () => refusal !== undefined,
+  }
 }
 
-const lines = new WeakMap<() => unknown, Line>()
+const lines = new WeakMap<() => unknown, SocketRegistry>()
 
 /** The `stream` of a client's configuration, by which its line is found again. It leads to `url` and nowhere else. */
-export const stream = (url: Redacted.Redacted) => {
-  const line = make(url)
+export const makeTrackedStream = (url: Redacted.Redacted) => {
+  const line = makeSocketRegistry(url)
   lines.set(line.open, line)
   return line.open
 }
 
 /** None, where somebody made the client who wanted none. */
-export const of = ({ stream }: { readonly stream?: (() => unknown) | undefined }) =>
+export const findSocketRegistry = ({ stream }: { readonly stream?: (() => unknown) | undefined }) =>
   stream === undefined ? undefined : lines.get(stream)

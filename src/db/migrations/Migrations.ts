@@ -10,13 +10,13 @@ import { SqlClient, SqlError } from "effect/sql"
 import { Progress } from "../../observability/Progress.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import * as Roles from "./ServiceRole.ts"
-import { all, type Script } from "./MigrationScripts.ts"
+import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
 
 /** All there are, by number and name. */
-export const loader = all
+export const loader = listMigrationScripts
 
 /** The database is older than the program, and its role may not change that. */
-export class MayNotMigrate extends Data.TaggedError("MayNotMigrate")<{ readonly message: string }> {}
+export class MigrationNotPermitted extends Data.TaggedError("MayNotMigrate")<{ readonly message: string }> {}
 
 /** Nothing of it is applied, or of one outside a transaction what the next run begins anew. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
@@ -25,14 +25,14 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
 }> {}
 
 /** The table of those that were applied, as Effect's migrator makes it, which former releases read it with. */
-export const record = "tickerline_migrations"
+export const migrationsTable = "tickerline_migrations"
 
 /** Whether nothing is left to do; a role that only serves may ask this, and do no more. */
 const isCurrent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql<{ readonly there: boolean }>`select to_regclass(${record}) is not null as there`
+  const [found] = yield* sql<{ readonly there: boolean }>`select to_regclass(${migrationsTable}) is not null as there`
   if (found?.there !== true) return false
-  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(record)}`
+  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTable)}`
   const ids = new Set(applied.map(({ id }) => id))
   return (yield* loader).every(([id]) => ids.has(id))
 })
@@ -43,7 +43,7 @@ const mayMigrate = Effect.gen(function* () {
     select current_user as name, has_schema_privilege(current_schema(), 'create') as may
   `)
   if (role?.may === true) return
-  return yield* new MayNotMigrate({
+  return yield* new MigrationNotPermitted({
     message: `The database is older than this program, and ${role?.name ?? "its role"} may not change its tables. ` +
       "Run `npm run tickerline -- migrate` with a DATABASE_URL of the role that owns them.",
   })
@@ -77,7 +77,7 @@ const takeTurn = Effect.gen(function* () {
     () => Effect.fail(new NotOurTurn()),
   )
   yield* sql`
-    create table if not exists ${sql(record)} (
+    create table if not exists ${sql(migrationsTable)} (
       migration_id integer primary key,
       created_at timestamptz not null default now(),
       name text not null
@@ -85,7 +85,7 @@ const takeTurn = Effect.gen(function* () {
   `
 })
 
-const each = (sql: SqlClient.SqlClient, { statements }: Script) =>
+const each = (sql: SqlClient.SqlClient, { statements }: MigrationScript) =>
   Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
 
 /**
@@ -93,7 +93,7 @@ const each = (sql: SqlClient.SqlClient, { statements }: Script) =>
  * statements keep nobody out while they wait, so they may.
  */
 const outside = Effect.fnUntraced(
-  function* (script: Script) {
+  function* (script: MigrationScript) {
     const { config } = yield* PgClient.PgClient
     const keeper = yield* SqlClient.SqlClient
     // A result is let go of with the next statement only, and an index would wait for its snapshot for ever.
@@ -112,7 +112,7 @@ const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* Progress
   yield* takeTurn
-  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(record)}`
+  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTable)}`
   const known = yield* loader
   const missing = known.filter(([id]) => !applied.some((one) => one.id === id))
   const [next] = missing
@@ -123,8 +123,8 @@ const applyNext = Effect.gen(function* () {
   const script = yield* Effect.orDie(read)
   const work = Effect.gen(function* () {
     yield* script.inTransaction ? each(sql, script) : outside(script)
-    yield* sql`insert into ${sql(record)} (migration_id, name) values (${id}, ${name})`
-    if (missing.length === 1) yield* Roles.renew
+    yield* sql`insert into ${sql(migrationsTable)} (migration_id, name) values (${id}, ${name})`
+    if (missing.length === 1) yield* Roles.renewServiceRoles
   })
   yield* Effect.mapError(
     work,
@@ -189,7 +189,7 @@ const step = Effect.gen(function* () {
 })
 
 /** The migrations it applied, oldest first. Of several processes one works and the others wait, however long. */
-export const run = Effect.gen(function* () {
+export const runMigrations = Effect.gen(function* () {
   const applied: Array<readonly [id: number, name: string]> = []
   if (yield* isCurrent) return applied
   yield* mayMigrate
@@ -197,4 +197,4 @@ export const run = Effect.gen(function* () {
   return applied
 })
 
-export const layer = Layer.effectDiscard(run)
+export const migrationsLayer = Layer.effectDiscard(runMigrations)

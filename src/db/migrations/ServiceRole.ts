@@ -6,12 +6,12 @@
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
-import { DirectUrl, given, giving, quoted } from "../pool/Session.ts"
+import { alterRoleStatements, DirectUrl, quoteIdentifier, roleHasTimeoutsSql } from "../pool/Session.ts"
 
-export class NoSuchRole extends Data.TaggedError("NoSuchRole")<{ readonly message: string }> {}
+export class RoleNotFound extends Data.TaggedError("NoSuchRole")<{ readonly message: string }> {}
 
 /** Only the owner of the tables grants. */
-export class MayNotGrant extends Data.TaggedError("MayNotGrant")<{ readonly message: string }> {}
+export class GrantNotPermitted extends Data.TaggedError("MayNotGrant")<{ readonly message: string }> {}
 
 /** A partition is reached through its table. */
 const readable = `
@@ -69,11 +69,13 @@ const close = Effect.fnUntraced(function* (role: string) {
 const limit = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeLimited(sql.unsafe(
-    `select datname as database, ${given("$1")} as given from pg_database where datname = current_database()`,
+    `select datname as database, ${
+      roleHasTimeoutsSql("$1")
+    } as given from pg_database where datname = current_database()`,
     [role],
   ))
   if (found === undefined || found.given) return
-  const statements = giving(role, found.database)
+  const statements = alterRoleStatements(role, found.database)
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
     Effect.catchIf(
       ({ reason }) => reason._tag === "AuthorizationError",
@@ -88,12 +90,12 @@ const limit = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Lets a role serve, and nothing more. */
-export const grantServing = Effect.fnUntraced(function* (role: string) {
+export const grantServiceRole = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
   if (found.length === 0) {
-    return yield* new NoSuchRole({
-      message: `PostgreSQL has no role ${role}. Make it first: create role ${quoted(role)} login password '…'`,
+    return yield* new RoleNotFound({
+      message: `PostgreSQL has no role ${role}. Make it first: create role ${quoteIdentifier(role)} login password '…'`,
     })
   }
   const [granter] = yield* decodeGranter(sql`
@@ -102,13 +104,13 @@ export const grantServing = Effect.fnUntraced(function* (role: string) {
   `)
   // PostgreSQL itself only warns of a grant that grants nothing.
   if (granter?.may !== true) {
-    return yield* new MayNotGrant({
+    return yield* new GrantNotPermitted({
       message: `${granter?.name ?? "This role"} may not grant: use a DATABASE_URL of the role that owns the tables.`,
     })
   }
   yield* sql.withTransaction(Effect.gen(function* () {
     const reads = yield* decodeStatements(sql.unsafe(readable, [role]))
-    const statements = [...grants(quoted(role)), ...reads.map(({ statement }) => statement)]
+    const statements = [...grants(quoteIdentifier(role)), ...reads.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
     yield* close(role)
     yield* limit(role)
@@ -116,11 +118,11 @@ export const grantServing = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Grants what new migrations brought to the roles that serve already. */
-export const renew = Effect.gen(function* () {
+export const renewServiceRoles = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`
     select rolname as role from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
     where pg_proc.oid = to_regprocedure('public.create_usage_partition(timestamptz)') and grantee <> proowner
   `)
-  yield* Effect.forEach(roles, ({ role }) => grantServing(role), { discard: true })
+  yield* Effect.forEach(roles, ({ role }) => grantServiceRole(role), { discard: true })
 })

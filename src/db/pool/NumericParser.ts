@@ -31,7 +31,7 @@ const longWay = (bytes: Uint8Array, offset: number, size: number) =>
   )
 
 /** The driver's types, with this one. */
-export const types = () => {
+export const makeTypeRegistry = () => {
   const registry = PgTypes.makeRegistry()
   registry.register(PgTypes.OID.numeric, {
     encode: (text: string) => PgTypes.encode(text, PgTypes.OID.numeric, builtIn),

@@ -13,7 +13,7 @@ interface Waiting {
  * are slow, the others go on. Who leaves lets the next one in before going on, so that a connection does not stand
  * still while what came over it is printed. Effect's `Semaphore` would let newcomers overtake those in line.
  */
-export const turnstile = <Refusal>(
+export const makePoolQueue = <Refusal>(
   places: number,
   patience: Duration.Duration,
   refusal: (isFull: boolean) => Refusal,

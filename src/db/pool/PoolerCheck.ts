@@ -6,12 +6,20 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Data, Duration, Effect, Predicate, type Redacted, Schema } from "effect"
 import type { SqlError } from "effect/sql"
-import { given as isGiven, giving, limits, PoolerPrepares, quoted, session, zone } from "./Session.ts"
+import {
+  alterRoleStatements,
+  makeSessionConfig,
+  PoolerPrepares,
+  quoteIdentifier,
+  roleHasTimeoutsSql as isGiven,
+  sessionTimeouts,
+  sessionTimeZone,
+} from "./Session.ts"
 
 /** A database URL leads elsewhere than it has to; in words that tell the cure. */
-export class WrongWay extends Data.TaggedError("WrongWay")<{ readonly message: string }> {}
+export class DatabaseUrlError extends Data.TaggedError("WrongWay")<{ readonly message: string }> {}
 
-const wanted = { ...limits, ...zone }
+const wanted = { ...sessionTimeouts, ...sessionTimeZone }
 
 const Seen = Schema.Struct({
   pid: Schema.Int,
@@ -52,7 +60,7 @@ const cure = "Name PostgreSQL itself, or a pooler in session mode, in DATABASE_D
 const notConnected = (name: string, pooled: boolean) => (error: SqlError.SqlError) => {
   const said = why(error)
   if (/unsupported startup parameter/.test(said)) {
-    return new WrongWay({
+    return new DatabaseUrlError({
       message: pooled || /options/.test(said)
         ? `${name} leads through a pooler that refuses an ${said}. Leave it out of the URL, or name it in the ` +
           "pooler's ignore_startup_parameters."
@@ -61,14 +69,14 @@ const notConnected = (name: string, pooled: boolean) => (error: SqlError.SqlErro
         }`,
     })
   }
-  return name === "DATABASE_URL" ? error : new WrongWay({
+  return name === "DATABASE_URL" ? error : new DatabaseUrlError({
     message: `${name}: no connection (expected postgres://user:password@host:port/database): ${said}`,
   })
 }
 
 /** Asked for and not there: a statement could wait and run for ever, and nobody would be told. */
 const withoutLimits = (name: string, { database, different, given, role }: typeof Seen.Type) =>
-  new WrongWay({
+  new DatabaseUrlError({
     message:
       `Through ${name} ${different.join(" and ")}. Poolers do not pass on what a session asks for, so the role ` +
       `has to have it. ${
@@ -76,7 +84,7 @@ const withoutLimits = (name: string, { database, different, given, role }: typeo
           ? "It has it by now, but connections of the pooler are older, or another program changed them: say " +
             "RECONNECT in the pooler's console."
           : `Run \`npm run tickerline -- grant ${role}\`, or say as ${role} itself: ${
-            giving(role, database).join("; ")
+            alterRoleStatements(role, database).join("; ")
           }; and then RECONNECT in the pooler's console.`
       }`,
   })
@@ -99,13 +107,13 @@ const patience = Duration.seconds(5)
 const tries = 3
 
 const connect = (name: string, url: Redacted.Redacted, pooled: boolean) =>
-  session({ url, applicationName: "tickerline-start", pooled }).pipe(
+  makeSessionConfig({ url, applicationName: "tickerline-start", pooled }).pipe(
     Effect.flatMap(PgConnection.make),
     Effect.catchTag("SqlError", (error) => Effect.fail(notConnected(name, pooled)(error))),
   )
 
 /** A way on which sessions are wanted: to PostgreSQL itself, or through a pooler in session mode. */
-export const straight = Effect.fnUntraced(function* (name: string, url: Redacted.Redacted) {
+export const checkDirectConnection = Effect.fnUntraced(function* (name: string, url: Redacted.Redacted) {
   const connection = yield* connect(name, url, false)
   const seen = yield* look(connection)
   if (seen.pid !== connection.processId) {
@@ -116,7 +124,7 @@ export const straight = Effect.fnUntraced(function* (name: string, url: Redacted
       Effect.orElseSucceed(() => false),
     )
     if (shared) {
-      return yield* new WrongWay({
+      return yield* new DatabaseUrlError({
         message: `${name} leads through a pooler in transaction mode, where statements and settings of one client ` +
           `meet those of others. ${name === "DATABASE_URL" ? cure : "It has to lead to PostgreSQL itself."}`,
       })
@@ -131,18 +139,18 @@ const prepares = Effect.fnUntraced(function* (connection: PgConnection.PgConnect
   yield* connection.query("begin", [], false)
   yield* connection.query("select 1 as named")
   const { rows } = yield* connection.query("select name from pg_prepared_statements where name ~ '^effect_'", [], false)
-  yield* Effect.forEach(rows, ({ name }) => connection.query(`deallocate ${quoted(String(name))}`, [], false))
+  yield* Effect.forEach(rows, ({ name }) => connection.query(`deallocate ${quoteIdentifier(String(name))}`, [], false))
   yield* connection.query("commit", [], false)
   return rows.length === 0
 })
 
 /** A way through a pooler in transaction mode. */
-export const pooled = Effect.fnUntraced(function* (name: string, url: Redacted.Redacted) {
+export const checkPooledConnection = Effect.fnUntraced(function* (name: string, url: Redacted.Redacted) {
   const connection = yield* connect(name, url, true)
   const seen = yield* look(connection)
   if (seen.different.length > 0) return yield* withoutLimits(name, seen)
   if ((yield* PoolerPrepares) && !(yield* prepares(connection))) {
-    return yield* new WrongWay({
+    return yield* new DatabaseUrlError({
       message: `DATABASE_POOLER_PREPARES is true, but the pooler of ${name} does not keep named statements of its ` +
         "clients apart. Unset it, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.",
     })
@@ -151,11 +159,11 @@ export const pooled = Effect.fnUntraced(function* (name: string, url: Redacted.R
 }, Effect.scoped)
 
 /** Both ways at once have to lead to one database. */
-export const both = Effect.fnUntraced(function* (url: Redacted.Redacted, direct: Redacted.Redacted) {
-  const seen = yield* pooled("DATABASE_URL", url)
-  const itself = yield* straight("DATABASE_DIRECT_URL", direct)
+export const checkBothConnections = Effect.fnUntraced(function* (url: Redacted.Redacted, direct: Redacted.Redacted) {
+  const seen = yield* checkPooledConnection("DATABASE_URL", url)
+  const itself = yield* checkDirectConnection("DATABASE_DIRECT_URL", direct)
   if (seen.identity !== itself.identity) {
-    return yield* new WrongWay({
+    return yield* new DatabaseUrlError({
       message: `DATABASE_URL and DATABASE_DIRECT_URL lead to different databases (${seen.database} and ` +
         `${itself.database}, or servers). Name the same one in both.`,
     })

@@ -1,14 +1,14 @@
 /** How the service's sessions with PostgreSQL are opened: straight, or through a pooler in transaction mode. */
 import { type PgClient } from "@effect/sql-pg"
 import { Config, Context, Effect, Redacted, Schema } from "effect"
-import { types } from "./NumericParser.ts"
+import { makeTypeRegistry } from "./NumericParser.ts"
 import * as Line from "../health/SocketRegistry.ts"
 
 /** §8: lock wait and statement time. No pooler passes these on, so through one the role has them (`Roles.ts`). */
-export const limits = { lock_timeout: "2s", statement_timeout: "30s" } as const
+export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const
 
 /** The driver reads times by it. A pooler in transaction mode keeps it for each of its clients. */
-export const zone = { timezone: "UTC" } as const
+export const sessionTimeZone = { timezone: "UTC" } as const
 
 /** Whether the pooler keeps named statements apart, as PgBouncer does from 1.21 on with `max_prepared_statements`. */
 export const PoolerPrepares = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
@@ -27,45 +27,45 @@ export const DatabaseUrl = Config.option(Config.schema(PostgresUrl, "DATABASE_UR
 export const DirectUrl = Config.option(Config.schema(PostgresUrl, "DATABASE_DIRECT_URL"))
 
 /** A name as SQL has it. */
-export const quoted = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
+export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
 /** What gives a role the limits, in one database; each role may say it of itself. */
-export const giving = (role: string, database: string) =>
-  Object.entries(limits).map(([name, value]) =>
-    `alter role ${quoted(role)} in database ${quoted(database)} set ${name} = '${value}'`
+export const alterRoleStatements = (role: string, database: string) =>
+  Object.entries(sessionTimeouts).map(([name, value]) =>
+    `alter role ${quoteIdentifier(role)} in database ${quoteIdentifier(database)} set ${name} = '${value}'`
   )
 
-const entries = Object.entries(limits).map(([name, value]) => `'${name}=${value}'`)
+const entries = Object.entries(sessionTimeouts).map(([name, value]) => `'${name}=${value}'`)
 
 /** Whether a role is to have the limits in sessions that begin from now on; an expression beside `pg_database`. */
-export const given = (role: "current_user" | "$1") =>
+export const roleHasTimeoutsSql = (role: "current_user" | "$1") =>
   `(
   select count(distinct entry) = ${entries.length} from pg_db_role_setting, unnest(setconfig) as entry
   where setrole in (0, (select oid from pg_roles where rolname = ${role}))
     and setdatabase in (0, pg_database.oid) and entry in (${entries.join(", ")})
 )`
 
-export interface Way {
+export interface SessionOptions {
   readonly url: Redacted.Redacted
   readonly applicationName: string
   /** Through a pooler in transaction mode, where a session is nobody's own from one statement to the next. */
   readonly pooled: boolean
 }
 
-export const session = Effect.fnUntraced(function* ({ applicationName, pooled, url }: Way) {
+export const makeSessionConfig = Effect.fnUntraced(function* ({ applicationName, pooled, url }: SessionOptions) {
   const config: PgClient.PgPoolConfig = {
     url,
     applicationName,
-    startupParameters: pooled ? zone : { ...limits, ...zone },
+    startupParameters: pooled ? sessionTimeZone : { ...sessionTimeouts, ...sessionTimeZone },
     prepare: pooled ? yield* PoolerPrepares : true,
-    stream: Line.stream(url),
-    types: types(),
+    stream: Line.makeTrackedStream(url),
+    types: makeTypeRegistry(),
   }
   return config
 })
 
 /** For what needs a session of its own: the way to PostgreSQL itself, which is that of all others without a pooler. */
-export class Direct extends Context.Service<Direct, {
+export class DirectConnection extends Context.Service<DirectConnection, {
   readonly config: PgClient.PgPoolConfig
   /** Whether all others go through a pooler. */
   readonly pooled: boolean

@@ -5,9 +5,9 @@
  */
 import { Duration, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { atZero } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import { decodeRows } from "../DecodeRows.ts"
-import { limits } from "./Session.ts"
+import { sessionTimeouts } from "./Session.ts"
 
 const every = Duration.seconds(5)
 
@@ -16,12 +16,12 @@ const mended = Metric.counter("tickerline_pooler_limits_mended_total", {
   incremental: true,
 })
 
-const wanted = Object.entries(limits)
+const wanted = Object.entries(sessionTimeouts)
 
 const decode = decodeRows(Schema.Struct({ name: Schema.String, setting: Schema.String }))
 
 /** In one transaction, so that what is mended is what was looked at. */
-export const mend = Effect.gen(function* () {
+export const repairSessionSettings = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql.withTransaction(Effect.gen(function* () {
     const rows = yield* decode(sql`
@@ -42,9 +42,9 @@ export const mend = Effect.gen(function* () {
 })
 
 /** A database that is away has other ways to be noticed. */
-export const kept = Layer.effectDiscard(Effect.gen(function* () {
-  yield* atZero(mended)
+export const sessionSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {
+  yield* initializeCounters(mended)
   yield* Effect.forkScoped(
-    Effect.withTracerEnabled(Effect.forever(Effect.delay(Effect.ignore(mend), every)), false),
+    Effect.withTracerEnabled(Effect.forever(Effect.delay(Effect.ignore(repairSessionSettings), every)), false),
   )
 }))

@@ -6,11 +6,11 @@
 import { Config, Context, Duration, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
-import { atZero, counter, gauge } from "../../observability/CallbackMetrics.ts"
-import { type Elsewhere, isLocked, isTooSlow, retried } from "../Database.ts"
-import { history } from "./ReplicationLag.ts"
-import type { Look } from "./ServerState.ts"
-import { isConflict, make, type Replica, type Wanted } from "./Replica.ts"
+import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { isLockTimeout, isStatementTimeout, makeRetryCounter, type ReplicaReader } from "../Database.ts"
+import { makeWalHistory } from "./ReplicationLag.ts"
+import type { ServerState } from "./ServerState.ts"
+import { isRecoveryConflict, makeReplica, type Replica, type TablesAtVersion } from "./Replica.ts"
 
 const entriesOf = (text: string) => text.split(/[\s,]+/).filter((entry) => entry !== "")
 
@@ -38,7 +38,7 @@ const Urls = Schema.Redacted(Schema.String).check(
   }, { message: "must name each server once" }),
 )
 
-export const ReadUrls = Config.schema(Urls, "DATABASE_READ_URLS").pipe(
+export const ReplicaUrls = Config.schema(Urls, "DATABASE_READ_URLS").pipe(
   Config.map((text) =>
     entriesOf(Redacted.value(text)).map((entry) => ({ name: nameOf(entry) ?? "", url: Redacted.make(entry) }))
   ),
@@ -47,40 +47,40 @@ export const ReadUrls = Config.schema(Urls, "DATABASE_READ_URLS").pipe(
 
 export const MaxLag = Config.Duration("MAX_REPLICA_LAG").pipe(Config.withDefault(Duration.seconds(1)))
 
-const whenConflict = retried("conflict")
-const whenLost = retried("replica")
+const whenConflict = makeRetryCounter("conflict")
+const whenLost = makeRetryCounter("replica")
 
 /** What the primary may answer where a replica did not; a table that is locked or a slow query is so there too. */
 const isItsOwn = (error: unknown): error is SqlError.SqlError =>
-  SqlError.isSqlError(error) && !isLocked(error) && !isTooSlow(error)
+  SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
 const measured = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
-  yield* gauge({
+  yield* registerGauge({
     name: "tickerline_replica_lag_seconds",
     description: "How long ago the primary was first seen beyond where the replica is.",
     attributes,
     read: () => replica.lag() / 1000,
   })
-  yield* gauge({
+  yield* registerGauge({
     name: "tickerline_replica_used",
     description: "Whether the replica answers, and is not too far behind; it is read from where it has what is asked.",
     attributes,
     read: () => Number(replica.isWithin()),
   })
-  yield* gauge({
+  yield* registerGauge({
     name: "tickerline_replica_connections_used",
     description: "Connections to the replica that readers use.",
     attributes,
     read: replica.inside,
   })
-  yield* counter({
+  yield* registerCounter({
     name: "tickerline_replica_reads_total",
     description: "Reads that were sent to the replica.",
     attributes,
     read: replica.reads,
   })
-  yield* counter({
+  yield* registerCounter({
     name: "tickerline_replica_timeouts_total",
     description: "Readers that waited for a connection to the replica in vain.",
     attributes,
@@ -88,36 +88,36 @@ const measured = Effect.fnUntraced(function* (replica: Replica) {
   })
 })
 
-export class Replicas extends Context.Service<Replicas, {
+export class ReadRouter extends Context.Service<ReadRouter, {
   /** Looks at all of them; the primary was looked at just before. */
-  readonly look: (primary: Look) => Effect.Effect<void>
+  readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
   /** The one with the fewest readers of those that have what is wanted; in turn where several have as few. */
-  readonly choose: (wanted: Wanted) => Replica | undefined
+  readonly chooseReplica: (wanted: TablesAtVersion) => Replica | undefined
   /** How reads of the wanted find a replica; undefined where there are none. */
-  readonly elsewhere: ((wanted: Wanted) => Elsewhere) | undefined
+  readonly makeReplicaReader: ((wanted: TablesAtVersion) => ReplicaReader) | undefined
   /** Runs `first` with a replica; where that fails by the replica's own doing, and where there is none, `otherwise`. */
-  readonly or: <A, E, R>(
+  readonly withFallback: <A, E, R>(
     first: Effect.Effect<A, E, R>,
     replica: Replica,
     otherwise: Effect.Effect<A, E, R>,
   ) => Effect.Effect<A, E, R>
 }>()("tickerline/db/Replicas") {
   static readonly layer = Layer.effect(
-    Replicas,
+    ReadRouter,
     Effect.gen(function* () {
       const most = Duration.toMillis(yield* MaxLag)
-      const { behind, note } = history()
-      const replicas = yield* Effect.forEach(yield* ReadUrls, (named) => make({ ...named, most, behind }))
+      const { behind, note } = makeWalHistory()
+      const replicas = yield* Effect.forEach(yield* ReplicaUrls, (named) => makeReplica({ ...named, most, behind }))
       const looking = yield* Effect.forEach(
         replicas,
         (replica) => Effect.map(FiberHandle.make(), (handle) => ({ handle, replica })),
       )
       yield* Effect.forEach(replicas, measured)
-      if (replicas.length > 0) yield* atZero(whenConflict, whenLost)
+      if (replicas.length > 0) yield* initializeCounters(whenConflict, whenLost)
 
       // The primary does not wait for them, and a replica that hangs is asked again when it has answered.
-      const look = (primary: Look) => {
-        if (primary.position !== null) note({ at: primary.began, position: primary.position })
+      const look = (primary: ServerState) => {
+        if (primary.position !== null) note({ at: primary.polledAt, position: primary.position })
         return Effect.forEach(
           looking,
           ({ handle, replica }) => FiberHandle.run(handle, replica.look(primary), { onlyIfMissing: true }),
@@ -126,7 +126,7 @@ export class Replicas extends Context.Service<Replicas, {
       }
 
       let turn = 0
-      const choose = (wanted: Wanted) => {
+      const choose = (wanted: TablesAtVersion) => {
         let chosen: Replica | undefined
         turn += 1
         for (let at = 0; at < replicas.length; at += 1) {
@@ -141,15 +141,20 @@ export class Replicas extends Context.Service<Replicas, {
       const or = <A, E, R>(first: Effect.Effect<A, E, R>, replica: Replica, otherwise: Effect.Effect<A, E, R>) =>
         Effect.catch(first, (error) => {
           if (!isItsOwn(error)) return Effect.fail(error)
-          if (!isConflict(error)) replica.setAside()
-          return Effect.andThen(Metric.update(isConflict(error) ? whenConflict : whenLost, 1), otherwise)
+          if (!isRecoveryConflict(error)) replica.setAside()
+          return Effect.andThen(Metric.update(isRecoveryConflict(error) ? whenConflict : whenLost, 1), otherwise)
         })
 
-      const elsewhere = (wanted: Wanted): Elsewhere => (query, route, primary) => {
+      const elsewhere = (wanted: TablesAtVersion): ReplicaReader => (query, route, primary) => {
         const replica = choose(wanted)
         return replica === undefined ? primary : or(replica.read(query, wanted, route), replica, primary)
       }
-      return Replicas.of({ look, choose, or, elsewhere: replicas.length === 0 ? undefined : elsewhere })
+      return ReadRouter.of({
+        pollReplicas: look,
+        chooseReplica: choose,
+        withFallback: or,
+        makeReplicaReader: replicas.length === 0 ? undefined : elsewhere,
+      })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

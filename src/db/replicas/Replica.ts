@@ -2,13 +2,13 @@
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Effect, type Redacted, Schedule } from "effect"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
-import { type Failure, PoolSize, PoolWait, saturated } from "../Database.ts"
+import { makePoolTimeoutError, PoolSize, PoolTimeout, type ReadFailure } from "../Database.ts"
 import * as Line from "../health/SocketRegistry.ts"
-import { believed, joiner, type Look, looker, patience } from "./ServerState.ts"
-import { turnstile } from "../pool/PoolQueue.ts"
+import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "./ServerState.ts"
+import { makePoolQueue } from "../pool/PoolQueue.ts"
 
 /** What is read, and the version of it that the primary was last known to have. */
-export interface Wanted {
+export interface TablesAtVersion {
   readonly tables: ReadonlyArray<string>
   readonly version: string
 }
@@ -20,7 +20,8 @@ const lost = (message: string) =>
   new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error(message), operation: "execute" }) })
 
 /** Replay waits for a query only for so long (`max_standby_streaming_delay`), and then cancels it. */
-export const isConflict = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "SerializationError"
+export const isRecoveryConflict = (error: unknown) =>
+  SqlError.isSqlError(error) && error.reason._tag === "SerializationError"
 
 /** The driver's session as a connection of `SqlClient`; the driver keeps its own such form to itself. */
 const connectionOf = (session: PgConnection.PgConnection): SqlConnection.Connection => {
@@ -36,7 +37,7 @@ const connectionOf = (session: PgConnection.PgConnection): SqlConnection.Connect
   }
 }
 
-const isSame = (one: Look, other: Look) =>
+const isSame = (one: ServerState, other: ServerState) =>
   Array.from(other.datasets.values()).every(({ dataset, version }) => one.datasets.get(dataset)?.version === version)
 
 /** What keeps a replica from being used, in words for the log; undefined: nothing. */
@@ -51,33 +52,33 @@ interface Options {
   readonly behind: (position: number, now: number) => number
 }
 
-export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Options) {
+export const makeReplica = Effect.fnUntraced(function* ({ behind, most, name, url }: Options) {
   const { config } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
   const places = yield* PoolSize
-  const line = Line.make(url)
+  const line = Line.makeSocketRegistry(url)
   const itsConfig = { ...config, url, stream: line.open }
   const pool = yield* PgPool.make({ ...itsConfig, maxConnections: places })
-  const ownLook = looker(yield* PgClient.make({ ...itsConfig, maxConnections: 1, minConnections: 0 }))
-  const anyLook = looker(sql)
+  const ownLook = makePoll(yield* PgClient.make({ ...itsConfig, maxConnections: 1, minConnections: 0 }))
+  const anyLook = makePoll(sql)
 
-  let state: Look | undefined
+  let state: ServerState | undefined
   let lag = Infinity
   let hindrance: Hindrance = "it was not looked at yet"
   let answered = performance.now()
   let [reads, turnedAway] = [0, 0]
 
-  const joined = new WeakMap<ReadonlyArray<string>, (look: Look) => string | undefined>()
-  const has = (look: Look, { tables, version }: Wanted) => {
-    const join = joined.get(tables) ?? joiner(tables)
+  const joined = new WeakMap<ReadonlyArray<string>, (look: ServerState) => string | undefined>()
+  const has = (look: ServerState, { tables, version }: TablesAtVersion) => {
+    const join = joined.get(tables) ?? versionOf(tables)
     joined.set(tables, join)
     return join(look) === version
   }
-  const isWithin = () => state !== undefined && lag <= most && performance.now() - state.began <= believed
+  const isWithin = () => state !== undefined && lag <= most && performance.now() - state.polledAt <= stateTtl
 
-  const { inside, through: connected, waiting } = turnstile(places, yield* PoolWait, () => {
+  const { inside, through: connected, waiting } = makePoolQueue(places, yield* PoolTimeout, () => {
     turnedAway += 1
-    return saturated()
+    return makePoolTimeoutError()
   })
 
   /**
@@ -87,12 +88,12 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
   const sessions = new WeakMap<PgConnection.PgConnection, SqlConnection.Connection>()
   const over = <A, E, R>(query: Effect.Effect<A, E, R>, connection: SqlConnection.Connection) =>
     Effect.provideService(query, sql.transactionService, [connection, 0])
-  const check = Effect.fnUntraced(function* (look: typeof anyLook, wanted: Wanted) {
+  const check = Effect.fnUntraced(function* (look: typeof anyLook, wanted: TablesAtVersion) {
     const found = yield* look
     if (found.recovers && has({ ...found, timeline: state?.timeline ?? null }, wanted)) return
     return yield* lost("The replica has not the version that it had.")
   })
-  const checked = Effect.fnUntraced(function* (session: PgConnection.PgConnection, wanted: Wanted) {
+  const checked = Effect.fnUntraced(function* (session: PgConnection.PgConnection, wanted: TablesAtVersion) {
     const connection = connectionOf(session)
     yield* check(over(anyLook, connection), wanted)
     sessions.set(session, connection)
@@ -105,7 +106,7 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
       return effect
     })
 
-  const read = <A, R>(query: Effect.Effect<A, Failure, R>, wanted: Wanted, route: string) =>
+  const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, wanted: TablesAtVersion, route: string) =>
     connected(route)(counted(pool.use((session) => {
       const connection = sessions.get(session)
       return connection === undefined
@@ -126,21 +127,21 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
   const failed = Effect.fnUntraced(function* (error: { readonly message: string }) {
     state = undefined
     // What waits for it then fails as any lost connection does, and finds another server.
-    if (performance.now() - answered > silence) line.cut()
+    if (performance.now() - answered > silence) line.destroySockets()
     yield* told(error.message)
   })
 
   /** Right after the primary, whose last look this is; soon again where what was written there is not here yet. */
-  const look = (primary: Look) => {
+  const look = (primary: ServerState) => {
     const once = Effect.gen(function* () {
-      const found = yield* Effect.retry(ownLook, { while: isConflict, times: 3 })
+      const found = yield* Effect.retry(ownLook, { while: isRecoveryConflict, times: 3 })
       answered = performance.now()
       lag = found.position === null ? Infinity : behind(found.position, answered)
       state = found.recovers ? { ...found, timeline: primary.timeline } : undefined
       yield* told(found.recovers ? undefined : "it is no replica; the primary answers itself")
       return (found.position ?? 0) < (primary.position ?? 0) && !isSame(found, primary)
     })
-    return Effect.timeout(once, patience).pipe(
+    return Effect.timeout(once, pollTimeout).pipe(
       Effect.repeat({ while: (isBehind) => isBehind, schedule: Schedule.spaced("30 millis"), times: 5 }),
       Effect.catch(failed),
     )
@@ -151,11 +152,11 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
     look,
     read,
     /** Whether it has the version, and may be asked for it. */
-    isUsable: (wanted: Wanted) => isWithin() && state !== undefined && has(state, wanted),
+    isUsable: (wanted: TablesAtVersion) => isWithin() && state !== undefined && has(state, wanted),
     isWithin,
     /** A session of the caller's own, which has the version. */
-    session: (wanted: Wanted) =>
-      counted(Effect.tap(PgClient.makeClient(itsConfig), (own) => check(looker(own), wanted))),
+    session: (wanted: TablesAtVersion) =>
+      counted(Effect.tap(PgClient.makeClient(itsConfig), (own) => check(makePoll(own), wanted))),
     /** Not used until it was looked at again. */
     setAside: () => {
       state = undefined
@@ -169,4 +170,4 @@ export const make = Effect.fnUntraced(function* ({ behind, most, name, url }: Op
   }
 })
 
-export type Replica = Effect.Success<ReturnType<typeof make>>
+export type Replica = Effect.Success<ReturnType<typeof makeReplica>>

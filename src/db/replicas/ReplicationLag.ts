@@ -13,7 +13,7 @@ interface Seen {
 const most = 2_400
 
 /** Where the primary was, and when; `at` in milliseconds, `position` in bytes of WAL. */
-export const history = () => {
+export const makeWalHistory = () => {
   const seen: Array<Seen> = []
   return {
     /** After a failover the primary may be behind what was seen before, which then is of another history. */

@@ -6,8 +6,8 @@ import { Duration, Effect, Schema } from "effect"
 import { type SqlClient, SqlSchema } from "effect/sql"
 
 /** D17 allows a second from the commit to the first request that must see it. */
-export const believed = Duration.toMillis(Duration.millis(900))
-export const patience = Duration.millis(700)
+export const stateTtl = Duration.toMillis(Duration.millis(900))
+export const pollTimeout = Duration.millis(700)
 
 const Row = Schema.Struct({
   dataset: Schema.String,
@@ -22,14 +22,14 @@ const Row = Schema.Struct({
   timeline: Schema.NullOr(Schema.String),
 })
 
-export interface Look extends Pick<typeof Row.Type, "recovers" | "position" | "timeline"> {
+export interface ServerState extends Pick<typeof Row.Type, "recovers" | "position" | "timeline"> {
   /** When the server was asked, by the clock that nobody sets back. */
-  readonly began: number
+  readonly polledAt: number
   readonly datasets: ReadonlyMap<string, typeof Row.Type>
 }
 
 /** A table that nobody watches, as its trigger is gone, has no version. That it is another table counts as well. */
-export const looker = (sql: SqlClient.SqlClient) => {
+export const makePoll = (sql: SqlClient.SqlClient) => {
   const find = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Row,
@@ -53,7 +53,13 @@ export const looker = (sql: SqlClient.SqlClient) => {
     const began = performance.now()
     const rows = yield* find()
     const { position = null, recovers = false, timeline = null } = rows[0] ?? {}
-    const look: Look = { began, recovers, position, timeline, datasets: new Map(rows.map((row) => [row.dataset, row])) }
+    const look: ServerState = {
+      polledAt: began,
+      recovers,
+      position,
+      timeline,
+      datasets: new Map(rows.map((row) => [row.dataset, row])),
+    }
     return look
   })
 }
@@ -63,10 +69,10 @@ export const looker = (sql: SqlClient.SqlClient) => {
  * was read in the moment after a look may hold a commit that it did not see, and that a failover then loses: so the
  * timeline is part of a version, and nothing that was kept before outlives a failover.
  */
-export const joiner = (tables: ReadonlyArray<string>) => {
-  let from: Look | undefined
+export const versionOf = (tables: ReadonlyArray<string>) => {
+  let from: ServerState | undefined
   let joined: string | undefined
-  return (look: Look) => {
+  return (look: ServerState) => {
     if (from !== look) {
       const versions = tables.map((table) => look.datasets.get(table)?.version)
       joined = versions.includes(undefined) ? undefined : [look.timeline, ...versions].join(" ")

@@ -11,7 +11,7 @@ const ending = (body: string) => {
 }
 
 /** `chain META` draws and tells all; `chain META picture` draws it for the first page, with its summary alone. */
-export const chain = (argument: string) => (body: string) => {
+export const renderLineageBlock = (argument: string) => (body: string) => {
   const [symbol = "", how = ""] = argument.split(" ")
   // Not written yet: whoever writes the guide has the test fill it in.
   if (body.trim() === "") return ""

@@ -1,6 +1,6 @@
 /** The fields of the page about timestamps; `browser/converter.js` makes them work. */
 
-export const converter = `<div id="converter" class="converter" hidden>
+export const timestampConverter = `<div id="converter" class="converter" hidden>
 <p class="field"><label for="wall">New York's clock</label>
 <input id="wall" type="datetime-local" step="1" value="2026-07-15T09:30:00"></p>
 <p class="field"><label for="printed">Printed</label>

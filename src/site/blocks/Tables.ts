@@ -1,24 +1,25 @@
 /** Tables of what the code declares and this service is set to. */
 import { Effect, Option, Schema } from "effect"
 import * as AccountErrors from "../../accounts/AccountErrors.ts"
-import { Prices } from "../../accounts/billing/Pricing.ts"
+import { PriceLookup } from "../../accounts/billing/Pricing.ts"
 import { RateLimit } from "../../accounts/limits/RateLimit.ts"
-import { endpoints, priced } from "../../catalogue/Endpoints.ts"
-import { includes, tiers } from "../../rules/EndpointAnnotations.ts"
+import { endpoints, pricedPaths } from "../../catalogue/Endpoints.ts"
+import { meetsTier, tiers } from "../../rules/EndpointAnnotations.ts"
 import * as Errors from "../../rules/Errors.ts"
-import { documentation } from "../../rules/Lifecycle.ts"
-import { escape } from "../Html.ts"
-import { referenceOf } from "../Page.ts"
-import { table } from "../Table.ts"
+import { documentationPath } from "../../rules/Lifecycle.ts"
+import { escapeHtml } from "../Html.ts"
+import { referencePagePath } from "../Page.ts"
+import { renderHtmlTable } from "../Table.ts"
 
-export const code = (text: string) => `<code>${escape(text)}</code>`
+export const inlineCode = (text: string) => `<code>${escapeHtml(text)}</code>`
 
 /** Text of the contract, in which `code` stands between backticks. */
-export const prose = (text: string) => escape(text).replace(/`([^`]+)`/g, "<code>$1</code>")
+export const renderProse = (text: string) => escapeHtml(text).replace(/`([^`]+)`/g, "<code>$1</code>")
 
 const count = (value: number) => value.toLocaleString("en-US")
 
-export const dollars = (microdollars: number) => `$${(microdollars / 1_000_000).toFixed(microdollars % 10_000 ? 6 : 2)}`
+export const formatDollars = (microdollars: number) =>
+  `$${(microdollars / 1_000_000).toFixed(microdollars % 10_000 ? 6 : 2)}`
 
 /** What a client does about an error, and whether the same request may be answered later. */
 const advice = [
@@ -45,7 +46,7 @@ const advice = [
 ] as const
 
 /** Every code that the service can answer, by its status. */
-export const errors = advice.map(([error, todo, retry]) => {
+export const errorReference = advice.map(([error, todo, retry]) => {
   const annotations = Schema.resolveAnnotations(error)
   return {
     status: Number(annotations?.["httpApiStatus"]),
@@ -56,38 +57,42 @@ export const errors = advice.map(([error, todo, retry]) => {
   }
 })
 
-const errorTable = table(
+const errorTable = renderHtmlTable(
   ["Status", "Code", "Meaning", "What to do", "Retry"],
-  errors.map(({ code: word, description, retry, status, todo }) =>
-    [String(status), code(word), description, todo, retry].map((cell, at) => at === 1 ? cell : prose(cell))
+  errorReference.map(({ code: word, description, retry, status, todo }) =>
+    [String(status), inlineCode(word), description, todo, retry].map((cell, at) => at === 1 ? cell : renderProse(cell))
   ),
 )
 
-export const families = ({ free }: { readonly free: boolean }) =>
-  table(
+export const renderEndpointTable = ({ free }: { readonly free: boolean }) =>
+  renderHtmlTable(
     ["Path", "What it answers", "Tier"],
-    endpoints.filter(({ charged, row }) => charged !== free && row.path !== documentation).map(({ row }) => [
-      `<a href="${referenceOf(row.path)}">${code(row.path)}</a>` +
+    endpoints.filter(({ isPriced: charged, row }) => charged !== free && row.path !== documentationPath).map((
+      { row },
+    ) => [
+      `<a href="${referencePagePath(row.path)}">${inlineCode(row.path)}</a>` +
       (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
-      prose(row.description),
+      renderProse(row.description),
       row.tier ?? "no key",
     ]),
   )
 
 const tierTable = Effect.map(RateLimit, ({ perMinute }) =>
-  table(
+  renderHtmlTable(
     ["Tier", "Requests a minute", "Endpoints"],
     tiers.map((tier) => {
-      const closed = endpoints.filter(({ row }) => Option.exists(tierOf(row.tier), (needed) => !includes(tier, needed)))
-      const all = closed.length === 0 ? "all" : `all but ${closed.map(({ row }) => code(row.path)).join(", ")}`
-      return [code(tier), count(perMinute(tier)), all]
+      const closed = endpoints.filter(({ row }) =>
+        Option.exists(tierOf(row.tier), (needed) => !meetsTier(tier, needed))
+      )
+      const all = closed.length === 0 ? "all" : `all but ${closed.map(({ row }) => inlineCode(row.path)).join(", ")}`
+      return [inlineCode(tier), count(perMinute(tier)), all]
     }),
   ))
 
 const tierOf = (tier: string | null) => Option.fromUndefinedOr(tiers.find((one) => one === tier))
 
-const priceTable = Effect.map(Prices, ({ of }) => {
-  const found = priced.map((path) => ({ path, price: of(path) }))
+const priceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte: of }) => {
+  const found = pricedPaths.map((path) => ({ path, price: of(path) }))
   const usual = found.map(({ price }) =>
     price
   ).toSorted((left, right) =>
@@ -95,20 +100,20 @@ const priceTable = Effect.map(Prices, ({ of }) => {
   )[0] ?? 0
   const line = (what: string, price: number) => [
     what,
-    dollars(price),
+    formatDollars(price),
     `${count(Math.ceil(price * 10_000 / 1_000_000_000))} µ$`,
   ]
-  return table(["Data", "1 GB (1,000,000,000 bytes)", "An answer of 10,000 bytes"], [
+  return renderHtmlTable(["Data", "1 GB (1,000,000,000 bytes)", "An answer of 10,000 bytes"], [
     line("all endpoints", usual),
-    ...found.filter(({ price }) => price !== usual).map(({ path, price }) => line(code(path), price)),
+    ...found.filter(({ price }) => price !== usual).map(({ path, price }) => line(inlineCode(path), price)),
   ])
 })
 
-export const tables = Effect.gen(function* () {
+export const makeReferenceTables = Effect.gen(function* () {
   const made: Readonly<Record<string, string>> = {
     errors: errorTable,
-    data: families({ free: false }),
-    free: families({ free: true }),
+    data: renderEndpointTable({ free: false }),
+    free: renderEndpointTable({ free: true }),
     tiers: yield* tierTable,
     prices: yield* priceTable,
   }

@@ -2,23 +2,23 @@ import { Array, Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Account } from "../../accounts/keys/Authentication.ts"
-import { keyStatus } from "../../accounts/keys/ApiKeys.ts"
+import { apiKeyStatusSql } from "../../accounts/keys/ApiKeys.ts"
 import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { countRecords } from "../../http/RequestContext.ts"
-import type { Page } from "../../rules/Paging.ts"
-import { AccountRow, ApiKey } from "./Api.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { setRecordCount } from "../../http/RequestContext.ts"
+import type { PageQuery } from "../../rules/Paging.ts"
+import { AccountRow, ApiKeyRow } from "./Api.ts"
 
-export const layer = HttpApiBuilder.group(
+export const accountHandlers = HttpApiBuilder.group(
   Api,
   "account",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
-    const { list } = yield* listing
-    const { own } = yield* Lists
+    const { list } = yield* makeListQueryFactory
+    const { makeAccountHandler: own } = yield* ListHandlers
 
     const find = SqlSchema.findAll({
       Request: Schema.Int,
@@ -28,13 +28,13 @@ export const layer = HttpApiBuilder.group(
     })
 
     const pageOfKeys = own(list({
-      Row: ApiKey,
-      execute: ({ account_id }: Page & { readonly account_id: number }, slice) =>
+      Row: ApiKeyRow,
+      execute: ({ account_id }: PageQuery & { readonly account_id: number }, slice) =>
         sql`
           select ${slice.columns}
-          from api_keys cross join lateral (select ${sql.literal(keyStatus)} as status) as computed
+          from api_keys cross join lateral (select ${sql.literal(apiKeyStatusSql)} as status) as computed
           where account_id = ${account_id}
-          ${slice.page(sql`created_at, key_id`)}
+          ${slice.orderAndLimit(sql`created_at, key_id`)}
         `,
     }))
 
@@ -44,7 +44,7 @@ export const layer = HttpApiBuilder.group(
         Effect.fnUntraced(function* () {
           const { account_id } = yield* Account
           const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* read(find(account_id)))))
-          yield* countRecords(1)
+          yield* setRecordCount(1)
           return { count: 1, results: [account] as const }
         }),
       )

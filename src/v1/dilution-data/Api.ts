@@ -2,27 +2,35 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import {
-  date,
-  flag,
-  jsonOf,
-  money,
-  oneOf,
-  orNull,
-  price,
-  priceToThousandth,
-  ratio,
-  text,
-  ticker,
-  whole,
-  words,
+  booleanColumn,
+  dateColumn,
+  getRowJsonSchema,
+  integerColumn,
+  literalColumn,
+  moneyColumn,
+  nullableColumn,
+  priceColumn,
+  priceInThousandthsColumn,
+  ratioColumn,
+  textArrayColumn,
+  textColumn,
+  tickerColumn,
 } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { consistent } from "../../rules/ParameterCombinations.ts"
-import { anyDays, bounds, flags, part, partOfElement, pastDays, someOf } from "../../rules/Filters.ts"
-import { Envelope, Paging } from "../../rules/Paging.ts"
-import { Tickers } from "../../rules/Tickers.ts"
+import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
+import {
+  booleanFilters,
+  dateRangeFilters,
+  elementSubstringFilter,
+  literalFilter,
+  numberRangeFilters,
+  pastDateRangeFilters,
+  substringFilter,
+} from "../../rules/Filters.ts"
+import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerList } from "../../rules/Tickers.ts"
 import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const warrants = ["warrant", "prefunded_warrant"] as const
@@ -31,52 +39,58 @@ const securities = [...warrants, ...convertibles] as const
 
 const kind = "What kind of security it is."
 
-const head = { id: text("The row's own key."), ticker: ticker() }
+const head = { id: textColumn("The row's own key."), ticker: tickerColumn() }
 
 const common = {
-  details: text("What the filing says of the security."),
-  floor_price: orNull(priceToThousandth("Least exercise or conversion price under price protection, USD.")),
-  registered: orNull(flag("The underlying shares are registered for sale.")),
-  filed_at: date("Day of the filing."),
-  form_type: orNull(text("SEC form of the filing.")),
-  accession_number: orNull(text("The SEC's number of the filing.")),
-  document_url: orNull(text("Address of the filing.")),
+  details: textColumn("What the filing says of the security."),
+  floor_price: nullableColumn(
+    priceInThousandthsColumn("Least exercise or conversion price under price protection, USD."),
+  ),
+  registered: nullableColumn(booleanColumn("The underlying shares are registered for sale.")),
+  filed_at: dateColumn("Day of the filing."),
+  form_type: nullableColumn(textColumn("SEC form of the filing.")),
+  accession_number: nullableColumn(textColumn("The SEC's number of the filing.")),
+  document_url: nullableColumn(textColumn("Address of the filing.")),
   last_updated: NewYorkWallClock,
 }
 
 const ofWarrant = {
-  warrants_amount: orNull(whole("Warrants issued.")),
-  warrants_remaining: orNull(whole("Warrants not yet exercised.")),
-  warrants_exercise_price: orNull(price("Exercise price, USD a share.")),
-  prefunded_cost: orNull(price("Price paid in advance, USD a share.")),
-  exercisable_date: orNull(date("First day of exercise.")),
-  expiration_date: orNull(date("Last day of exercise.")),
+  warrants_amount: nullableColumn(integerColumn("Warrants issued.")),
+  warrants_remaining: nullableColumn(integerColumn("Warrants not yet exercised.")),
+  warrants_exercise_price: nullableColumn(priceColumn("Exercise price, USD a share.")),
+  prefunded_cost: nullableColumn(priceColumn("Price paid in advance, USD a share.")),
+  exercisable_date: nullableColumn(dateColumn("First day of exercise.")),
+  expiration_date: nullableColumn(dateColumn("Last day of exercise.")),
 }
 
 const ofConvertible = {
-  conversion_price: orNull(price("Conversion price, USD a share.")),
-  conversion_price_type: orNull(oneOf(["fixed", "variable"], "Whether the conversion price moves with the market.")),
-  offering_amount: orNull(money("Amount offered, USD.")),
-  convertible_debt_remaining: orNull(money("Amount not yet converted, USD.")),
-  interest_rate_percentage: orNull(ratio("Interest a year, %.")),
-  convertible_date: orNull(date("First day of conversion.")),
-  maturity_date: orNull(date("Day on which it falls due.")),
+  conversion_price: nullableColumn(priceColumn("Conversion price, USD a share.")),
+  conversion_price_type: nullableColumn(
+    literalColumn(["fixed", "variable"], "Whether the conversion price moves with the market."),
+  ),
+  offering_amount: nullableColumn(moneyColumn("Amount offered, USD.")),
+  convertible_debt_remaining: nullableColumn(moneyColumn("Amount not yet converted, USD.")),
+  interest_rate_percentage: nullableColumn(ratioColumn("Interest a year, %.")),
+  convertible_date: nullableColumn(dateColumn("First day of conversion.")),
+  maturity_date: nullableColumn(dateColumn("Day on which it falls due.")),
 }
 
-const both = { underlying_shares_remaining: orNull(whole("Shares that may still be issued.")) }
+const both = { underlying_shares_remaining: nullableColumn(integerColumn("Shares that may still be issued.")) }
 
 const advanced = {
-  bank: orNull(text("The bank that placed it.")),
-  owners: words("Names of the holders."),
-  price_protection: orNull(text("Kind of price protection.")),
-  price_protection_clause: orNull(text("The clause itself.")),
-  reset_date: orNull(date("Day on which the price is set anew.")),
-  beneficial_ownership_blocker_percentage: orNull(ratio("Greatest part of the company that a holder may own, %.")),
-  registration_file_no: orNull(text("The SEC's file number of the registration.")),
+  bank: nullableColumn(textColumn("The bank that placed it.")),
+  owners: textArrayColumn("Names of the holders."),
+  price_protection: nullableColumn(textColumn("Kind of price protection.")),
+  price_protection_clause: nullableColumn(textColumn("The clause itself.")),
+  reset_date: nullableColumn(dateColumn("Day on which the price is set anew.")),
+  beneficial_ownership_blocker_percentage: nullableColumn(
+    ratioColumn("Greatest part of the company that a holder may own, %."),
+  ),
+  registration_file_no: nullableColumn(textColumn("The SEC's file number of the registration.")),
 }
 
-const warrant = { ...head, security_type: oneOf(warrants, kind), ...common, ...ofWarrant, ...both }
-const convertible = { ...head, security_type: oneOf(convertibles, kind), ...common, ...ofConvertible, ...both }
+const warrant = { ...head, security_type: literalColumn(warrants, kind), ...common, ...ofWarrant, ...both }
+const convertible = { ...head, security_type: literalColumn(convertibles, kind), ...common, ...ofConvertible, ...both }
 
 export class Warrant extends Model.Class<Warrant>("Warrant")(warrant) {}
 export class Convertible extends Model.Class<Convertible>("Convertible")(convertible) {}
@@ -89,7 +103,7 @@ export class AdvancedConvertible extends Model.Class<AdvancedConvertible>("Advan
 /** A row of the table, which has the columns of both. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
   ...head,
-  security_type: oneOf(securities, kind),
+  security_type: literalColumn(securities, kind),
   ...common,
   ...ofWarrant,
   ...ofConvertible,
@@ -98,47 +112,49 @@ export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSec
 }) {}
 
 /** A warrant has no columns of a convertible, and the reverse. */
-export const strayColumn = (row: { readonly [column: string]: unknown }) => {
+export const findMismatchedColumn = (row: { readonly [column: string]: unknown }) => {
   const foreign = warrants.some((word) => word === row["security_type"]) ? ofConvertible : ofWarrant
   const column = Object.keys(foreign).find((name) => row[name] !== null && row[name] !== undefined)
   return column === undefined ? undefined : { column, reason: `must be empty in a ${String(row["security_type"])}` }
 }
 
 const filters = {
-  security_type: someOf(securities),
-  ...flags("registered"),
-  ...bounds("floor_price", "underlying_shares_remaining"),
-  ...pastDays("filed_at"),
-  ...anyDays("expiration_date", "maturity_date"),
+  security_type: literalFilter(securities),
+  ...booleanFilters("registered"),
+  ...numberRangeFilters("floor_price", "underlying_shares_remaining"),
+  ...pastDateRangeFilters("filed_at"),
+  ...dateRangeFilters("expiration_date", "maturity_date"),
 }
 
-export const Query = Schema.Struct({ ticker: Tickers, ...filters, ...Paging }).check(consistent)
+export const DilutionDataQuery = Schema.Struct({ ticker: TickerList, ...filters, ...PagingParameters }).check(
+  checkParameterCombinations,
+)
 
-export const AdvancedQuery = Schema.Struct({
-  ticker: Schema.optionalKey(Tickers),
+export const DilutionDataAdvancedQuery = Schema.Struct({
+  ticker: Schema.optionalKey(TickerList),
   ...filters,
-  owner: partOfElement("owners", "the name of an owner"),
-  bank: part("bank"),
-  price_protection: part("price_protection"),
-  ...Paging,
-}).check(consistent)
+  owner: elementSubstringFilter("owners", "the name of an owner"),
+  bank: substringFilter("bank"),
+  price_protection: substringFilter("price_protection"),
+  ...PagingParameters,
+}).check(checkParameterCombinations)
 
-export class DilutionData extends HttpApiGroup.make("dilutionData").add(
+export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
-    query: Query,
-    success: Envelope(Schema.Union([jsonOf(Warrant), jsonOf(Convertible)])),
+    query: DilutionDataQuery,
+    success: ListEnvelope(Schema.Union([getRowJsonSchema(Warrant), getRowJsonSchema(Convertible)])),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Reads, ["dilution_data"]).annotateMerge(described(
+  }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
     "Dilution data",
     "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
       "convertible, and the reverse.",
   )),
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
-    query: AdvancedQuery,
-    success: Envelope(Schema.Union([jsonOf(AdvancedWarrant), jsonOf(AdvancedConvertible)])),
+    query: DilutionDataAdvancedQuery,
+    success: ListEnvelope(Schema.Union([getRowJsonSchema(AdvancedWarrant), getRowJsonSchema(AdvancedConvertible)])),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Reads, ["dilution_data"]).annotateMerge(described(
+  }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
     "Dilution data, advanced",
     "Dilution data with owners, banks and price protection, also across all tickers.",
   )),
-).annotateMerge(tagged("Dilution data", "Warrants and convertibles that can become shares.")) {}
+).annotateMerge(describeGroup("Dilution data", "Warrants and convertibles that can become shares.")) {}

@@ -2,49 +2,49 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { conditions } from "../../lists/Conditions.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { compileConditions } from "../../lists/Conditions.ts"
 import {
   AdvancedConvertible,
-  AdvancedQuery,
   AdvancedWarrant,
   Convertible,
-  DilutionData,
-  Query,
+  DilutionDataAdvancedQuery,
+  DilutionDataApiGroup,
+  DilutionDataQuery,
   Warrant,
 } from "./Api.ts"
 
-export const layer = HttpApiBuilder.group(
+export const dilutionDataHandlers = HttpApiBuilder.group(
   Api,
   "dilutionData",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* listing
-    const { from } = yield* Lists
-    const wanted = conditions(sql, Query, {})
-    const wantedAdvanced = conditions(sql, AdvancedQuery, {})
+    const { list } = yield* makeListQueryFactory
+    const { makeHandler: from } = yield* ListHandlers
+    const wanted = compileConditions(sql, DilutionDataQuery, {})
+    const wantedAdvanced = compileConditions(sql, DilutionDataAdvancedQuery, {})
 
     const page = from(
-      DilutionData.endpoints.list,
+      DilutionDataApiGroup.endpoints.list,
       list({
         Row: [Warrant, Convertible],
-        execute: (query: typeof Query.Type, slice) =>
+        execute: (query: typeof DilutionDataQuery.Type, slice) =>
           sql`
             select ${slice.columns} from dilution_data where ${sql.and(wanted(query))}
-            ${slice.page(sql`filed_at desc, id`)}
+            ${slice.orderAndLimit(sql`filed_at desc, id`)}
           `,
       }),
     )
 
     const pageAdvanced = from(
-      DilutionData.endpoints.listAdvanced,
+      DilutionDataApiGroup.endpoints.listAdvanced,
       list({
         Row: [AdvancedWarrant, AdvancedConvertible],
-        execute: (query: typeof AdvancedQuery.Type, slice) =>
+        execute: (query: typeof DilutionDataAdvancedQuery.Type, slice) =>
           sql`
             select ${slice.columns} from dilution_data where ${sql.and(wantedAdvanced(query))}
-            ${slice.page(sql`filed_at desc, id`)}
+            ${slice.orderAndLimit(sql`filed_at desc, id`)}
           `,
       }),
     )

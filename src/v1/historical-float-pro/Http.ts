@@ -2,14 +2,14 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { columnsOf } from "../../rows/RowEncoder.ts"
-import { conditions } from "../../lists/Conditions.ts"
-import { HistoricalFloat, HistoricalFloatPro, Query } from "./Api.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { getColumnNames } from "../../rows/RowEncoder.ts"
+import { compileConditions } from "../../lists/Conditions.ts"
+import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
 /** The columns that need no look-up of a close. */
-const withoutMarketCap = columnsOf(HistoricalFloat).filter((column) => column !== "market_cap")
+const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
 const fragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
@@ -55,21 +55,21 @@ const fragments = (sql: SqlClient.SqlClient) => {
   return { order, marketCap, computed, everyTicker, known }
 }
 
-export const layer = HttpApiBuilder.group(
+export const historicalFloatProHandlers = HttpApiBuilder.group(
   Api,
   "historicalFloatPro",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* listing
-    const { from } = yield* Lists
-    const wanted = conditions(sql, Query, {})
+    const { list } = yield* makeListQueryFactory
+    const { makeHandler: from } = yield* ListHandlers
+    const wanted = compileConditions(sql, HistoricalFloatProQuery, {})
     const { computed, everyTicker, known, marketCap, order } = fragments(sql)
 
-    const matching = (query: typeof Query.Type) =>
+    const matching = (query: typeof HistoricalFloatProQuery.Type) =>
       sql`select ${known} from (${computed}) as computed where ${sql.and(wanted(query))}`
 
     /** D33: of each ticker the newest row among those that match. */
-    const newest = (query: typeof Query.Type) =>
+    const newest = (query: typeof HistoricalFloatProQuery.Type) =>
       sql`
         select newest.*
         from ${query.ticker === undefined ? everyTicker : sql`unnest(${query.ticker}::text[])`} as known(ticker)
@@ -80,17 +80,17 @@ export const layer = HttpApiBuilder.group(
 
     // Closes are looked up for the rows of the page alone, once it is known; a filter on market_cap looks up its own.
     const page = from(
-      HistoricalFloatPro.endpoints.list,
+      HistoricalFloatProApiGroup.endpoints.list,
       list({
         Row: HistoricalFloat,
-        execute: (query: typeof Query.Type, slice) =>
+        execute: (query: typeof HistoricalFloatProQuery.Type, slice) =>
           sql`
       select ${slice.columns}
       from (
         select * from (${query.latest === true ? newest(query) : matching(query)}) as matching
-        ${slice.page(order)}
+        ${slice.orderAndLimit(order)}
       ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
-      ${slice.order(order)}
+      ${slice.orderBy(order)}
     `,
       }),
     )

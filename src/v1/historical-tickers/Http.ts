@@ -2,13 +2,13 @@ import { Array, Effect, Order, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { Answers } from "../../lists/QueryCache.ts"
+import { QueryCache } from "../../lists/QueryCache.ts"
 import { Database } from "../../db/Database.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
-import { single } from "../../rules/Paging.ts"
-import { finder } from "../ticker-changes/Events.ts"
-import { FormerTicker, HistoricalTickers, type HistoricalTickersAnswer } from "./Api.ts"
+import { makeSingleContent } from "../../rules/Paging.ts"
+import { makeEventFinder } from "../ticker-changes/Events.ts"
+import { FormerTicker, HistoricalTickersApiGroup, type HistoricalTickersResponse } from "./Api.ts"
 
 type Former = typeof FormerTicker.Type
 
@@ -18,14 +18,14 @@ const order: Order.Order<Former> = Order.combine(
   Order.mapInput(Order.String, ({ ticker }: Former) => ticker),
 )
 
-export const layer = HttpApiBuilder.group(
+export const historicalTickersHandlers = HttpApiBuilder.group(
   Api,
   "historicalTickers",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
-    const findEvents = yield* finder
-    const { from } = yield* Answers
+    const findEvents = yield* makeEventFinder
+    const { makeHandler: from } = yield* QueryCache
 
     const findNames = SqlSchema.findAll({
       Request: Schema.String,
@@ -38,7 +38,7 @@ export const layer = HttpApiBuilder.group(
     })
 
     const names = from(
-      HistoricalTickers.endpoints.list,
+      HistoricalTickersApiGroup.endpoints.list,
       Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
         const { ticker } = query
         const events = yield* findEvents(query)
@@ -55,8 +55,8 @@ export const layer = HttpApiBuilder.group(
           order,
         )
         const count = historical_tickers.length
-        const answer: typeof HistoricalTickersAnswer.Encoded = { count, historical_tickers }
-        return single(answer, count)
+        const answer: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
+        return makeSingleContent(answer, count)
       }),
     )
 

@@ -2,27 +2,27 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { pageOf } from "../../lists/DeepPages.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { conditions } from "../../lists/Conditions.ts"
-import { IntradayRunner, IntradayRunners, Query } from "./Api.ts"
+import { makePageFragment } from "../../lists/DeepPages.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { compileConditions } from "../../lists/Conditions.ts"
+import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery } from "./Api.ts"
 
-export const layer = HttpApiBuilder.group(
+export const intradayRunnersHandlers = HttpApiBuilder.group(
   Api,
   "intradayRunners",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* listing
-    const { from } = yield* Lists
-    const wanted = conditions(sql, Query, {})
-    const rows = pageOf(sql)
+    const { list } = yield* makeListQueryFactory
+    const { makeHandler: from } = yield* ListHandlers
+    const wanted = compileConditions(sql, IntradayRunnersQuery, {})
+    const rows = makePageFragment(sql)
 
     const page = from(
-      IntradayRunners.endpoints.list,
+      IntradayRunnersApiGroup.endpoints.list,
       list({
         Row: IntradayRunner,
-        execute: (query: typeof Query.Type, slice) =>
+        execute: (query: typeof IntradayRunnersQuery.Type, slice) =>
           sql`
         select ${slice.columns}
         from ${

@@ -2,13 +2,20 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
-import { date, jsonOf, oneOf, orNull, text, ticker } from "../../rows/Columns.ts"
+import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import {
+  dateColumn,
+  getRowJsonSchema,
+  literalColumn,
+  nullableColumn,
+  textColumn,
+  tickerColumn,
+} from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { consistent } from "../../rules/ParameterCombinations.ts"
-import { anyDays, OnDate, pastDays, someOf } from "../../rules/Filters.ts"
-import { Envelope, Paging } from "../../rules/Paging.ts"
-import { Tickers } from "../../rules/Tickers.ts"
+import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
+import { DateFilters, dateRangeFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
+import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerList } from "../../rules/Tickers.ts"
 import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const deficiencies = [
@@ -36,46 +43,46 @@ const risks = ["high", "medium", "low"] as const
 const statuses = ["active", "extended", "appealed", "resolved", "delisted"] as const
 
 export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceNotice")({
-  id: text("The notice's key."),
-  ticker: ticker(),
-  company: orNull(text("The company's name.")),
-  market: text("The market tier of the listing."),
-  date: date("The day of the notice."),
-  added_date: orNull(date("The day it was added to the exchange's list.")),
-  deficiency: text("The deficiency in the exchange's words."),
-  deficiency_type: oneOf(deficiencies, "The listing requirement that is not met."),
-  rule: orNull(text("The listing rule.")),
-  notice_type: oneOf(notices, "What the exchange says with it."),
-  compliance_deadline: orNull(date("The day by which compliance must be regained.")),
-  hearing_date: orNull(date("The day of the hearing.")),
-  regained_date: orNull(date("The day on which compliance was regained.")),
-  risk: orNull(oneOf(risks, "The risk of a delisting.")),
-  status: oneOf(statuses, "Where the matter stands."),
-  notes: orNull(text("Notes on the matter.")),
-  notes_updated: orNull(NewYorkWallClock),
-  document_url: orNull(text("The filing that discloses it.")),
+  id: textColumn("The notice's key."),
+  ticker: tickerColumn(),
+  company: nullableColumn(textColumn("The company's name.")),
+  market: textColumn("The market tier of the listing."),
+  date: dateColumn("The day of the notice."),
+  added_date: nullableColumn(dateColumn("The day it was added to the exchange's list.")),
+  deficiency: textColumn("The deficiency in the exchange's words."),
+  deficiency_type: literalColumn(deficiencies, "The listing requirement that is not met."),
+  rule: nullableColumn(textColumn("The listing rule.")),
+  notice_type: literalColumn(notices, "What the exchange says with it."),
+  compliance_deadline: nullableColumn(dateColumn("The day by which compliance must be regained.")),
+  hearing_date: nullableColumn(dateColumn("The day of the hearing.")),
+  regained_date: nullableColumn(dateColumn("The day on which compliance was regained.")),
+  risk: nullableColumn(literalColumn(risks, "The risk of a delisting.")),
+  status: literalColumn(statuses, "Where the matter stands."),
+  notes: nullableColumn(textColumn("Notes on the matter.")),
+  notes_updated: nullableColumn(NewYorkWallClock),
+  document_url: nullableColumn(textColumn("The filing that discloses it.")),
   last_updated: NewYorkWallClock,
 }) {}
 
-export const Query = Schema.Struct({
-  ticker: Schema.optionalKey(Tickers),
-  ...OnDate,
-  deficiency_type: someOf(deficiencies),
-  notice_type: someOf(notices),
-  risk: someOf(risks),
-  status: someOf(statuses),
-  ...pastDays("added_date"),
-  ...anyDays("compliance_deadline"),
-  ...Paging,
-}).check(consistent)
+export const NasdaqComplianceQuery = Schema.Struct({
+  ticker: Schema.optionalKey(TickerList),
+  ...DateFilters,
+  deficiency_type: literalFilter(deficiencies),
+  notice_type: literalFilter(notices),
+  risk: literalFilter(risks),
+  status: literalFilter(statuses),
+  ...pastDateRangeFilters("added_date"),
+  ...dateRangeFilters("compliance_deadline"),
+  ...PagingParameters,
+}).check(checkParameterCombinations)
 
-export class NasdaqCompliance extends HttpApiGroup.make("nasdaqCompliance").add(
+export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
-    query: Query,
-    success: Envelope(jsonOf(ComplianceNotice)),
+    query: NasdaqComplianceQuery,
+    success: ListEnvelope(getRowJsonSchema(ComplianceNotice)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Reads, ["nasdaq_compliance"]).annotateMerge(described(
+  }).annotate(ReadsTables, ["nasdaq_compliance"]).annotateMerge(describeEndpoint(
     "Nasdaq compliance",
     "Notices about listing requirements that a company does not meet, and how each matter stands, newest first.",
   )),
-).annotateMerge(tagged("Nasdaq compliance", "Notices of listing rules that a company does not meet.")) {}
+).annotateMerge(describeGroup("Nasdaq compliance", "Notices of listing rules that a company does not meet.")) {}

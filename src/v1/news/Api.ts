@@ -2,31 +2,38 @@
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
-import { date, jsonOf, orNull, text, ticker, words } from "../../rows/Columns.ts"
+import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import {
+  dateColumn,
+  getRowJsonSchema,
+  nullableColumn,
+  textArrayColumn,
+  textColumn,
+  tickerColumn,
+} from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { consistent } from "../../rules/ParameterCombinations.ts"
-import { onDate, texts, word } from "../../rules/Filters.ts"
-import { custom } from "../../rules/FilterOperators.ts"
-import { Envelope, Paging } from "../../rules/Paging.ts"
-import { Tickers } from "../../rules/Tickers.ts"
+import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
+import { arrayElementFilter, caseInsensitiveTextFilters, dateFilters } from "../../rules/Filters.ts"
+import { customFilter } from "../../rules/FilterOperators.ts"
+import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerList } from "../../rules/Tickers.ts"
 import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const fields = {
-  id: text("The item's key."),
-  ticker: ticker("The symbol that the item is about."),
-  tickers: words("All symbols that the item mentions."),
-  form_type: text("`news`, or the SEC form of a filing."),
-  title: orNull(text("The headline.")),
-  summary: orNull(text("A summary.")),
-  body: orNull(text("The whole text.")),
-  author: orNull(text("Who wrote it.")),
-  publisher: orNull(text("Who published it.")),
-  tags: words("Tags of the item."),
-  accession_number: orNull(text("The SEC's number of the filing.")),
-  document_url: orNull(text("The item at its source.")),
-  filed_at: date("The day it was filed or published."),
-  filed_at_time: orNull(NewYorkWallClock),
+  id: textColumn("The item's key."),
+  ticker: tickerColumn("The symbol that the item is about."),
+  tickers: textArrayColumn("All symbols that the item mentions."),
+  form_type: textColumn("`news`, or the SEC form of a filing."),
+  title: nullableColumn(textColumn("The headline.")),
+  summary: nullableColumn(textColumn("A summary.")),
+  body: nullableColumn(textColumn("The whole text.")),
+  author: nullableColumn(textColumn("Who wrote it.")),
+  publisher: nullableColumn(textColumn("Who published it.")),
+  tags: textArrayColumn("Tags of the item."),
+  accession_number: nullableColumn(textColumn("The SEC's number of the filing.")),
+  document_url: nullableColumn(textColumn("The item at its source.")),
+  filed_at: dateColumn("The day it was filed or published."),
+  filed_at_time: nullableColumn(NewYorkWallClock),
   created_at: EasternWallClock,
   last_updated: EasternWallClock,
 }
@@ -43,11 +50,11 @@ const Search = Schema.String.check(
   }),
 )
 
-export const Query = Schema.Struct({
-  ticker: Schema.optionalKey(Tickers),
-  ...onDate("filed_at"),
-  ...texts("form_type"),
-  tag: word("tags", "The item has this tag, in any case."),
+export const NewsQuery = Schema.Struct({
+  ticker: Schema.optionalKey(TickerList),
+  ...dateFilters("filed_at"),
+  ...caseInsensitiveTextFilters("form_type"),
+  tag: arrayElementFilter("tags", "The item has this tag, in any case."),
   query: Schema.optionalKey(
     Schema.String.annotate({
       description: "Words of title and summary, in any form of the word: all of them; `or` between alternatives, " +
@@ -55,31 +62,31 @@ export const Query = Schema.Struct({
       examples: [`"public offering" -warrants`],
     }).pipe(Schema.decodeTo(Search)).annotate({ filter: { operator: "matchesWords", column: "search" } }),
   ),
-  hide_news: custom(
+  hide_news: customFilter(
     Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out news: filings remain." })),
   ),
-  hide_filings: custom(
+  hide_filings: customFilter(
     Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out filings: news remain." })),
   ),
-  ...Paging,
-}).check(consistent)
+  ...PagingParameters,
+}).check(checkParameterCombinations)
 
-export class News extends HttpApiGroup.make("news").add(
+export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
-    query: Query,
-    success: Envelope(jsonOf(NewsItem)),
+    query: NewsQuery,
+    success: ListEnvelope(getRowJsonSchema(NewsItem)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Reads, ["news"]).annotateMerge(described(
+  }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News",
     "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
       "`tickers`; `date`, `date_from` and `date_to` are about `filed_at`.",
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
-    query: Query,
-    success: Envelope(jsonOf(NewsBasicItem)),
+    query: NewsQuery,
+    success: ListEnvelope(getRowJsonSchema(NewsBasicItem)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Reads, ["news"]).annotateMerge(described(
+  }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, by the same filters.",
   )),
-).annotateMerge(tagged("News", "News and SEC filings.")) {}
+).annotateMerge(describeGroup("News", "News and SEC filings.")) {}

@@ -6,10 +6,10 @@ import { RateLimit } from "../../accounts/limits/RateLimit.ts"
 import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
-import { countRecords } from "../../http/RequestContext.ts"
-import { Overview } from "./Api.ts"
+import { setRecordCount } from "../../http/RequestContext.ts"
+import { AccountOverview } from "./Api.ts"
 
-export const layer = HttpApiBuilder.group(
+export const overviewHandlers = HttpApiBuilder.group(
   Api,
   "overview",
   Effect.fnUntraced(function* (handlers) {
@@ -19,7 +19,7 @@ export const layer = HttpApiBuilder.group(
 
     const find = SqlSchema.findAll({
       Request: Schema.Struct({ account_id: Schema.Int, today: Schema.String }),
-      Result: Overview,
+      Result: AccountOverview,
       execute: ({ account_id, today }) =>
         sql`
           select account_id, name, tier, balance_microdollars, last_charged_at, created_at, requests_today,
@@ -39,7 +39,7 @@ export const layer = HttpApiBuilder.group(
         const { account_id } = yield* Account
         const found = yield* read(find({ account_id, today: yield* todayInNewYork }))
         const overview = yield* Effect.orDie(Effect.fromOption(Array.head(found)))
-        yield* countRecords(1)
+        yield* setRecordCount(1)
         return {
           count: 1,
           results: [{ ...overview, rate_limit_per_minute: perMinute(overview.tier) }] as const,

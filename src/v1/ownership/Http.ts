@@ -2,34 +2,34 @@ import { Array, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { columnsOf, printer, type Values } from "../../rows/RowEncoder.ts"
-import { together } from "../../rows/ResultWriter.ts"
-import { conditions } from "../../lists/Conditions.ts"
-import { holdingColumns, Owner, OwnershipFiling, OwnershipRow, Ownerships, Query } from "./Api.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { getColumnNames, makeJsonRowEncoder, type RowValues } from "../../rows/RowEncoder.ts"
+import { makeGroupResultEncoder } from "../../rows/ResultWriter.ts"
+import { compileConditions } from "../../lists/Conditions.ts"
+import { holdingColumns, Owner, OwnershipApiGroup, OwnershipFiling, OwnershipQuery, OwnershipRow } from "./Api.ts"
 
-const columns = columnsOf(OwnershipRow)
+const columns = getColumnNames(OwnershipRow)
 const ticker = columns.indexOf("ticker")
-const printFiling = printer(OwnershipFiling, columns)
-const printOwner = printer(Owner, columns)
+const printFiling = makeJsonRowEncoder(OwnershipFiling, columns)
+const printOwner = makeJsonRowEncoder(Owner, columns)
 
-const print = (owners: Array.NonEmptyReadonlyArray<Values>) => {
+const print = (owners: Array.NonEmptyReadonlyArray<RowValues>) => {
   const printed = owners.map((values) => printOwner(values)).join(",")
   return `${printFiling(owners[0]).slice(0, -1)},"owner_count":${owners.length},"owners":[${printed}]}`
 }
 
 /** Owners come ordered by ticker, and a page has one filing of each; in CSV each has a record of its own. */
-const filings = together(OwnershipRow, (owner, before) => owner[ticker] === before[ticker], print)
+const filings = makeGroupResultEncoder(OwnershipRow, (owner, before) => owner[ticker] === before[ticker], print)
 
-export const layer = HttpApiBuilder.group(
+export const ownershipHandlers = HttpApiBuilder.group(
   Api,
   "ownership",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* listing
-    const { from } = yield* Lists
-    const wanted = conditions(sql, Query, {})
+    const { list } = yield* makeListQueryFactory
+    const { makeHandler: from } = yield* ListHandlers
+    const wanted = compileConditions(sql, OwnershipQuery, {})
 
     /** §2.7: no placeholder. The index of holders is on these very words. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
@@ -37,7 +37,7 @@ export const layer = HttpApiBuilder.group(
     const owners = list({
       Row: filings,
       counted: sql`distinct ticker`,
-      execute: (query: typeof Query.Type, slice) => {
+      execute: (query: typeof OwnershipQuery.Type, slice) => {
         const isShown = sql.and([isHolder, ...wanted(query)])
         return sql`
         with filing as (
@@ -52,19 +52,19 @@ export const layer = HttpApiBuilder.group(
             select from ownership
             where ticker = newest.ticker and accession_number = newest.accession_number and ${isShown}
           )
-          ${slice.page(sql`ticker`)}
+          ${slice.orderAndLimit(sql`ticker`)}
         )
         select ${slice.columns}
         from filing join (
           select ticker, accession_number, ${sql.csv(holdingColumns)}, last_updated from ownership
         ) as holding using (ticker, accession_number)
         where ${isShown}
-        ${slice.order(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}`)}
+        ${slice.orderBy(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}`)}
       `
       },
     })
 
-    const page = from(Ownerships.endpoints.list, owners)
+    const page = from(OwnershipApiGroup.endpoints.list, owners)
 
     return handlers.handle("list", ({ query }) => page(query))
   }),

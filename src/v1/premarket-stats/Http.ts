@@ -2,19 +2,19 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { PremarketStat, PremarketStats } from "./Api.ts"
-import { sessions } from "./Sessions.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { PremarketStat, PremarketStatsApiGroup } from "./Api.ts"
+import { makeExtendedHoursSelect } from "./Sessions.ts"
 
-export const layer = HttpApiBuilder.group(
+export const premarketStatsHandlers = HttpApiBuilder.group(
   Api,
   "premarketStats",
   Effect.fnUntraced(function* (handlers) {
-    const execute = sessions(yield* SqlClient.SqlClient, "premarket_stats")
-    const { list } = yield* listing
-    const { from } = yield* Lists
-    const page = from(PremarketStats.endpoints.list, list({ Row: PremarketStat, execute }))
+    const execute = makeExtendedHoursSelect(yield* SqlClient.SqlClient, "premarket_stats")
+    const { list } = yield* makeListQueryFactory
+    const { makeHandler: from } = yield* ListHandlers
+    const page = from(PremarketStatsApiGroup.endpoints.list, list({ Row: PremarketStat, execute }))
 
     return handlers.handle("list", ({ query }) => page(query))
   }),

@@ -2,30 +2,30 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { conditions } from "../../lists/Conditions.ts"
-import { Query, Registration, Registrations } from "./Api.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { compileConditions } from "../../lists/Conditions.ts"
+import { Registration, RegistrationsApiGroup, RegistrationsQuery } from "./Api.ts"
 
-export const layer = HttpApiBuilder.group(
+export const registrationsHandlers = HttpApiBuilder.group(
   Api,
   "registrations",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* listing
-    const { from } = yield* Lists
-    const wanted = conditions(sql, Query, {})
+    const { list } = yield* makeListQueryFactory
+    const { makeHandler: from } = yield* ListHandlers
+    const wanted = compileConditions(sql, RegistrationsQuery, {})
 
     const page = from(
-      Registrations.endpoints.list,
+      RegistrationsApiGroup.endpoints.list,
       list({
         Row: Registration,
-        execute: (query: typeof Query.Type, slice) =>
+        execute: (query: typeof RegistrationsQuery.Type, slice) =>
           sql`
         select ${slice.columns}
         from registrations
         where ${sql.and(wanted(query))}
-        ${slice.page(sql`filed_at desc, id`)}
+        ${slice.orderAndLimit(sql`filed_at desc, id`)}
       `,
       }),
     )

@@ -2,39 +2,48 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, RequiredTier, tagged } from "../../rules/EndpointAnnotations.ts"
-import { jsonOf, money, orNull, price, ratio, text, ticker, whole } from "../../rows/Columns.ts"
+import { describeEndpoint, describeGroup, ReadsTables, RequiredTier } from "../../rules/EndpointAnnotations.ts"
+import {
+  getRowJsonSchema,
+  integerColumn,
+  moneyColumn,
+  nullableColumn,
+  priceColumn,
+  ratioColumn,
+  textColumn,
+  tickerColumn,
+} from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { consistent } from "../../rules/ParameterCombinations.ts"
-import { bounds, pastDaysOfInstants } from "../../rules/Filters.ts"
-import { Envelope, Paging } from "../../rules/Paging.ts"
-import { Tickers } from "../../rules/Tickers.ts"
+import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
+import { numberRangeFilters, pastInstantRangeFilters } from "../../rules/Filters.ts"
+import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerList } from "../../rules/Tickers.ts"
 import { UtcInstant } from "../../rows/Timestamps.ts"
 
 const subject = {
-  ticker: ticker("The symbol that the report is about."),
-  gain_percentage: ratio("The gain that gave rise to the report, %."),
+  ticker: tickerColumn("The symbol that the report is about."),
+  gain_percentage: ratioColumn("The gain that gave rise to the report, %."),
 }
 
-const tldr_text = text("The report in a few sentences.")
+const tldr_text = textColumn("The report in a few sentences.")
 
 const circumstances = {
-  price: orNull(price("Price at the time, USD.")),
-  market_cap: orNull(money("Market capitalisation at the time, USD.")),
-  tradable_float: orNull(whole("Shares that can be traded freely.")),
-  outstanding: orNull(whole("Shares outstanding.")),
-  country: orNull(text("The company's country.")),
-  industry: orNull(text("The company's industry.")),
-  post_url: orNull(text("The report as a web page.")),
+  price: nullableColumn(priceColumn("Price at the time, USD.")),
+  market_cap: nullableColumn(moneyColumn("Market capitalisation at the time, USD.")),
+  tradable_float: nullableColumn(integerColumn("Shares that can be traded freely.")),
+  outstanding: nullableColumn(integerColumn("Shares outstanding.")),
+  country: nullableColumn(textColumn("The company's country.")),
+  industry: nullableColumn(textColumn("The company's industry.")),
+  post_url: nullableColumn(textColumn("The report as a web page.")),
   created_at: UtcInstant,
   last_updated: UtcInstant,
 }
 
 export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport")({
-  report_id: text("The report's key."),
+  report_id: textColumn("The report's key."),
   ...subject,
-  report_text: text("The report, Markdown."),
-  volume: orNull(whole("Shares traded.")),
+  report_text: textColumn("The report, Markdown."),
+  volume: nullableColumn(integerColumn("Shares traded.")),
   ...circumstances,
   /** A column of the table that only research-reports-tldr shows. */
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
@@ -47,29 +56,29 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
   ...circumstances,
 }) {}
 
-export const Query = Schema.Struct({
-  ticker: Schema.optionalKey(Tickers),
-  ...bounds("gain_percentage"),
-  ...pastDaysOfInstants("created_at"),
-  ...Paging,
-}).check(consistent)
+export const ResearchReportsQuery = Schema.Struct({
+  ticker: Schema.optionalKey(TickerList),
+  ...numberRangeFilters("gain_percentage"),
+  ...pastInstantRangeFilters("created_at"),
+  ...PagingParameters,
+}).check(checkParameterCombinations)
 
-export class ResearchReports extends HttpApiGroup.make("researchReports").add(
+export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {
-    query: Query,
-    success: Envelope(jsonOf(ResearchReport)),
+    query: ResearchReportsQuery,
+    success: ListEnvelope(getRowJsonSchema(ResearchReport)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(RequiredTier, "ultimate").annotate(Reads, ["research_reports"]).annotateMerge(described(
+  }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports",
     "Reports on tickers that ran, latest first. `created_at_from` and `created_at_to` are days on the clock of " +
       "-05:00, on which `created_at` prints.",
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
-    query: Query,
-    success: Envelope(jsonOf(ResearchReportTldr)),
+    query: ResearchReportsQuery,
+    success: ListEnvelope(getRowJsonSchema(ResearchReportTldr)),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Reads, ["research_reports"]).annotateMerge(described(
+  }).annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports TL;DR",
     "The reports of `/v1/research-reports` in a few sentences each, by the same filters.",
   )),
-).annotateMerge(tagged("Research reports", "Research reports, in full and in short.")) {}
+).annotateMerge(describeGroup("Research reports", "Research reports, in full and in short.")) {}

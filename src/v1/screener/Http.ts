@@ -2,34 +2,34 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { conditions } from "../../lists/Conditions.ts"
-import { Query, Screener, ScreenerRow, type Sort } from "./Api.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { compileConditions } from "../../lists/Conditions.ts"
+import { ScreenerApiGroup, ScreenerQuery, ScreenerRow, type ScreenerSort } from "./Api.ts"
 
-export const layer = HttpApiBuilder.group(
+export const screenerHandlers = HttpApiBuilder.group(
   Api,
   "screener",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* listing
-    const { from } = yield* Lists
-    const wanted = conditions(sql, Query, {})
+    const { list } = yield* makeListQueryFactory
+    const { makeHandler: from } = yield* ListHandlers
+    const wanted = compileConditions(sql, ScreenerQuery, {})
 
     /** Only words of the contract arrive here; the field is quoted all the same. */
-    const order = (sort: Sort) =>
+    const order = (sort: ScreenerSort) =>
       sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 
     const page = from(
-      Screener.endpoints.list,
+      ScreenerApiGroup.endpoints.list,
       list({
         Row: ScreenerRow,
-        execute: (query: typeof Query.Type, slice) =>
+        execute: (query: typeof ScreenerQuery.Type, slice) =>
           sql`
         select ${slice.columns}
         from screener
         where ${sql.and(wanted(query))}
-        ${slice.page(order(query.sort))}
+        ${slice.orderAndLimit(order(query.sort))}
       `,
       }),
     )

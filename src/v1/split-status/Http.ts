@@ -2,30 +2,30 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { listing } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { conditions } from "../../lists/Conditions.ts"
-import { Query, SplitStatus, SplitStatuses } from "./Api.ts"
+import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { compileConditions } from "../../lists/Conditions.ts"
+import { SplitStatus, SplitStatusApiGroup, SplitStatusQuery } from "./Api.ts"
 
-export const layer = HttpApiBuilder.group(
+export const splitStatusHandlers = HttpApiBuilder.group(
   Api,
   "splitStatus",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* listing
-    const { from } = yield* Lists
-    const wanted = conditions(sql, Query, {})
+    const { list } = yield* makeListQueryFactory
+    const { makeHandler: from } = yield* ListHandlers
+    const wanted = compileConditions(sql, SplitStatusQuery, {})
 
     const page = from(
-      SplitStatuses.endpoints.list,
+      SplitStatusApiGroup.endpoints.list,
       list({
         Row: SplitStatus,
-        execute: (query: typeof Query.Type, slice) =>
+        execute: (query: typeof SplitStatusQuery.Type, slice) =>
           sql`
         select ${slice.columns}
         from split_status
         where ${sql.and(wanted(query))}
-        ${slice.page(sql`filed_at desc, id`)}
+        ${slice.orderAndLimit(sql`filed_at desc, id`)}
       `,
       }),
     )

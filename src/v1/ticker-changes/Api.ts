@@ -2,13 +2,13 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { described, Reads, tagged } from "../../rules/EndpointAnnotations.ts"
-import { date, oneOf, orNull, text, ticker } from "../../rows/Columns.ts"
+import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { dateColumn, literalColumn, nullableColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { Ticker } from "../../rules/Tickers.ts"
 import { UtcInstant } from "../../rows/Timestamps.ts"
 
-export const statuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
+export const tickerChangeStatuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
 
 const cik = Model.Field({
   select: Schema.String,
@@ -19,13 +19,13 @@ const cik = Model.Field({
 
 /** A row of the table; the endpoint shows three of its columns. */
 export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
-  old_ticker: ticker("The symbol given up."),
-  new_ticker: ticker("The symbol taken.", "ZYXB"),
-  effective_date: date("The first day of the new symbol."),
-  cik: orNull(cik),
-  company_name: orNull(text("The issuer's name.")),
-  status: oneOf(statuses, "Only confirmed events move a ticker."),
-  source: orNull(text("Where the fact comes from.")),
+  old_ticker: tickerColumn("The symbol given up."),
+  new_ticker: tickerColumn("The symbol taken.", "ZYXB"),
+  effective_date: dateColumn("The first day of the new symbol."),
+  cik: nullableColumn(cik),
+  company_name: nullableColumn(textColumn("The issuer's name.")),
+  status: literalColumn(tickerChangeStatuses, "Only confirmed events move a ticker."),
+  source: nullableColumn(textColumn("Where the fact comes from.")),
   recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(UtcInstant.schemas.insert)) }),
 }) {}
 
@@ -39,21 +39,21 @@ export const TickerChangesResult = Schema.Struct({
   history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." }),
 }).annotate({ identifier: "TickerChangesResult" })
 
-export const Query = Schema.Struct({ ticker: Ticker })
+export const TickerChangesQuery = Schema.Struct({ ticker: Ticker })
 
-export const TickerChangesAnswer = Schema.Struct({
+export const TickerChangesResponse = Schema.Struct({
   count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
   results: Schema.Tuple([TickerChangesResult]).annotate({ description: "Exactly one object." }),
 })
 
-export class TickerChanges extends HttpApiGroup.make("tickerChanges").add(
+export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").add(
   HttpApiEndpoint.get("resolve", "/ticker-changes", {
-    query: Query,
-    success: TickerChangesAnswer,
+    query: TickerChangesQuery,
+    success: TickerChangesResponse,
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(Reads, ["ticker_changes"]).annotateMerge(described(
+  }).annotate(ReadsTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
       "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why.",
   )),
-).annotateMerge(tagged("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}
+).annotateMerge(describeGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

@@ -7,7 +7,7 @@ import { Database } from "../../db/Database.ts"
  * More events than this are not looked at. A chain has at most twelve, so a component this large is refused whichever
  * part of it is seen; the bound keeps one symbol with a million events from being read to the end.
  */
-export const mostEvents = 25_000
+export const maxEvents = 25_000
 
 const Event = Schema.Struct({
   old_ticker: Schema.String,
@@ -18,7 +18,7 @@ const Event = Schema.Struct({
 })
 
 /** A function from a symbol, and the day it is in Chicago, to the events of its component, in no order. */
-export const finder = Effect.gen(function* () {
+export const makeEventFinder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
 
@@ -41,12 +41,12 @@ export const finder = Effect.gen(function* () {
           ) as neighbour
         )
         select event.old_ticker, event.new_ticker, event.effective_date, event.cik, event.company_name
-        from (select ticker from symbols limit ${mostEvents}) as reached, lateral (
+        from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
           select old_ticker, new_ticker, effective_date, cik, company_name from ticker_changes
           where old_ticker = reached.ticker and status = 'confirmed' and effective_date <= ${today}::date
-          limit ${mostEvents}
+          limit ${maxEvents}
         ) as event
-        limit ${mostEvents}
+        limit ${maxEvents}
       `,
   })
 

@@ -1,20 +1,20 @@
 import { Array, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
-import { Answers } from "../../lists/QueryCache.ts"
+import { QueryCache } from "../../lists/QueryCache.ts"
 import { AmbiguousTickerLineage } from "../../rules/Errors.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
-import { single } from "../../rules/Paging.ts"
-import { TickerChanges, type TickerChangesAnswer } from "./Api.ts"
-import { finder } from "./Events.ts"
-import { type Refusal, resolve } from "./Lineage.ts"
+import { makeSingleContent } from "../../rules/Paging.ts"
+import { TickerChangesApiGroup, type TickerChangesResponse } from "./Api.ts"
+import { makeEventFinder } from "./Events.ts"
+import { type LineageConflict, resolveLineage } from "./Lineage.ts"
 
-const answer = (count: number, result: typeof TickerChangesAnswer.Encoded["results"][0]) => {
-  const answered: typeof TickerChangesAnswer.Encoded = { count, results: [result] }
-  return single(answered, 1)
+const answer = (count: number, result: typeof TickerChangesResponse.Encoded["results"][0]) => {
+  const answered: typeof TickerChangesResponse.Encoded = { count, results: [result] }
+  return makeSingleContent(answered, 1)
 }
 
-const refusal = (query_ticker: string, { candidates, event_count, events, reasons, tickers }: Refusal) =>
+const refusal = (query_ticker: string, { candidates, event_count, events, reasons, tickers }: LineageConflict) =>
   new AmbiguousTickerLineage({
     error: {
       message: `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${
@@ -24,15 +24,15 @@ const refusal = (query_ticker: string, { candidates, event_count, events, reason
     },
   })
 
-export const layer = HttpApiBuilder.group(
+export const tickerChangesHandlers = HttpApiBuilder.group(
   Api,
   "tickerChanges",
   Effect.fnUntraced(function* (handlers) {
-    const findEvents = yield* finder
-    const { from } = yield* Answers
+    const findEvents = yield* makeEventFinder
+    const { makeHandler: from } = yield* QueryCache
 
     const lineage = from(
-      TickerChanges.endpoints.resolve,
+      TickerChangesApiGroup.endpoints.resolve,
       Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
         const { ticker: query_ticker } = query
         const events = yield* findEvents(query)
@@ -40,7 +40,7 @@ export const layer = HttpApiBuilder.group(
           return answer(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
         }
         const { current_ticker, history } = yield* Effect.mapError(
-          Effect.fromResult(resolve(events)),
+          Effect.fromResult(resolveLineage(events)),
           (why) => refusal(query_ticker, why),
         )
         return answer(history.length, { query_ticker, has_changes: true, current_ticker, history })

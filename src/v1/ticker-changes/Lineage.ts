@@ -3,7 +3,7 @@ import { Array, Order, Result } from "effect"
 import type { LineageReason } from "../../rules/Errors.ts"
 
 /** One eligible change, as the table holds it. */
-export interface Event {
+export interface TickerChangeEvent {
   readonly old_ticker: string
   readonly new_ticker: string
   readonly effective_date: string
@@ -11,52 +11,52 @@ export interface Event {
   readonly company_name: string | null
 }
 
-export interface Link {
+export interface LineageLink {
   readonly old_ticker: string
   readonly new_ticker: string
   readonly effective_date: string
 }
 
 /** A chain, oldest first; `current_ticker` is where its last link leads. */
-export interface Chain {
-  readonly history: ReadonlyArray<Link>
+export interface LineageChain {
+  readonly history: ReadonlyArray<LineageLink>
   readonly current_ticker: string
 }
 
-export interface Candidate extends Chain {
+export interface LineageCandidate extends LineageChain {
   readonly cik: string
   readonly company_name: string | null
 }
 
 /** An event of what is refused, with the reasons that it is a part of; none where others clash. */
-export interface Clashing extends Event {
+export interface ConflictingEvent extends TickerChangeEvent {
   readonly reasons: ReadonlyArray<LineageReason>
 }
 
-export interface Refusal {
+export interface LineageConflict {
   readonly reasons: Array.NonEmptyReadonlyArray<LineageReason>
   /** The symbols involved, sorted. */
   readonly tickers: ReadonlyArray<string>
-  readonly candidates: ReadonlyArray<Candidate>
+  readonly candidates: ReadonlyArray<LineageCandidate>
   /** The first `mostShown` of them by date, and how many there are. */
-  readonly events: ReadonlyArray<Clashing>
+  readonly events: ReadonlyArray<ConflictingEvent>
   readonly event_count: number
 }
 
 /** A chain of more links is taken for bad data (§8). */
-export const mostLinks = 12
+export const maxLineageLinks = 12
 
 /** More events than a person looks at; what is beyond the twelfth link is refused for that, so some of these clash. */
-export const mostShown = 100
+export const maxListedEvents = 100
 
-type Events = ReadonlyArray<Event>
+type Events = ReadonlyArray<TickerChangeEvent>
 
 /** By date; what shares a date is put in an order of its own, so that no answer depends on the order of rows. */
-const byDate: Order.Order<Event> = Order.combineAll([
-  Order.mapInput(Order.String, (event: Event) => event.effective_date),
-  Order.mapInput(Order.String, (event: Event) => event.old_ticker),
-  Order.mapInput(Order.String, (event: Event) => event.new_ticker),
-  Order.mapInput(Order.String, (event: Event) => event.cik ?? ""),
+const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
+  Order.mapInput(Order.String, (event: TickerChangeEvent) => event.effective_date),
+  Order.mapInput(Order.String, (event: TickerChangeEvent) => event.old_ticker),
+  Order.mapInput(Order.String, (event: TickerChangeEvent) => event.new_ticker),
+  Order.mapInput(Order.String, (event: TickerChangeEvent) => event.cik ?? ""),
 ])
 
 /** A missing CIK is unknown, not different. */
@@ -67,7 +67,7 @@ const repeated = (values: ReadonlyArray<string>): ReadonlySet<string> => {
   return new Set(values.filter((value) => seen.size === seen.add(value).size))
 }
 
-type IsPart = (event: Event, at: number) => boolean
+type IsPart = (event: TickerChangeEvent, at: number) => boolean
 
 /** Which events are a part of a reason, in the order in which reasons are tested (D21): one holds where some are. */
 const clashes: ReadonlyArray<readonly [LineageReason, (ordered: Events) => IsPart]> = [
@@ -84,7 +84,7 @@ const clashes: ReadonlyArray<readonly [LineageReason, (ordered: Events) => IsPar
     return ({ old_ticker }) => vacated.has(old_ticker)
   }],
   ["broken_chain", (ordered) => ({ old_ticker }, at) => at > 0 && ordered[at - 1]?.new_ticker !== old_ticker],
-  ["max_hops_exceeded", () => (_, at) => at >= mostLinks],
+  ["max_hops_exceeded", () => (_, at) => at >= maxLineageLinks],
 ]
 
 const parts = (ordered: Events) => clashes.map(([reason, isPart]) => ({ reason, isPart: isPart(ordered) }))
@@ -92,23 +92,27 @@ const parts = (ordered: Events) => clashes.map(([reason, isPart]) => ({ reason, 
 const reasonsAgainst = (ordered: Events) =>
   parts(ordered).flatMap(({ isPart, reason }) => ordered.some(isPart) ? [reason] : [])
 
-const clashing = (ordered: Events): ReadonlyArray<Clashing> => {
+const clashing = (ordered: Events): ReadonlyArray<ConflictingEvent> => {
   const against = parts(ordered)
-  return ordered.slice(0, mostShown).map((event, at) => ({
+  return ordered.slice(0, maxListedEvents).map((event, at) => ({
     ...event,
     reasons: against.flatMap(({ isPart, reason }) => isPart(event, at) ? [reason] : []),
   }))
 }
 
-const toLink = ({ effective_date, new_ticker, old_ticker }: Event): Link => ({ old_ticker, new_ticker, effective_date })
+const toLink = ({ effective_date, new_ticker, old_ticker }: TickerChangeEvent): LineageLink => ({
+  old_ticker,
+  new_ticker,
+  effective_date,
+})
 
-const toChain = (ordered: Array.NonEmptyReadonlyArray<Event>): Chain => ({
+const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): LineageChain => ({
   history: ordered.map(toLink),
   current_ticker: Array.lastNonEmpty(ordered).new_ticker,
 })
 
 /** One chain per issuer, where every event tells its issuer and each issuer's events stand alone; otherwise none. */
-const candidates = (ordered: Events): ReadonlyArray<Candidate> => {
+const candidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = ciks(ordered)
   if (issuers.length < 2 || ordered.some(({ cik }) => cik === null)) return []
   const chains = issuers.flatMap((cik) => {
@@ -119,12 +123,14 @@ const candidates = (ordered: Events): ReadonlyArray<Candidate> => {
   })
   return chains.length < issuers.length ? [] : Array.sort(
     chains,
-    Order.mapInput(Order.String, ({ history: [first] }: Candidate) => first?.effective_date ?? ""),
+    Order.mapInput(Order.String, ({ history: [first] }: LineageCandidate) => first?.effective_date ?? ""),
   )
 }
 
 /** Every symbol of a component gives the same answer, whatever the order of its events. */
-export const resolve = (events: Array.NonEmptyReadonlyArray<Event>): Result.Result<Chain, Refusal> => {
+export const resolveLineage = (
+  events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,
+): Result.Result<LineageChain, LineageConflict> => {
   const ordered = Array.sort(events, byDate)
   const reasons = reasonsAgainst(ordered)
   if (!Array.isReadonlyArrayNonEmpty(reasons)) return Result.succeed(toChain(ordered))

@@ -3,29 +3,29 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Account } from "../../accounts/keys/Authentication.ts"
 import { Api } from "../../Api.ts"
-import { pageOf } from "../../lists/DeepPages.ts"
-import { listing, type Slice } from "../../lists/Listing.ts"
-import { Lists } from "../../lists/ListResponse.ts"
-import { columnConditions, conditions } from "../../lists/Conditions.ts"
-import { DailyQuery, Query, UsageDay, UsageRow } from "./Api.ts"
+import { makePageFragment } from "../../lists/DeepPages.ts"
+import { makeListQueryFactory, type PageClauses } from "../../lists/ListQuery.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { compileConditions, makeColumnConditions } from "../../lists/Conditions.ts"
+import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
 
 /** An account sees only its own. */
 interface Own {
   readonly account_id: number
 }
 
-type Days = Pick<typeof Query.Type, "requested_at_from" | "requested_at_to">
+type Days = Pick<typeof UsageQuery.Type, "requested_at_from" | "requested_at_to">
 
-export const layer = HttpApiBuilder.group(
+export const usageHandlers = HttpApiBuilder.group(
   Api,
   "usage",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* listing
-    const { own } = yield* Lists
-    const { fromDayOfInstant, oneOf, toDayOfInstant } = columnConditions(sql)
-    const wantedDays = conditions(sql, DailyQuery, {})
-    const rows = pageOf(sql)
+    const { list } = yield* makeListQueryFactory
+    const { makeAccountHandler: own } = yield* ListHandlers
+    const { fromDayOfInstant, oneOf, toDayOfInstant } = makeColumnConditions(sql)
+    const wantedDays = compileConditions(sql, DailyUsageQuery, {})
+    const rows = makePageFragment(sql)
 
     const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
       ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),
@@ -40,7 +40,7 @@ export const layer = HttpApiBuilder.group(
     const whole = (number: number) => sql`${String(number)}::text::bigint`
     const latestFirst = sql`requested_at desc, usage_id desc`
 
-    const every = ({ account_id, ...query }: Days & Own, slice: Slice) =>
+    const every = ({ account_id, ...query }: Days & Own, slice: PageClauses) =>
       sql`
         select ${slice.columns}
         from (
@@ -57,15 +57,18 @@ export const layer = HttpApiBuilder.group(
         })
       }
         ) as usage ${key}
-        ${slice.order(latestFirst)}
+        ${slice.orderBy(latestFirst)}
       `
 
     /**
      * Rows have no index for this: when there were any is looked up, and how many, and only the moments of the page
      * are read. As many moments of each kind as the page ends after have rows enough.
      */
-    const some = ({ account_id, endpoint, status_code, ...query }: typeof Query.Type & Own, slice: Slice) => {
-      const [start, end] = [whole(slice.skip), whole(slice.skip + slice.rows)]
+    const some = (
+      { account_id, endpoint, status_code, ...query }: typeof UsageQuery.Type & Own,
+      slice: PageClauses,
+    ) => {
+      const [start, end] = [whole(slice.offset), whole(slice.offset + slice.limit)]
       const own = [
         sql`account_id = ${account_id}`,
         ...(endpoint === undefined ? [] : oneOf("endpoint", endpoint)),
@@ -102,24 +105,24 @@ export const layer = HttpApiBuilder.group(
           offset 0
         ) as usage ${key}
         order by ${latestFirst}
-        limit ${whole(slice.rows)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
+        limit ${whole(slice.limit)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
       `
     }
 
     const page = own(list({
       Row: UsageRow,
-      execute: (query: typeof Query.Type & Own, slice) =>
+      execute: (query: typeof UsageQuery.Type & Own, slice) =>
         query.endpoint === undefined && query.status_code === undefined ? every(query, slice) : some(query, slice),
     }))
 
     const pageDaily = own(list({
-      Row: UsageDay,
-      execute: ({ account_id, ...query }: typeof DailyQuery.Type & Own, slice) =>
+      Row: DailyUsageRow,
+      execute: ({ account_id, ...query }: typeof DailyUsageQuery.Type & Own, slice) =>
         sql`
           select ${slice.columns}
           from usage_daily
           where ${sql.and([sql`account_id = ${account_id}`, ...wantedDays(query)])}
-          ${slice.page(sql`usage_date desc, endpoint`)}
+          ${slice.orderAndLimit(sql`usage_date desc, endpoint`)}
         `,
     }))
 

@@ -10,9 +10,9 @@ import * as Accounts from "../../../src/accounts/Accounts.ts"
 import * as Embedded from "../../../src/db/embedded/EmbeddedPostgres.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Server from "../../../src/Server.ts"
-import * as Plenty from "../../support/Plenty.ts"
+import * as Plenty from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
-import { client } from "../../support/Through.ts"
+import { poolableClient } from "../../support/PoolerMode.ts"
 
 interface Answer {
   readonly account: string
@@ -33,7 +33,7 @@ class Killable extends Context.Service<Killable, { readonly home: string; readon
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-billing-" })
-      const { url } = yield* Embedded.make(home)
+      const { url } = yield* Embedded.startEmbeddedPostgres(home)
       return { home, url }
     }),
   )
@@ -52,7 +52,7 @@ const kill = Effect.gen(function* () {
 
 const database = Layer.unwrap(Effect.gen(function* () {
   const { url } = yield* Killable
-  return Layer.provideMerge(Migrations.layer, PgClient.layer({ url, maxConnections: 4 }))
+  return Layer.provideMerge(Migrations.migrationsLayer, PgClient.layer({ url, maxConnections: 4 }))
 })).pipe(Layer.provideMerge(Killable.layer), Layer.provide(Logger.layer([])))
 
 const surroundings = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
@@ -63,9 +63,9 @@ const instance = Effect.gen(function* () {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
     Layer.fresh(Server.layer.pipe(
-      Layer.provide(client({ url, applicationName: "tickerline-instance" })),
+      Layer.provide(poolableClient({ url, applicationName: "tickerline-instance" })),
       Layer.provide(Logger.layer([])),
-      Layer.provide(Service.generous),
+      Layer.provide(Service.generousLimitsLayer),
       Layer.provideMerge(NodeHttpServer.layerTest),
       Layer.provide(surroundings),
     )),
@@ -155,13 +155,13 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
     it.effect("D27 D29 10,000 concurrent requests to two instances, with two deaths of the database: all sums agree", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* Plenty.fillAll(300)
+        yield* Plenty.fillAllTables(300)
         const keys = yield* Effect.forEach(Object.entries(balances), ([name, balance]) =>
           Effect.gen(function* () {
-            const key = yield* Service.keyFor(name, "basic")
+            const key = yield* Service.ensureAccountWithKey(name, "basic")
             if (balance !== null) {
               const credit = { name, microdollars: BigInt(balance), reference: "first", prepaid: true }
-              yield* Accounts.credit(credit)
+              yield* Accounts.creditAccount(credit)
             }
             return { name, key }
           }))
@@ -186,7 +186,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
           }
           if (at % 1_000 === 0) {
             const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}`, prepaid: false }
-            yield* persistently(Effect.catchTag(Accounts.credit(credit), "AlreadyCredited", () => Effect.void))
+            yield* persistently(Effect.catchTag(Accounts.creditAccount(credit), "AlreadyCredited", () => Effect.void))
           }
           return answer
         })

@@ -20,13 +20,13 @@ import { FetchHttpClient, HttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
-import { Metering, requestsRefused, rowsLost } from "../../../src/accounts/billing/Metering.ts"
-import { dropBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
-import { refusalRecorder, type Refused } from "../../../src/accounts/billing/RefusedUsage.ts"
-import { type Batch, batchOf, recorder } from "../../../src/accounts/billing/UsageRecorder.ts"
-import { used } from "../../support/Ledger.ts"
+import { Metering, requestsRefusedTotal, rowsLostTotal } from "../../../src/accounts/billing/Metering.ts"
+import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
+import { makeRefusalWriter, type RefusalCount } from "../../../src/accounts/billing/RefusedUsage.ts"
+import { makeUsageBatch, makeUsageWriter, type UsageBatch } from "../../../src/accounts/billing/UsageWriter.ts"
+import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import { client } from "../../support/Through.ts"
+import { poolableClient } from "../../support/PoolerMode.ts"
 
 const settings = (values: Record<string, string>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
@@ -34,8 +34,8 @@ const settings = (values: Record<string, string>) =>
 class Url extends Context.Service<Url, Redacted.Redacted>()("test/Url") {}
 
 const base = Layer.unwrap(Effect.map(
-  Service.ownDatabase,
-  (url) => Layer.merge(client({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
+  Service.copyMigratedDatabase,
+  (url) => Layer.merge(poolableClient({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
 )).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
 /** A process's metering, ended by closing its scope; what it logs of failures is meant. */
@@ -67,9 +67,13 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('metered', 'basic', 1000)`
-      const write = yield* recorder
-      const { ids, rows } = batchOf([used(), used({ status_code: 500, cost_microdollars: 0 }), used()])
-      const those = (...which: ReadonlyArray<number>): Batch => ({
+      const write = yield* makeUsageWriter
+      const { ids, rows } = makeUsageBatch([
+        makeUsageRecord(),
+        makeUsageRecord({ status_code: 500, cost_microdollars: 0 }),
+        makeUsageRecord(),
+      ])
+      const those = (...which: ReadonlyArray<number>): UsageBatch => ({
         rows: which.flatMap((at) => rows[at] ?? []),
         ids: which.flatMap((at) => ids[at] ?? []),
       })
@@ -93,9 +97,11 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
   it.effect("D29 many writers at once, and each batch twice: the balance is exact", () =>
     Effect.gen(function* () {
       const before = yield* sums
-      const write = yield* recorder
-      const batches = Array.from({ length: 40 }, () => batchOf(Array.from({ length: 25 }, () => used())))
-      yield* Effect.forEach([...batches, ...batches], (batch) => write(batch), { concurrency: 8, discard: true })
+      const write = yield* makeUsageWriter
+      const batches = Array.from({ length: 40 }, () =>
+        makeUsageBatch(Array.from({ length: 25 }, () => makeUsageRecord())))
+      yield* Effect.forEach([...batches, ...batches], (batch) =>
+        write(batch), { concurrency: 8, discard: true })
       assert.deepStrictEqual(yield* sums, {
         rows: (before?.rows ?? 0) + 1_000,
         requests: (before?.requests ?? 0) + 1_000,
@@ -109,19 +115,19 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const before = yield* sums
       const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
       yield* sql`alter table usage rename to usage_away`
-      meter.record(used())
-      meter.record(used())
-      yield* meter.admit
-      meter.record(used())
-      const refused = Metric.value(requestsRefused)
+      meter.record(makeUsageRecord())
+      meter.record(makeUsageRecord())
+      yield* meter.requireCapacity
+      meter.record(makeUsageRecord())
+      const refused = Metric.value(requestsRefusedTotal)
       const { count } = yield* refused
-      const error = yield* Effect.flip(meter.admit)
+      const error = yield* Effect.flip(meter.requireCapacity)
       assert.strictEqual(error._tag, "DatabasePoolTimeout")
       assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
       // What was answered already is kept, however many there are.
-      meter.record(used())
+      meter.record(makeUsageRecord())
       yield* sql`alter table usage_away rename to usage`
-      yield* until(Effect.exit(meter.admit), Exit.isSuccess)
+      yield* until(Effect.exit(meter.requireCapacity), Exit.isSuccess)
       yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + 4)
       assert.strictEqual((yield* sums)?.balance, (before?.balance ?? 0) - 28)
       yield* stop
@@ -135,7 +141,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const start = Date.parse("2026-06-02T12:00:00.000Z")
       const flood = 100_000
       for (let sent = 0; sent < flood; sent++) {
-        meter.record(used({
+        meter.record(makeUsageRecord({
           requested_at: start + sent,
           request_id: `refused ${sent}`,
           status_code: 429,
@@ -143,7 +149,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
           cost_microdollars: 0,
           endpoint: sent % 2 === 0 ? "/v1/news" : "/v1/screener",
         }))
-        if (sent % 1_000 === 0) assert.isTrue(meter.hasRoom())
+        if (sent % 1_000 === 0) assert.isTrue(meter.hasCapacity())
       }
       yield* stop
       const rows = yield* sql`
@@ -182,13 +188,13 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
   it.effect("D29 counts of refused requests that are sent again count once, in whatever order", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* refusalRecorder
-      const row = used({
+      const write = yield* makeRefusalWriter
+      const row = makeUsageRecord({
         requested_at: Date.parse("2026-06-03T12:00:00.000Z"),
         status_code: 429,
         endpoint: "/v1/again",
       })
-      const grow = (id: string, from: number, to: number): Refused => ({
+      const grow = (id: string, from: number, to: number): RefusalCount => ({
         id,
         row,
         from: { requests: from, bytes: 5 * from },
@@ -225,16 +231,16 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const before = yield* sums
       const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
       yield* sql`alter table usage add constraint no_counts check (request_count = 1) not valid`
-      const refusal = used({
+      const refusal = makeUsageRecord({
         requested_at: Date.parse("2026-06-04T12:00:00.000Z"),
         status_code: 429,
         cost_microdollars: 0,
       })
       for (let sent = 0; sent < 50; sent++) meter.record(refusal)
       for (let sent = 1; sent <= 10; sent++) {
-        meter.record(used())
+        meter.record(makeUsageRecord())
         yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + sent)
-        yield* meter.admit
+        yield* meter.requireCapacity
       }
       yield* sql`alter table usage drop constraint no_counts`
       yield* until(sums, (now) => now?.requests === (before?.requests ?? 0) + 60)
@@ -246,7 +252,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
     Effect.gen(function* () {
       const before = yield* sums
       const { meter, stop } = yield* metering()
-      for (let row = 0; row < 12_000; row++) meter.record(used())
+      for (let row = 0; row < 12_000; row++) meter.record(makeUsageRecord())
       yield* stop
       assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 12_000)
     }))
@@ -257,7 +263,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const { meter, stop } = yield* metering()
       let read = 0
       meter.record({
-        ...used(),
+        ...makeUsageRecord(),
         get endpoint() {
           read += 1
           if (read === 1) throw new Error("a mistake of ours")
@@ -272,15 +278,21 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
   it.effect("README, usage: raw rows are dropped by the month when they were kept long enough, sums never", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* recorder
+      const write = yield* makeUsageWriter
       const months = ["2024-01-31T23:59:59.999Z", "2024-02-01T00:00:00.000Z", "2024-02-29T12:00:00.000Z"]
-      yield* write(batchOf(months.map((requested_at) => used({ requested_at: Date.parse(requested_at) }))))
+      yield* write(
+        makeUsageBatch(months.map((requested_at) => makeUsageRecord({ requested_at: Date.parse(requested_at) }))),
+      )
       const kept = sql<
         { readonly rows: number }
       >`select count(*)::int as rows from usage where requested_at < '2025-01-01'`
-      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2024-02-29T23:59:59Z")), ["usage_2024_01"])
+      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2024-02-29T23:59:59Z")), [
+        "usage_2024_01",
+      ])
       assert.strictEqual((yield* kept)[0]?.rows, 2)
-      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2024-03-01T00:00:00Z")), ["usage_2024_02"])
+      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2024-03-01T00:00:00Z")), [
+        "usage_2024_02",
+      ])
       assert.strictEqual((yield* kept)[0]?.rows, 0)
       const [daily] = yield* sql<{ readonly requests: number }>`
         select sum(requests)::int as requests from usage_daily where usage_date < '2025-01-01'
@@ -295,10 +307,10 @@ layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
       const sql = yield* SqlClient.SqlClient
       const { meter, stop } = yield* metering()
       yield* sql`alter table usage rename to usage_away`
-      meter.record(used())
-      meter.record(used())
-      for (let sent = 0; sent < 5; sent++) meter.record(used({ status_code: 429, cost_microdollars: 0 }))
-      const { count } = yield* Metric.value(rowsLost)
+      meter.record(makeUsageRecord())
+      meter.record(makeUsageRecord())
+      for (let sent = 0; sent < 5; sent++) meter.record(makeUsageRecord({ status_code: 429, cost_microdollars: 0 }))
+      const { count } = yield* Metric.value(rowsLostTotal)
       const ended = yield* Effect.forkChild(stop)
       let seconds = 0
       while (ended.pollUnsafe() === undefined && seconds < 60) {
@@ -308,7 +320,7 @@ layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)
-      assert.strictEqual((yield* Metric.value(rowsLost)).count, count + 7)
+      assert.strictEqual((yield* Metric.value(rowsLostTotal)).count, count + 7)
       assert.isAtLeast(seconds, 20)
     }))
 })
@@ -338,7 +350,7 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
     it.effect("D29 loses at most the last second", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const key = yield* Service.keyFor("killed", "ultimate")
+        const key = yield* Service.ensureAccountWithKey("killed", "ultimate")
         const { base, child } = yield* serve
         const answered: Array<{ readonly id: string; readonly at: number }> = []
         const ask = HttpClient.get(`${base}/v1/ticker-changes?ticker=KILL`, { headers: { "X-API-Key": key } }).pipe(

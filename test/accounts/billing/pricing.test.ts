@@ -2,17 +2,17 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Exit, Layer, Schema } from "effect"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { costOf, Prices } from "../../../src/accounts/billing/Pricing.ts"
+import { computeCost, PriceLookup } from "../../../src/accounts/billing/Pricing.ts"
 import * as Endpoints from "../../../src/catalogue/Endpoints.ts"
 import * as Configured from "../../../src/catalogue/PriceList.ts"
-import * as Contract from "../../support/Contract.ts"
-import * as Plenty from "../../support/Plenty.ts"
+import * as Contract from "../../support/DocumentedEndpoints.ts"
+import * as Plenty from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 
-const { at, insert, TestKeys } = Service
+const { valueAt: at, insertRows, TestKeys } = Service
 
-const priced = Endpoints.endpoints.filter(({ charged }) => charged).map(({ row }) => row.path)
-const free = Endpoints.endpoints.filter(({ charged }) => !charged).map(({ row }) => row.path)
+const priced = Endpoints.endpoints.filter(({ isPriced: charged }) => charged).map(({ row }) => row.path)
+const free = Endpoints.endpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The sum
@@ -30,7 +30,7 @@ const exact = (bytes: number, price: number) => BigInt(bytes) * BigInt(price)
 
 describe("D27 costOf", () => {
   it.prop("D27 is the exact cost, rounded up to a whole microdollar", [Bytes, Price], ([bytes, price]) => {
-    const cost = costOf(bytes, price)
+    const cost = computeCost(bytes, price)
     assert.isTrue(Number.isSafeInteger(cost))
     const charged = BigInt(cost) * gigabyte
     assert.isTrue(charged >= exact(bytes, price), `${cost} is too little`)
@@ -38,21 +38,21 @@ describe("D27 costOf", () => {
   }, { arbitrary: { runs: 1000 } })
 
   it.prop("D27 nothing costs nothing, and a gigabyte its price", [Price], ([price]) => {
-    assert.strictEqual(costOf(0, price), 0)
-    assert.strictEqual(costOf(1_000_000_000, price), price)
-    assert.strictEqual(costOf(1, price), price === 0 ? 0 : Math.ceil(price / 1_000_000_000))
+    assert.strictEqual(computeCost(0, price), 0)
+    assert.strictEqual(computeCost(1_000_000_000, price), price)
+    assert.strictEqual(computeCost(1, price), price === 0 ? 0 : Math.ceil(price / 1_000_000_000))
   })
 
   it.prop("D27 what has no price costs nothing", [Bytes], ([bytes]) => {
-    assert.strictEqual(costOf(bytes, 0), 0)
+    assert.strictEqual(computeCost(bytes, 0), 0)
   })
 
   it.prop(
     "D27 more never costs less, of bytes and of price",
     [Bytes, Bytes, Price, Price],
     ([bytes, more, price, dearer]) => {
-      assert.isAtLeast(costOf(bytes + more, price), costOf(bytes, price))
-      assert.isAtLeast(costOf(bytes, price + dearer), costOf(bytes, price))
+      assert.isAtLeast(computeCost(bytes + more, price), computeCost(bytes, price))
+      assert.isAtLeast(computeCost(bytes, price + dearer), computeCost(bytes, price))
     },
     { arbitrary: { runs: 500 } },
   )
@@ -61,8 +61,8 @@ describe("D27 costOf", () => {
     "D27 two answers cost what both together would, or one microdollar more",
     [Bytes, Bytes, Price],
     ([one, other, price]) => {
-      const apart = costOf(one, price) + costOf(other, price)
-      const together = costOf(one + other, price)
+      const apart = computeCost(one, price) + computeCost(other, price)
+      const together = computeCost(one + other, price)
       assert.isAtLeast(apart, together)
       assert.isAtMost(apart, together + 1)
     },
@@ -86,7 +86,9 @@ describe("D27 costOf", () => {
       [3, 333_333_333_333, 1000],
       [3, 333_333_333_334, 1001],
     ] as const
-    for (const [bytes, price, cost] of cases) assert.strictEqual(costOf(bytes, price), cost, `${bytes} at ${price}`)
+    for (const [bytes, price, cost] of cases) {
+      assert.strictEqual(computeCost(bytes, price), cost, `${bytes} at ${price}`)
+    }
   })
 })
 
@@ -98,10 +100,10 @@ type Settings = Readonly<Record<string, string>>
 
 /** What each path costs under the settings, or why the service does not start. */
 const pricesUnder = (settings: Settings) =>
-  Prices.pipe(
-    Effect.map(({ of }) => of),
+  PriceLookup.pipe(
+    Effect.map(({ getPricePerGigabyte: of }) => of),
     Effect.provide(
-      Configured.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings)))),
+      Configured.priceListLayer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings)))),
     ),
   )
 
@@ -191,7 +193,7 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
 const general = 5_000_000_000
 const own = 333_333_333_333
 
-const service = Layer.effectDiscard(Plenty.fillAll(120)).pipe(
+const service = Layer.effectDiscard(Plenty.fillAllTables(120)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provide(ConfigProvider.layerAdd(
     ConfigProvider.fromUnknown({
@@ -202,14 +204,14 @@ const service = Layer.effectDiscard(Plenty.fillAll(120)).pipe(
   )),
 )
 
-const ask = Effect.fnUntraced(function* (path: string, asked: Service.Asked = {}) {
+const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
-  return yield* Service.ask(path, { key: ultimate, ...asked })
+  return yield* Service.requestJson(path, { key: ultimate, ...asked })
 })
 
 /** A request of the endpoint that finds rows. */
 const served = (path: string) => {
-  const endpoint = Contract.datasetEndpoints.find((known) => known.path === path)
+  const endpoint = Contract.documentedDatasetEndpoints.find((known) => known.path === path)
   const isList = endpoint?.parameters.some(({ name }) => name === "limit") === true
   return isList
     ? `${path}?ticker=T1,T2,T3,T4,T5,T6`
@@ -251,7 +253,7 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
   it.effect("D27 bytes are counted, not characters", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* ask("/v1/screener?ticker=T1")
-      yield* insert("news", {
+      yield* insertRows("news", {
         id: "wide",
         ticker: "WIDE",
         form_type: "news",
@@ -264,8 +266,8 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
       })
       const wide = yield* ask("/v1/news?ticker=WIDE")
       assert.isAbove(Buffer.byteLength(wide.text), wide.text.length)
-      assert.strictEqual(Number(wide.headers["x-cost-microdollars"]), costOf(Buffer.byteLength(wide.text), own))
-      assert.strictEqual(Number(headers["x-cost-microdollars"]), costOf(Buffer.byteLength(text), general))
+      assert.strictEqual(Number(wide.headers["x-cost-microdollars"]), computeCost(Buffer.byteLength(wide.text), own))
+      assert.strictEqual(Number(headers["x-cost-microdollars"]), computeCost(Buffer.byteLength(text), general))
     }))
 
   it.effect("D27 an empty answer costs its few bytes", () =>
@@ -278,12 +280,12 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
   it.effect("D13 D27 errors cost nothing", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      yield* Accounts.ensure({ name: "empty", tier: "basic", email: null, prepaid: true })
-      const empty = yield* Service.keyFor("empty", "basic")
-      const limited = yield* Service.keyFor("limited", "ultimate", { endpoints: ["/v1/news"] })
+      yield* Accounts.ensureAccount({ name: "empty", tier: "basic", email: null, prepaid: true })
+      const empty = yield* Service.ensureAccountWithKey("empty", "basic")
+      const limited = yield* Service.ensureAccountWithKey("limited", "ultimate", { endpoints: ["/v1/news"] })
       const event = { old_ticker: "AMB1", effective_date: "2024-01-02", status: "confirmed" }
-      yield* insert("ticker_changes", { ...event, new_ticker: "AMB2" }, { ...event, new_ticker: "AMB3" })
-      const cases: ReadonlyArray<readonly [number, string, Service.Asked]> = [
+      yield* insertRows("ticker_changes", { ...event, new_ticker: "AMB2" }, { ...event, new_ticker: "AMB3" })
+      const cases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
         [402, "/v1/news", { key: empty }],
         [403, "/v1/research-reports", { key: basic }],
         [403, "/v1/screener", { key: limited }],
@@ -307,8 +309,8 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
 
   it.effect("D27 what has no data is free, also for an account that has nothing left", () =>
     Effect.gen(function* () {
-      yield* Accounts.ensure({ name: "spent", tier: "basic", email: null, prepaid: true })
-      const key = yield* Service.keyFor("spent", "basic")
+      yield* Accounts.ensureAccount({ name: "spent", tier: "basic", email: null, prepaid: true })
+      const key = yield* Service.ensureAccountWithKey("spent", "basic")
       for (const path of free) {
         const request = path === "/estimate" ? "/estimate?endpoint=/v1/news" : path
         const { headers, status } = yield* ask(request, { key })

@@ -3,15 +3,18 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { dropBefore, makeAhead } from "../../../src/accounts/billing/UsagePartitions.ts"
-import { batchOf, recorder } from "../../../src/accounts/billing/UsageRecorder.ts"
-import { client, isLocked } from "../../../src/db/Database.ts"
-import * as Instances from "../../support/Instances.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import {
+  createUpcomingUsagePartitions,
+  dropUsagePartitionsBefore,
+} from "../../../src/accounts/billing/UsagePartitions.ts"
+import { makeUsageBatch, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
+import { databaseClientLayer, isLockTimeout } from "../../../src/db/Database.ts"
+import * as Instances from "../../support/ServiceInstances.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 
 const base = Layer.unwrap(
-  Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" })),
+  Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
 const partitions = Effect.gen(function* () {
@@ -36,8 +39,8 @@ const expected = Effect.gen(function* () {
 layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usage", (it) => {
   it.effect("README, jobs: this month and the two after it are there, made once", () =>
     Effect.gen(function* () {
-      yield* makeAhead
-      yield* makeAhead
+      yield* createUpcomingUsagePartitions
+      yield* createUpcomingUsagePartitions
       assert.deepStrictEqual(yield* partitions, yield* expected)
     }))
 
@@ -45,13 +48,13 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('clocks', 'basic', 1000)`
-      const write = yield* recorder
+      const write = yield* makeUsageWriter
       const times = ["1999-12-31T23:59:59.999Z", "2031-02-28T12:00:00.000Z"].map((text) => Date.parse(text))
-      yield* write(batchOf(times.map((requested_at) => Ledger.used({ requested_at }))))
+      yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
       const old = DateTime.makeUnsafe("2000-01-01T00:00:00Z")
-      assert.deepStrictEqual(yield* dropBefore(old), ["usage_1999_12"])
+      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
       // The same process saw that month to be there, and writes to it again.
-      yield* write(batchOf(times.map((requested_at) => Ledger.used({ requested_at }))))
+      yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_daily) as requests,
           (select balance_microdollars::int from accounts) as balance
@@ -61,16 +64,16 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
 
   it.effect("README, usage: of several months that are over each is dropped, those of the last 31 days never", () =>
     Effect.gen(function* () {
-      const write = yield* recorder
+      const write = yield* makeUsageWriter
       const months = ["2020-01", "2020-02", "2020-03"]
       yield* write(
-        batchOf([
+        makeUsageBatch([
           ...months.map((month) => Date.parse(`${month}-15T00:00:00Z`)),
           Date.now(),
-        ].map((requested_at) => Ledger.used({ requested_at }))),
+        ].map((requested_at) => Ledger.makeUsageRecord({ requested_at }))),
       )
       const after = DateTime.makeUnsafe("2099-01-01T00:00:00Z")
-      const dropped = yield* dropBefore(after)
+      const dropped = yield* dropUsagePartitionsBefore(after)
       assert.includeMembers(dropped, ["usage_2020_01", "usage_2020_02", "usage_2020_03"])
       assert.includeMembers(yield* partitions, yield* expected)
     }))
@@ -78,12 +81,12 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
   it.effect("README, usage: among as many tables as three years of months make, the oldest is found", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* recorder
+      const write = yield* makeUsageWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
-      yield* write(batchOf(times.map((requested_at) => Ledger.used({ requested_at }))))
+      yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
       // What PostgreSQL knows of its tables decides in which order it looks at them.
       yield* sql`analyze`
-      assert.deepStrictEqual(yield* dropBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
+      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
         "usage_2010_01",
         "usage_2010_02",
       ])
@@ -92,38 +95,43 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
   it.effect("RELIABILITY a month that somebody reads is not dropped: it waits for a quarter of a second, and nobody longer behind it", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* recorder
-      yield* write(batchOf([Ledger.used({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]))
+      const write = yield* makeUsageWriter
+      yield* write(makeUsageBatch([Ledger.makeUsageRecord({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]))
       const reading = yield* Effect.forkChild(sql`select count(*) from usage, pg_sleep(2)`)
-      yield* Ledger.until(
+      yield* Ledger.retryUntil(
         sql`select from pg_locks where relation = 'usage'::regclass and mode = 'AccessShareLock'`,
         (rows) => rows.length > 0,
       )
-      const dropping = yield* Effect.forkChild(Effect.flip(dropBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z"))))
+      const dropping = yield* Effect.forkChild(
+        Effect.flip(dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z"))),
+      )
       const began = performance.now()
-      yield* write(batchOf([Ledger.used({ requested_at: Date.now() })]))
+      yield* write(makeUsageBatch([Ledger.makeUsageRecord({ requested_at: Date.now() })]))
       assert.isBelow(performance.now() - began, 1_500)
-      assert.isTrue(isLocked(yield* Fiber.join(dropping)))
+      assert.isTrue(isLockTimeout(yield* Fiber.join(dropping)))
       yield* Fiber.join(reading)
-      assert.include(yield* dropBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z")), "usage_2021_05")
+      assert.include(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z")), "usage_2021_05")
     }))
 })
 
-layer(Layer.fresh(Instances.database), { excludeTestServices: true, timeout: "60 seconds" })("the job", (it) => {
-  it.effect("README, jobs: a service that starts makes the months to come, and drops what was kept for USAGE_RETENTION", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`select create_usage_partition(now() - interval '3 months')`
-      yield* sql`select create_usage_partition(now() - interval '12 months')`
-      const before = yield* partitions
-      yield* Instances.instance({ USAGE_RETENTION: "200 days" })
-      const wanted = yield* expected
-      const found = yield* Ledger.until(
-        partitions,
-        (found) => wanted.every((name) => found.includes(name)) && found.length === wanted.length + 2,
-      )
-      const kept = before.filter((name) => found.includes(name) && !wanted.includes(name))
-      assert.strictEqual(kept.length, 2)
-      assert.sameMembers(found, [...wanted, ...kept])
-    }).pipe(Effect.scoped))
-})
+layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, timeout: "60 seconds" })(
+  "the job",
+  (it) => {
+    it.effect("README, jobs: a service that starts makes the months to come, and drops what was kept for USAGE_RETENTION", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`select create_usage_partition(now() - interval '3 months')`
+        yield* sql`select create_usage_partition(now() - interval '12 months')`
+        const before = yield* partitions
+        yield* Instances.startInstance({ USAGE_RETENTION: "200 days" })
+        const wanted = yield* expected
+        const found = yield* Ledger.retryUntil(
+          partitions,
+          (found) => wanted.every((name) => found.includes(name)) && found.length === wanted.length + 2,
+        )
+        const kept = before.filter((name) => found.includes(name) && !wanted.includes(name))
+        assert.strictEqual(kept.length, 2)
+        assert.sameMembers(found, [...wanted, ...kept])
+      }).pipe(Effect.scoped))
+  },
+)

@@ -7,30 +7,30 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/h
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { Admission } from "../../../src/accounts/Authorization.ts"
+import { Authorization } from "../../../src/accounts/Authorization.ts"
 import { Account, Authentication } from "../../../src/accounts/keys/Authentication.ts"
 import * as Gate from "../../../src/accounts/AuthorizationMiddleware.ts"
-import { generate, isWellFormed } from "../../../src/accounts/keys/ApiKey.ts"
+import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import * as KeyCheck from "../../../src/accounts/keys/AuthenticationMiddleware.ts"
 import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Metering } from "../../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
 import { RecentKeys } from "../../../src/http/RecentKeys.ts"
 import { Database } from "../../../src/db/Database.ts"
-import { Sent } from "../../../src/http/ResponseCache.ts"
+import { ResponseCache } from "../../../src/http/ResponseCache.ts"
 import * as Edge from "../../../src/http/Middleware.ts"
-import { Requests } from "../../../src/observability/RequestMetrics.ts"
-import { includes, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
-import { Unexpected, Validation } from "../../../src/rules/Validation.ts"
-import { Lifecycle } from "../../../src/rules/Lifecycle.ts"
+import { RequestMetrics } from "../../../src/observability/RequestMetrics.ts"
+import { meetsTier, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
+import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../../src/rules/Validation.ts"
+import { LifecycleMiddleware } from "../../../src/rules/Lifecycle.ts"
 import * as Service from "../../support/Service.ts"
-import { client } from "../../support/Through.ts"
+import { poolableClient } from "../../support/PoolerMode.ts"
 
-const { ask, at, TestKeys } = Service
+const { requestJson, valueAt: at, TestKeys } = Service
 
 const target = "/v1/ticker-changes?ticker=AUTH"
 
-const withHeaders = (headers: Readonly<Record<string, string>>) => ask(target, { key: null, headers })
+const withHeaders = (headers: Readonly<Record<string, string>>) => requestJson(target, { key: null, headers })
 
 const refused = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>, code: string) {
   const answer = yield* withHeaders(headers)
@@ -41,7 +41,7 @@ const refused = Effect.fnUntraced(function* (headers: Readonly<Record<string, st
   assert.isUndefined(at(answer.body, "error", "details"))
 })
 
-const newKey = (account: string) => Service.keyFor(account, "basic")
+const newKey = (account: string) => Service.ensureAccountWithKey(account, "basic")
 
 const digestOf = (key: string) => createHash("sha256").update(key).digest("hex")
 
@@ -60,10 +60,10 @@ const rowOf = Effect.fnUntraced(function* (key: string) {
 /** Real milliseconds until an answer has the status; at most five seconds. */
 const until = Effect.fnUntraced(function* (key: string, status: number) {
   const start = yield* Clock.currentTimeMillis
-  yield* ask(target, { key }).pipe(
+  yield* requestJson(target, { key }).pipe(
     Effect.repeat({ until: (answer) => answer.status === status, schedule: Schedule.spaced("20 millis"), times: 200 }),
   )
-  assert.strictEqual((yield* ask(target, { key })).status, status)
+  assert.strictEqual((yield* requestJson(target, { key })).status, status)
   return (yield* Clock.currentTimeMillis) - start
 })
 
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("D2 an unknown key: 401 invalid_api_key, whatever it looks like", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const wellFormed = Redacted.value(yield* generate)
+      const wellFormed = Redacted.value(yield* generateApiKey)
       for (
         const key of [
           wellFormed,
@@ -173,8 +173,8 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
       const revoked = yield* newKey("revoked, beside another")
-      yield* Keys.revoke(Number((yield* rowOf(revoked)).key_id))
-      const unknown = Redacted.value(yield* generate)
+      yield* Keys.revokeApiKey(Number((yield* rowOf(revoked)).key_id))
+      const unknown = Redacted.value(yield* generateApiKey)
       const pairs = [[basic, pro], [basic, "nonsense"], [basic, unknown], [basic, revoked], [revoked, unknown]] as const
       for (const [one, other] of pairs) {
         yield* refused({ Authorization: `Bearer ${one}`, "X-API-Key": other }, "invalid_api_key")
@@ -199,7 +199,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         yield* newKey("disabled"),
         yield* newKey("expired"),
       ]
-      yield* Keys.revoke(Number((yield* rowOf(revoked)).key_id))
+      yield* Keys.revokeApiKey(Number((yield* rowOf(revoked)).key_id))
       yield* sql`update api_keys set disabled_at = now() - interval '1 year' where key_id = ${
         (yield* rowOf(disabled)).key_id
       }`
@@ -213,15 +213,15 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("D2 a key works until its expiry and has the whole of its last day in New York", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* Service.keyFor("lasting", "basic", { expires: "9999-12-30" })
-      assert.strictEqual((yield* ask(target, { key })).status, 200)
+      const key = yield* Service.ensureAccountWithKey("lasting", "basic", { expires: "9999-12-30" })
+      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
       for (
         const [expires, instant] of [["2026-07-01", "2026-07-02T04:00:00.000Z"], [
           "2027-01-01",
           "2027-01-02T05:00:00.000Z",
         ]] as const
       ) {
-        const dated = yield* Service.keyFor("lasting", "basic", { expires })
+        const dated = yield* Service.ensureAccountWithKey("lasting", "basic", { expires })
         const [row] = yield* sql<{ readonly expires_at: Date }>`
           select expires_at from api_keys where key_hash = decode(${digestOf(dated)}, 'hex')
         `
@@ -235,15 +235,15 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const ends = [
         (id: bigint) => sql`update api_keys set disabled_at = now() where key_id = ${id}`,
         (id: bigint) => sql`update api_keys set expires_at = now() where key_id = ${id}`,
-        (id: bigint) => Keys.revoke(Number(id)),
+        (id: bigint) => Keys.revokeApiKey(Number(id)),
       ]
       for (const end of ends) {
         const key = yield* newKey("watched")
         const { key_id } = yield* rowOf(key)
-        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
         yield* end(key_id)
         assert.isBelow(yield* until(key, 401), 1000)
-        assert.strictEqual(at((yield* ask(target, { key })).body, "error", "code"), "api_key_disabled")
+        assert.strictEqual(at((yield* requestJson(target, { key })).body, "error", "code"), "api_key_disabled")
       }
     }))
 
@@ -252,10 +252,10 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const key = yield* newKey("mended")
       const id = Number((yield* rowOf(key)).key_id)
       for (const _ of [1, 2]) {
-        assert.strictEqual((yield* ask(target, { key })).status, 200)
-        yield* Keys.disable(id)
+        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+        yield* Keys.disableApiKey(id)
         assert.isBelow(yield* until(key, 401), 1000)
-        yield* Keys.enable(id)
+        yield* Keys.enableApiKey(id)
         assert.isBelow(yield* until(key, 200), 1000)
       }
     }))
@@ -264,13 +264,13 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const key = yield* newKey("gone for good")
       const id = Number((yield* rowOf(key)).key_id)
-      yield* Keys.revoke(id)
+      yield* Keys.revokeApiKey(id)
       const { revoked_at } = yield* rowOf(key)
       assert.isNotNull(revoked_at)
-      assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
-      assert.strictEqual((yield* Effect.flip(Keys.disable(id)))._tag, "KeyHasEnded")
-      assert.strictEqual((yield* Effect.flip(Keys.enable(id)))._tag, "KeyHasEnded")
-      yield* Keys.revoke(id)
+      assert.strictEqual((yield* Effect.flip(Keys.enableApiKey(id)))._tag, "KeyHasEnded")
+      assert.strictEqual((yield* Effect.flip(Keys.disableApiKey(id)))._tag, "KeyHasEnded")
+      assert.strictEqual((yield* Effect.flip(Keys.enableApiKey(id)))._tag, "KeyHasEnded")
+      yield* Keys.revokeApiKey(id)
       assert.deepStrictEqual((yield* rowOf(key)).revoked_at, revoked_at)
       yield* refused({ "X-API-Key": key }, "api_key_disabled")
     }))
@@ -278,11 +278,11 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("D2 a key of some endpoints opens these, and is told which where it opens nothing", () =>
     Effect.gen(function* () {
       const endpoints = ["/v1/ticker-changes", "/v1/news"]
-      const key = yield* Service.keyFor("narrow", "ultimate", { endpoints })
-      assert.strictEqual((yield* ask(target, { key })).status, 200)
-      assert.strictEqual((yield* ask("/v1/news", { key })).status, 200)
+      const key = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints })
+      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
       for (const path of ["/v1/news-basic", "/v1/research-reports", "/v1/account", "/estimate"]) {
-        const { body, headers, status } = yield* ask(`${path}?nonsense=1`, { key })
+        const { body, headers, status } = yield* requestJson(`${path}?nonsense=1`, { key })
         assert.strictEqual(status, 403, path)
         assert.strictEqual(at(body, "error", "code"), "endpoint_not_allowed")
         assert.deepStrictEqual(at(body, "error", "details"), { endpoint: path, allowed: endpoints })
@@ -290,8 +290,8 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         assert.isUndefined(headers["www-authenticate"])
       }
       // What the whole account may not see is told first.
-      const low = yield* Service.keyFor("narrow and low", "basic", { endpoints })
-      const { body } = yield* ask("/v1/research-reports", { key: low })
+      const low = yield* Service.ensureAccountWithKey("narrow and low", "basic", { endpoints })
+      const { body } = yield* requestJson("/v1/research-reports", { key: low })
       assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
     }))
 
@@ -304,7 +304,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("first use")
       assert.strictEqual(yield* lastUse(key), null)
-      yield* ask(target, { key })
+      yield* requestJson(target, { key })
       const first = yield* written(key, null)
       assert.isBelow(Math.abs((yield* Clock.currentTimeMillis) - (first ?? 0)), 10_000)
 
@@ -317,8 +317,8 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         (yield* rowOf(fresh)).key_id
       }`
       const [oldBefore, freshBefore] = [yield* lastUse(old), yield* lastUse(fresh)]
-      yield* ask(target, { key: fresh })
-      yield* ask(target, { key: old })
+      yield* requestJson(target, { key: fresh })
+      yield* requestJson(target, { key: old })
       assert.isAbove((yield* written(old, oldBefore)) ?? 0, oldBefore ?? 0)
       assert.strictEqual(yield* lastUse(fresh), freshBefore)
     }))
@@ -333,13 +333,13 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         }, 'hex')`,
         ([row]) => row?.xmin,
       )
-      yield* Effect.all(Array.from({ length: 30 }, () => ask(target, { key })), { concurrency: 30 })
+      yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
       const first = yield* written(key, null)
       const [before, stamp] = [yield* version, first]
-      yield* Effect.all(Array.from({ length: 30 }, () => ask(target, { key })), { concurrency: 30 })
+      yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
       // What comes later than these requests has been written when theirs would have been.
       const later = yield* newKey("later")
-      yield* ask(target, { key: later })
+      yield* requestJson(target, { key: later })
       yield* written(later, null)
       assert.strictEqual(yield* version, before)
       assert.strictEqual(yield* lastUse(key), stamp)
@@ -353,7 +353,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`select 1 from api_keys where key_id = ${key_id} for update`
         const start = yield* Clock.currentTimeMillis
-        assert.strictEqual((yield* ask(target, { key })).status, 200)
+        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
         assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
       }))
       assert.isNotNull(yield* written(key, null))
@@ -366,7 +366,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* sql`update api_keys set disabled_at = now() where key_id = ${(yield* rowOf(key)).key_id}`
       yield* refused({ "X-API-Key": key }, "api_key_disabled")
       const later = yield* newKey("after the refused")
-      yield* ask(target, { key: later })
+      yield* requestJson(target, { key: later })
       yield* written(later, null)
       assert.strictEqual(yield* lastUse(key), null)
     }))
@@ -390,7 +390,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
 
   it.effect("D2 a key is tl_live_, 32 random base62 characters and a checksum of 6", () =>
     Effect.gen(function* () {
-      const keys = yield* Effect.replicateEffect(Effect.map(generate, Redacted.value), 200)
+      const keys = yield* Effect.replicateEffect(Effect.map(generateApiKey, Redacted.value), 200)
       keys.forEach((key) => assert.match(key, /^tl_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/))
       assert.strictEqual(new Set(keys).size, 200)
       // 200 times 32 letters hold each of the 62, and none much more often than another (103 are expected).
@@ -417,7 +417,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         yield* refused({}, "missing_api_key")
         assert.isBelow((yield* Clock.currentTimeMillis) - start, 1500)
       }))
-      assert.strictEqual((yield* ask(target, { key })).status, 200)
+      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
     }))
 })
 
@@ -427,7 +427,7 @@ layer(Service.layer.pipe(Layer.provide(impatient)), { excludeTestServices: true 
   it.effect("D2 D18 counts a wrong key once when both headers carry it, and two that differ not at all", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const wrong = Redacted.value(yield* generate)
+      const wrong = Redacted.value(yield* generateApiKey)
       assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
       for (const _ of [1, 2, 3]) {
         yield* refused({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic }, "invalid_api_key")
@@ -453,15 +453,15 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const position = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 45 })))
 const character = Arbitrary.schema(Schema.Literals([...base62, "_", "-", " ", "é"]))
 
-const isRefused = (key: string) => assert.isFalse(isWellFormed(Redacted.make(key)), key)
+const isRefused = (key: string) => assert.isFalse(isWellFormedApiKey(Redacted.make(key)), key)
 
 it.effect.prop(
   "D2 a key with any one character changed, added, lost or swapped is none",
   { position, character },
   (slip) =>
     Effect.gen(function* () {
-      const key = Redacted.value(yield* generate)
-      assert.isTrue(isWellFormed(Redacted.make(key)))
+      const key = Redacted.value(yield* generateApiKey)
+      assert.isTrue(isWellFormedApiKey(Redacted.make(key)))
       const [before, at, after] = [key.slice(0, slip.position), key.charAt(slip.position), key.slice(slip.position + 1)]
       if (at !== slip.character) isRefused(`${before}${slip.character}${after}`)
       isRefused(`${before}${slip.character}${at}${after}`)
@@ -482,11 +482,11 @@ const needs = <const Name extends Tier>(tier: Name) =>
 
 class Tiered extends HttpApi.make("tiered")
   .add(HttpApiGroup.make("tiered").add(needs("basic"), needs("pro"), needs("ultimate")))
-  .middleware(Admission)
+  .middleware(Authorization)
   .middleware(Authentication)
-  .middleware(Validation)
-  .middleware(Unexpected)
-  .middleware(Lifecycle)
+  .middleware(ValidationMiddleware)
+  .middleware(UnexpectedErrorMiddleware)
+  .middleware(LifecycleMiddleware)
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
 
 const whoAmI = () => Effect.map(Account, ({ tier }) => ({ tier }))
@@ -500,9 +500,17 @@ const tiered = HttpRouter.serve(
         (group) => group.handleAll({ basic: whoAmI, pro: whoAmI, ultimate: whoAmI }),
       ),
     ),
-    Layer.provide(Layer.mergeAll(KeyCheck.layer, Gate.admission, Validation.layer, Unexpected.layer, Lifecycle.layer)),
+    Layer.provide(
+      Layer.mergeAll(
+        KeyCheck.authenticationLayer,
+        Gate.authorizationLayer,
+        ValidationMiddleware.layer,
+        UnexpectedErrorMiddleware.layer,
+        LifecycleMiddleware.layer,
+      ),
+    ),
     Layer.merge(Edge.layer),
-    Layer.provide(Layer.merge(Requests.layer, Sent.layer)),
+    Layer.provide(Layer.merge(RequestMetrics.layer, ResponseCache.layer)),
     Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
     Layer.provide(Database.layer),
   ),
@@ -511,7 +519,9 @@ const tiered = HttpRouter.serve(
   Layer.provide(Logger.layer([])),
   Layer.provideMerge(Service.TestKeys.layer),
   Layer.provideMerge(
-    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+    Layer.unwrap(
+      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+    ),
   ),
   Layer.provideMerge(NodeHttpServer.layerTest),
   Layer.provideMerge(NodeCrypto.layer),
@@ -525,8 +535,8 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       for (const [has, tier] of tiers.entries()) {
         for (const [needed, required_tier] of tiers.entries()) {
           for (const headers of [{ "X-API-Key": keys[tier] }, { Authorization: `Bearer ${keys[tier]}` }]) {
-            const answer = yield* ask(`/v1/${required_tier}`, { key: null, headers })
-            assert.strictEqual(includes(tier, required_tier), has >= needed)
+            const answer = yield* requestJson(`/v1/${required_tier}`, { key: null, headers })
+            assert.strictEqual(meetsTier(tier, required_tier), has >= needed)
             if (has >= needed) {
               assert.strictEqual(answer.status, 200)
               assert.deepStrictEqual(answer.body, { tier })
@@ -546,7 +556,8 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
   it.effect("D3 401 comes before 403, and 403 before 422", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
-      const asked = (key: string | null) => Effect.map(ask("/v1/ultimate?nonsense=1", { key }), ({ status }) => status)
+      const asked = (key: string | null) =>
+        Effect.map(requestJson("/v1/ultimate?nonsense=1", { key }), ({ status }) => status)
       assert.strictEqual(yield* asked(null), 401)
       assert.strictEqual(yield* asked("nonsense"), 401)
       assert.strictEqual(yield* asked(keys.basic), 403)
@@ -559,7 +570,10 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       const keys = yield* TestKeys
       const pairs = [[keys.ultimate, keys.basic], [keys.basic, keys.ultimate], ["nonsense", keys.ultimate]] as const
       for (const [bearer, key] of pairs) {
-        const { body, status } = yield* ask("/v1/ultimate", { key, headers: { Authorization: `Bearer ${bearer}` } })
+        const { body, status } = yield* requestJson("/v1/ultimate", {
+          key,
+          headers: { Authorization: `Bearer ${bearer}` },
+        })
         assert.strictEqual(status, 401)
         assert.strictEqual(at(body, "error", "code"), "invalid_api_key")
       }
@@ -578,7 +592,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       ] as const
       for (const [id, { key, ...more }] of asked) {
         const headers = { ..."headers" in more ? more.headers : {}, "X-Request-Id": `recorded.${id}` }
-        yield* ask("/v1/ultimate?n=2", { key, headers })
+        yield* requestJson("/v1/ultimate?n=2", { key, headers })
       }
       const recorded = sql`
         select request_id, status_code::int, accounts.name, cost_microdollars::int as cost
@@ -597,11 +611,11 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
 
   it.effect("D3 a tier that changes is seen within a second", () =>
     Effect.gen(function* () {
-      const key = yield* Service.keyFor("rising", "basic")
-      assert.strictEqual((yield* ask("/v1/pro", { key })).status, 403)
-      yield* Accounts.setTier("rising", "pro")
+      const key = yield* Service.ensureAccountWithKey("rising", "basic")
+      assert.strictEqual((yield* requestJson("/v1/pro", { key })).status, 403)
+      yield* Accounts.setAccountTier("rising", "pro")
       const start = yield* Clock.currentTimeMillis
-      const answer = yield* ask("/v1/pro", { key }).pipe(
+      const answer = yield* requestJson("/v1/pro", { key }).pipe(
         Effect.repeat({ until: ({ status }) => status === 200, schedule: Schedule.spaced("20 millis"), times: 200 }),
       )
       assert.strictEqual(answer.status, 200)

@@ -5,38 +5,38 @@ import { HttpRouter } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
-import { generate } from "../../../src/accounts/keys/ApiKey.ts"
+import { generateApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import * as WrongKeys from "../../../src/accounts/keys/BruteForceGuard.ts"
 import * as Proxies from "../../../src/http/TrustedProxies.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import * as Statements from "../../support/Statements.ts"
+import * as Statements from "../../support/StatementRecorder.ts"
 
-const { ask, at, TestKeys } = Service
-const { customer } = Ledger
+const { requestJson, valueAt, TestKeys } = Service
+const { createCustomer } = Ledger
 
 const target = "/v1/account"
 
-type Answer = Effect.Success<ReturnType<typeof ask>>
+type Answer = Effect.Success<ReturnType<typeof requestJson>>
 
 /** One character of the random part is another, so that the checksum is wrong. */
 const mistyped = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" : "x"}${key.slice(21)}`
 
 /** A key that could be one. */
-const wellFormed = Effect.map(generate, Redacted.value)
+const wellFormed = Effect.map(generateApiKey, Redacted.value)
 
 /** Asks with the key, as if it came through proxies. */
 const from = (forwarded: string | null, key: string) =>
-  ask(target, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
+  requestJson(target, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
 
 const statusFrom = (forwarded: string | null, key: string) => Effect.map(from(forwarded, key), ({ status }) => status)
 
 const assertWaits = ({ body, headers, status, text }: Answer) => {
   assert.strictEqual(status, 429, text)
-  assert.strictEqual(at(body, "error", "code"), "rate_limit_exceeded")
-  assert.include(String(at(body, "error", "message")), "wrong API keys")
-  assert.deepStrictEqual(Object.keys(Object(at(body, "error"))), ["code", "message"])
-  assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+  assert.strictEqual(valueAt(body, "error", "code"), "rate_limit_exceeded")
+  assert.include(String(valueAt(body, "error", "message")), "wrong API keys")
+  assert.deepStrictEqual(Object.keys(Object(valueAt(body, "error"))), ["code", "message"])
+  assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
   assert.match(String(headers["retry-after"]), /^[1-9]\d?$/)
   assert.isUndefined(headers["www-authenticate"])
   for (const name of ["limit", "remaining", "reset"]) assert.isUndefined(headers[`x-ratelimit-${name}`])
@@ -62,16 +62,16 @@ const pass = Effect.fnUntraced(function* (seconds: number) {
 
 const noon = Date.parse("2026-07-01T16:00:00Z")
 
-layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(settings))))("Wrong keys of one address", (it) => {
+layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settingsLayer(settings))))("Wrong keys of one address", (it) => {
   it.effect("D2 D18 after as many wrong keys as it may send, an address waits before it is told about another", () =>
     Effect.gen(function* () {
-      const { key: right } = yield* customer("right")
-      const { key: unseen } = yield* customer("not seen before")
+      const { key: right } = yield* createCustomer("right")
+      const { key: unseen } = yield* createCustomer("not seen before")
       assert.strictEqual(yield* statusFrom(null, right), 200)
       yield* guess(null)
       // Wrong, mistyped, or right and never seen: all are answered alike, so that nothing is learnt.
       for (const key of [yield* wellFormed, mistyped(right), "nonsense", unseen]) {
-        const bearer = yield* ask(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
+        const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
         for (const answer of [yield* from(null, key), bearer]) {
           assertWaits(answer)
           assert.strictEqual(answer.headers["retry-after"], "60")
@@ -79,9 +79,9 @@ layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(settings))))("Wro
       }
       // Whose key was right before goes on, and who has none is told so.
       assert.strictEqual(yield* statusFrom(null, right), 200)
-      const { body, status } = yield* ask(target, { key: null })
-      assert.deepStrictEqual([status, at(body, "error", "code")], [401, "missing_api_key"])
-      assert.strictEqual((yield* ask("/endpoints", { key: "nonsense" })).status, 200)
+      const { body, status } = yield* requestJson(target, { key: null })
+      assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "missing_api_key"])
+      assert.strictEqual((yield* requestJson("/endpoints", { key: "nonsense" })).status, 200)
 
       yield* pass(58)
       assertWaits(yield* from(null, unseen))
@@ -93,8 +93,8 @@ layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(settings))))("Wro
   it.effect("D2 D18 a key that was right in the last ten minutes goes on, however long ago it was first", () =>
     Effect.gen(function* () {
       yield* pass(60)
-      const used = yield* customer("used all the time")
-      const forgotten = yield* customer("used once, longer ago")
+      const used = yield* createCustomer("used all the time")
+      const forgotten = yield* createCustomer("used once, longer ago")
       assert.strictEqual(yield* statusFrom(null, forgotten.key), 200)
       for (let times = 0; times < 4; times++) {
         assert.strictEqual(yield* statusFrom(null, used.key), 200)
@@ -112,28 +112,28 @@ layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(settings))))("Wro
       const ends = ["disabled_at", "revoked_at", "expires_at"]
       const keys = yield* Effect.forEach(ends, (column) =>
         Effect.gen(function* () {
-          const { key, key_id } = yield* customer(`ended by ${column}`)
+          const { key, key_id } = yield* createCustomer(`ended by ${column}`)
           yield* sql`update api_keys set ${sql(column)} = now() where key_id = ${key_id}`
           return key
         }))
       for (const key of [...keys, ...keys, ...keys]) {
         const { body, status } = yield* from(null, key)
-        assert.deepStrictEqual([status, at(body, "error", "code")], [401, "api_key_disabled"])
+        assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "api_key_disabled"])
       }
-      for (let sent = 0; sent < 9; sent++) assert.strictEqual((yield* ask(target, { key: null })).status, 401)
+      for (let sent = 0; sent < 9; sent++) assert.strictEqual((yield* requestJson(target, { key: null })).status, 401)
       yield* guess(null)
     }))
 
   it.effect("D2 D18 mistyped keys count as well, once for each request", () =>
     Effect.gen(function* () {
       yield* pass(60)
-      const { key } = yield* customer("mistyped")
+      const { key } = yield* createCustomer("mistyped")
       for (const wrong of ["nonsense", mistyped(key)]) assert.strictEqual(yield* statusFrom(null, wrong), 401)
       const differing = { key: mistyped(key), headers: { Authorization: `Bearer ${yield* wellFormed}` } }
-      assert.strictEqual((yield* ask(target, differing)).status, 401)
+      assert.strictEqual((yield* requestJson(target, differing)).status, 401)
       const wrong = yield* wellFormed
       for (const _ of [1, 2]) {
-        const twice = yield* ask(target, { key: wrong, headers: { Authorization: `Bearer ${wrong}` } })
+        const twice = yield* requestJson(target, { key: wrong, headers: { Authorization: `Bearer ${wrong}` } })
         assert.strictEqual(twice.status, 401)
       }
       assertWaits(yield* from(null, yield* wellFormed))
@@ -159,10 +159,10 @@ layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(settings))))("Wro
     }))
 })
 
-layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(proxied))))("Wrong keys behind proxies", (it) => {
+layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settingsLayer(proxied))))("Wrong keys behind proxies", (it) => {
   it.effect("D18 the address is the one that a trusted proxy names; another is not affected", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("behind a proxy")
+      const { key } = yield* createCustomer("behind a proxy")
       yield* guess("203.0.113.1")
       assertWaits(yield* from("203.0.113.1", yield* wellFormed))
       assertWaits(yield* from("203.0.113.1", key))
@@ -207,7 +207,8 @@ layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(proxied))))("Wron
 })
 
 /** What asks for a key; the service also tidies up, by itself. */
-const lookups = (sent: ReadonlyArray<Statements.Sent>) => sent.filter(({ text }) => text.includes("from api_keys"))
+const lookups = (sent: ReadonlyArray<Statements.SentStatement>) =>
+  sent.filter(({ text }) => text.includes("from api_keys"))
 
 layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestServices: true })(
   "Keys and the database",
@@ -215,13 +216,13 @@ layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestSer
     it.effect("security: timing: keys that are right and those that are not are looked up alike, by their digest", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const { key } = yield* customer("looked up")
-        const { key: ended, key_id } = yield* customer("looked up in vain")
+        const { key } = yield* createCustomer("looked up")
+        const { key: ended, key_id } = yield* createCustomer("looked up in vain")
         yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
         const unknown = yield* wellFormed
-        const found: Array<Statements.Sent> = []
+        const found: Array<Statements.SentStatement> = []
         for (const [sent, status] of [[key, 200], [unknown, 401], [ended, 401]] as const) {
-          const asked = yield* Statements.during(ask(target, { key: sent }))
+          const asked = yield* Statements.recordStatements(requestJson(target, { key: sent }))
           assert.strictEqual(asked.answer.status, status)
           const [lookup, ...more] = lookups(asked.sent)
           assert.deepStrictEqual(more, [])
@@ -240,7 +241,7 @@ layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestSer
   },
 )
 
-const watched = Service.layer.pipe(Layer.provide(Ledger.settings(settings)), Layer.provideMerge(Statements.layer))
+const watched = Service.layer.pipe(Layer.provide(Ledger.settingsLayer(settings)), Layer.provideMerge(Statements.layer))
 
 layer(watched, { excludeTestServices: true })("Wrong keys and the database", (it) => {
   it.effect("D2 mistyped keys, and those of who has to wait, never reach the database", () =>
@@ -249,13 +250,13 @@ layer(watched, { excludeTestServices: true })("Wrong keys and the database", (it
       const wrong = [mistyped(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
       const answers: Array<number> = []
       for (const key of wrong) {
-        const { answer, sent } = yield* Statements.during(ask(target, { key }))
+        const { answer, sent } = yield* Statements.recordStatements(requestJson(target, { key }))
         assert.deepStrictEqual(lookups(sent), [])
         answers.push(answer.status)
       }
       assert.deepStrictEqual(answers, [401, 401, 401, 401, 429])
       for (const key of [yield* wellFormed, basic]) {
-        const { answer, sent } = yield* Statements.during(ask(target, { key }))
+        const { answer, sent } = yield* Statements.recordStatements(requestJson(target, { key }))
         assertWaits(answer)
         assert.deepStrictEqual(lookups(sent), [])
       }
@@ -266,14 +267,16 @@ const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer
 
 it.effect("D18 30 wrong keys a minute, unless the settings say otherwise", () =>
   Effect.gen(function* () {
-    assert.strictEqual(yield* Effect.provide(WrongKeys.Most, given({})), 30)
-    assert.strictEqual(yield* Effect.provide(WrongKeys.Most, given({ WRONG_KEYS_LIMIT: "1" })), 1)
+    assert.strictEqual(yield* Effect.provide(WrongKeys.WrongKeysLimitConfig, given({})), 30)
+    assert.strictEqual(yield* Effect.provide(WrongKeys.WrongKeysLimitConfig, given({ WRONG_KEYS_LIMIT: "1" })), 1)
   }))
 
 it.effect("D18 a WRONG_KEYS_LIMIT that is no number, and TRUSTED_PROXIES that are no networks, do not start", () =>
   Effect.gen(function* () {
     for (const wrong of ["0", "-1", "x", "1.5", "1000001"]) {
-      const error = yield* Effect.flip(Effect.provide(WrongKeys.Most, given({ WRONG_KEYS_LIMIT: wrong })))
+      const error = yield* Effect.flip(
+        Effect.provide(WrongKeys.WrongKeysLimitConfig, given({ WRONG_KEYS_LIMIT: wrong })),
+      )
       assert.instanceOf(error, Config.ConfigError)
       assert.include(error.message, "WRONG_KEYS_LIMIT")
     }
@@ -292,7 +295,7 @@ it.effect("D18 a WRONG_KEYS_LIMIT that is no number, and TRUSTED_PROXIES that ar
 
 layer(
   Service.layerAt(noon).pipe(
-    Layer.provide(Ledger.settings({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
+    Layer.provide(Ledger.settingsLayer({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
   ),
 )(
   "Thirty wrong keys",

@@ -3,37 +3,37 @@ import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { generate } from "../../../src/accounts/keys/ApiKey.ts"
+import { generateApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { client } from "../../../src/db/Database.ts"
-import * as Instances from "../../support/Instances.ts"
-import { customer, until } from "../../support/Ledger.ts"
-import { proxy } from "../../support/Proxy.ts"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import * as Instances from "../../support/ServiceInstances.ts"
+import { createCustomer, retryUntil } from "../../support/CustomerUsage.ts"
+import { startTcpProxy } from "../../support/TcpProxy.ts"
 
-const { wire } = Instances
+const { requestOverWire } = Instances
 
 const target = "/v1/account"
 
-const wellFormed = Effect.map(generate, Redacted.value)
+const wellFormed = Effect.map(generateApiKey, Redacted.value)
 
 /** As if it came through a balancer. */
 const from = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
 const statusFrom = (port: number, address: string, key: string) =>
-  Effect.map(wire(port, target, key, from(address)), ({ status }) => status)
+  Effect.map(requestOverWire(port, target, key, from(address)), ({ status }) => status)
 
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
 const two = Effect.gen(function* () {
-  return [yield* Instances.instance(settings), yield* Instances.instance(settings)] as const
+  return [yield* Instances.startInstance(settings), yield* Instances.startInstance(settings)] as const
 })
 
-layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })("keys, two instances", (it) => {
+layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })("keys, two instances", (it) => {
   it.effect("D2 D18 wrong keys count together: the thirty-first waits wherever it lands, a right key of its sender too", () =>
     Effect.gen(function* () {
       const [first, second] = yield* two
-      const owner = yield* customer("owner of a key")
-      const unseen = yield* customer("not seen before")
+      const owner = yield* createCustomer("owner of a key")
+      const unseen = yield* createCustomer("not seen before")
       for (const port of [first, second]) assert.strictEqual(yield* statusFrom(port, "203.0.113.7", owner.key), 200)
       for (const number of Array.range(1, 30)) {
         const key = number % 3 === 0 ? "mistyped" : yield* wellFormed
@@ -41,7 +41,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       }
       for (const port of [first, second]) {
         for (const key of [unseen.key, yield* wellFormed, "mistyped"]) {
-          const { headers, status } = yield* wire(port, target, key, from("203.0.113.7"))
+          const { headers, status } = yield* requestOverWire(port, target, key, from("203.0.113.7"))
           assert.strictEqual(status, 429)
           assert.match(headers["retry-after"] ?? "", /^([1-9]|[1-5]\d|60)$/)
         }
@@ -69,7 +69,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
   it.effect("SECURITY.md, guesses: right keys of one address never wait for each other, however many are new at once", () =>
     Effect.gen(function* () {
       const ports = yield* two
-      const keys = yield* Effect.forEach(Array.range(1, 50), (number) => customer(`of one office ${number}`))
+      const keys = yield* Effect.forEach(Array.range(1, 50), (number) => createCustomer(`of one office ${number}`))
       const answers = yield* Effect.forEach(
         keys,
         ({ key }, number) => statusFrom(ports[number % 2] ?? 0, "198.51.100.10", key),
@@ -94,7 +94,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
         `,
         ([row]) => row ?? { rows: 0, old: 0, first: 0 },
       )
-      const { first, old, rows } = yield* until(kept, ({ rows }) => rows <= 100_000)
+      const { first, old, rows } = yield* retryUntil(kept, ({ rows }) => rows <= 100_000)
       assert.deepStrictEqual([old, first], [0, 0])
       assert.isAtLeast(rows, 99_000)
     }).pipe(Effect.scoped))
@@ -102,7 +102,7 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
   it.effect("D2 while nothing can be written keys are told as ever, and guesses counted by each instance", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { key } = yield* customer("read only")
+      const { key } = yield* createCustomer("read only")
       const [first] = yield* two
       // What a standby says, and a disk that is full.
       yield* sql.unsafe(`
@@ -128,16 +128,18 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       )
       const url = new URL(inject("databaseUrl"))
       url.pathname = `/${database}`
-      const network = yield* proxy(Number(url.port))
+      const network = yield* startTcpProxy(Number(url.port))
       url.port = String(network.port)
-      const far = yield* Layer.build(client({ url: Redacted.make(url.href), applicationName: "tickerline-test" }))
-      const near = yield* Instances.instance()
-      const cut = yield* Effect.provide(Instances.instance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
-      const { key, key_id } = yield* customer("to be revoked")
+      const far = yield* Layer.build(
+        databaseClientLayer({ url: Redacted.make(url.href), applicationName: "tickerline-test" }),
+      )
+      const near = yield* Instances.startInstance()
+      const cut = yield* Effect.provide(Instances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
+      const { key, key_id } = yield* createCustomer("to be revoked")
       const path = "/v1/screener"
       // From memory in the end, by the short way.
       for (let times = 0; times < 5; times++) {
-        for (const port of [near, cut]) assert.strictEqual((yield* wire(port, path, key)).status, 200)
+        for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
       }
       yield* network.stall
       yield* sql`update api_keys set revoked_at = now() where key_id = ${key_id}`
@@ -146,17 +148,17 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       const ask = (port: number) =>
         Effect.suspend(() => {
           const began = performance.now() - revoked
-          return Effect.map(wire(port, path, key), ({ status }) => void answers.push([began, port, status]))
+          return Effect.map(requestOverWire(port, path, key), ({ status }) => void answers.push([began, port, status]))
         })
       const asking = [near, cut].map((port) =>
         Effect.forkScoped(Effect.repeat(Effect.forkScoped(ask(port)), Schedule.spaced("50 millis")))
       )
       yield* Effect.all(asking)
-      yield* until(Effect.sync(() => performance.now() - revoked), (passed) => passed > 2_500)
+      yield* retryUntil(Effect.sync(() => performance.now() - revoked), (passed) => passed > 2_500)
       // What was asked before the key ended may arrive now; it is not what those are told who asked later.
       yield* network.resume
       const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
-      yield* until(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)
+      yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)
       const late = answers.filter(([began]) => began > 1_000)
       for (const [began, port, status] of late) {
         assert.include(port === near ? [401] : [401, 503], status, `${port === near} ${began}`)
@@ -167,20 +169,20 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
   it.effect("D2 D3 another tier and a disabled account's key count at each instance within a second", () =>
     Effect.gen(function* () {
       const ports = yield* two
-      const { key, key_id } = yield* customer("rises and falls")
+      const { key, key_id } = yield* createCustomer("rises and falls")
       const sql = yield* SqlClient.SqlClient
       const statuses = Effect.forEach(
         ports,
-        (port) => Effect.map(wire(port, "/v1/research-reports", key), (a) => a.status),
+        (port) => Effect.map(requestOverWire(port, "/v1/research-reports", key), (a) => a.status),
       )
       assert.deepStrictEqual(yield* statuses, [403, 403])
       const within = (status: number) =>
         Effect.gen(function* () {
           const began = performance.now()
-          yield* until(statuses, (found) => found.every((one) => one === status))
+          yield* retryUntil(statuses, (found) => found.every((one) => one === status))
           assert.isBelow(performance.now() - began, 1_500)
         })
-      yield* Accounts.setTier("rises and falls", "ultimate")
+      yield* Accounts.setAccountTier("rises and falls", "ultimate")
       yield* within(200)
       yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
       yield* within(401)
@@ -192,10 +194,10 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
     Effect.gen(function* () {
       const ports = [...(yield* two), ...(yield* two)]
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* customer("prepaid", { balance: 3_000 })
+      const { account_id, key } = yield* createCustomer("prepaid", { balance: 3_000 })
       const path = "/v1/changelog"
       const costly = "/v1/screener"
-      assert.strictEqual((yield* wire(ports[0] ?? 0, path, key)).status, 200)
+      assert.strictEqual((yield* requestOverWire(ports[0] ?? 0, path, key)).status, 200)
       const balance = Effect.map(
         sql<{ readonly left: string }>`
           select balance_microdollars::text as left from accounts where account_id = ${account_id}
@@ -207,18 +209,18 @@ layer(Instances.database, { excludeTestServices: true, timeout: "60 seconds" })(
       const asking = ports.map((port) =>
         Effect.forkScoped(Effect.forever(Effect.suspend(() => {
           const began = performance.now()
-          return Effect.map(wire(port, costly, key), ({ headers, status }) => {
+          return Effect.map(requestOverWire(port, costly, key), ({ headers, status }) => {
             if (status === 200) sold.push({ began, cost: Number(headers["x-cost-microdollars"]) })
           })
         })))
       )
       yield* Effect.all(asking)
-      const left = yield* until(balance, (now) => now <= 0)
+      const left = yield* retryUntil(balance, (now) => now <= 0)
       const usedUp = performance.now()
       assert.isAtMost(left, 0)
-      yield* until(Effect.sync(() => performance.now() - usedUp), (passed) => passed > 2_000)
+      yield* retryUntil(Effect.sync(() => performance.now() - usedUp), (passed) => passed > 2_000)
       assert.deepStrictEqual(sold.filter(({ began }) => began > usedUp + 1_000), [])
       const sum = sold.reduce((all, { cost }) => all + cost, 0)
-      assert.strictEqual(yield* until(balance, (now) => now === 1 - sum), 1 - sum)
+      assert.strictEqual(yield* retryUntil(balance, (now) => now === 1 - sum), 1 - sum)
     }).pipe(Effect.scoped))
 })

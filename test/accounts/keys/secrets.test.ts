@@ -5,15 +5,15 @@ import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, Referenc
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { generate } from "../../../src/accounts/keys/ApiKey.ts"
+import { generateApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
 import * as Server from "../../../src/Server.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import { client } from "../../support/Through.ts"
+import { poolableClient } from "../../support/PoolerMode.ts"
 
-const { ask, insert, TestKeys } = Service
-const { customer, idsOf, until } = Ledger
+const { requestJson, insertRows, TestKeys } = Service
+const { createCustomer, findKeyIds, retryUntil } = Ledger
 
 // ---------------------------------------------------------------------------------------------------------------------
 // What is captured
@@ -47,7 +47,7 @@ const watching = Layer.mergeAll(
 
 const watched = Server.layer.pipe(
   Layer.provide(watching),
-  Layer.provide(Ledger.settings({
+  Layer.provide(Ledger.settingsLayer({
     RATE_LIMIT_BASIC: "1000000",
     RATE_LIMIT_PRO: "1",
     RATE_LIMIT_ULTIMATE: "1000000",
@@ -55,7 +55,9 @@ const watched = Server.layer.pipe(
   })),
   Layer.provideMerge(TestKeys.layer),
   Layer.provideMerge(
-    Layer.unwrap(Effect.map(Service.ownDatabase, (url) => client({ url, applicationName: "tickerline-test" }))),
+    Layer.unwrap(
+      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+    ),
   ),
   Layer.provideMerge(NodeHttpServer.layerTest),
   Layer.provideMerge(NodeCrypto.layer),
@@ -92,14 +94,17 @@ const percentEncoded = (text: string) =>
 /** An answer is read a moment before its span ends and its failure is logged: this is after all of them. */
 const settled = Effect.gen(function* () {
   const before = seen.length
-  yield* ask("/health/live", { key: null })
-  yield* until(Effect.sync(() => seen.slice(before)), (later) => later.some((text) => text.includes("/health/live")))
+  yield* requestJson("/health/live", { key: null })
+  yield* retryUntil(
+    Effect.sync(() => seen.slice(before)),
+    (later) => later.some((text) => text.includes("/health/live")),
+  )
 })
 
 /** A redirect is looked at, too. */
 const notFollowing = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
 
-interface Sent extends Service.Asked {
+interface Sent extends Service.TestRequestOptions {
   readonly path: string
   /** A header of which the specification says that it repeats what was sent. */
   readonly but?: string
@@ -108,7 +113,7 @@ interface Sent extends Service.Asked {
 /** Where a key shows that was sent like this: in the answer, in logs or in traces. */
 const leaks = Effect.fnUntraced(function* (key: string, { but, path, ...asked }: Sent) {
   seen.length = 0
-  const { headers, status, text } = yield* notFollowing(ask(path, asked))
+  const { headers, status, text } = yield* notFollowing(requestJson(path, asked))
   yield* settled
   const said = Object.entries(headers).filter(([name]) => name !== but).map((header) => `header: ${header.join(": ")}`)
   const told = tellTales(key, [`body: ${text}`, ...said, ...seen])
@@ -122,7 +127,7 @@ const search = Effect.fnUntraced(function* (key: string, requests: ReadonlyArray
   return Array.dedupe(found.map(({ status }) => status)).toSorted((a, b) => a - b)
 })
 
-const wellFormed = Effect.map(generate, Redacted.value)
+const wellFormed = Effect.map(generateApiKey, Redacted.value)
 
 const mistyped = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
 
@@ -132,7 +137,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       const sql = yield* SqlClient.SqlClient
       seen.length = 0
       yield* sql`alter table afterhours_stats rename to gone`
-      const { headers, status } = yield* ask("/v1/afterhours-stats?ticker=META")
+      const { headers, status } = yield* requestJson("/v1/afterhours-stats?ticker=META")
       yield* sql`alter table gone rename to afterhours_stats`
       assert.strictEqual(status, 500)
       yield* settled
@@ -146,11 +151,11 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
   it.effect("D2 D11 sent as a credential it shows nowhere: right, wrong, mistyped or ended, in either header", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { key: right } = yield* customer("right", { tier: "ultimate" })
-      const { key: ended, key_id } = yield* customer("ended")
+      const { key: right } = yield* createCustomer("right", { tier: "ultimate" })
+      const { key: ended, key_id } = yield* createCustomer("ended")
       yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
-      const { key: broke } = yield* customer("broke", { balance: 0 })
-      const { key: hurried } = yield* customer("hurried", { tier: "pro" })
+      const { key: broke } = yield* createCustomer("broke", { balance: 0 })
+      const { key: hurried } = yield* createCustomer("hurried", { tier: "pro" })
       yield* sql`alter table gap_stats rename to gone`
       const paths = [
         "/v1/news",
@@ -170,7 +175,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       ]
       const answered = new Set<number>()
       for (const key of [right, yield* wellFormed, mistyped(right), ended, broke, hurried, right.toUpperCase()]) {
-        const ways: ReadonlyArray<Service.Asked> = [
+        const ways: ReadonlyArray<Service.TestRequestOptions> = [
           { key },
           { key: null, headers: { Authorization: `Bearer ${key}` } },
           { key: "nonsense", headers: { Authorization: `Bearer ${key}` } },
@@ -267,7 +272,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       const days = ["2025-01-02", "2025-01-03", "2025-01-06"]
-      yield* insert(
+      yield* insertRows(
         "research_reports",
         ...days.map((day) => ({
           report_id: day,
@@ -281,12 +286,12 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       )
       for (const form of formsOf(key)) {
         const path = `/v1/research-reports-tldr?ticker=SECN,${form}&limit=1`
-        const { headers } = yield* ask(path)
+        const { headers } = yield* requestJson(path)
         const link = headers["link"] ?? ""
         assert.include(link, `rel="next"`)
         assert.deepStrictEqual(tellTales(key, [link]), [])
         // It still leads to the next page.
-        const next = yield* ask(/^<([^>]*)>/.exec(link)?.[1] ?? "")
+        const next = yield* requestJson(/^<([^>]*)>/.exec(link)?.[1] ?? "")
         assert.include(next.text, "2025-01-03")
       }
     }))
@@ -294,7 +299,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
   it.effect("D11 a database that fails in the check of a key, or takes no usage, logs no key", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* customer("unlucky")
+      const { account_id, key } = yield* createCustomer("unlucky")
       const unknown = yield* wellFormed
       yield* sql`alter table api_keys rename to gone`
       const found: Array<string> = []
@@ -312,14 +317,14 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
 
       yield* sql`alter table usage_daily rename to gone`
       seen.length = 0
-      assert.strictEqual((yield* ask("/v1/news", { key })).status, 200)
-      const warned = yield* until(
+      assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
+      const warned = yield* retryUntil(
         Effect.sync(() => seen.some((text) => text.startsWith("log: ") && text.includes("was not recorded"))),
         (said) => said,
       )
       yield* sql`alter table gone rename to usage_daily`
       assert.isTrue(warned)
-      yield* Ledger.written(account_id, 1)
+      yield* Ledger.waitForRecordedRequests(account_id, 1)
       found.push(...tellTales(key, seen))
       assert.deepStrictEqual(found, [])
     }))
@@ -331,9 +336,9 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.isAbove(password.length, 10)
       seen.length = 0
       yield* sql`alter table registrations rename to gone`
-      assert.strictEqual((yield* ask("/v1/registrations")).status, 500)
+      assert.strictEqual((yield* requestJson("/v1/registrations")).status, 500)
       yield* sql`alter table gone rename to registrations`
-      assert.strictEqual((yield* ask("/v1/registrations")).status, 200)
+      assert.strictEqual((yield* requestJson("/v1/registrations")).status, 200)
       yield* settled
       assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("db.")), "spans of the database")
       assert.deepStrictEqual(seen.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
@@ -343,19 +348,19 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       for (const sent of [key, `mine-${key}`]) {
-        const { headers } = yield* ask("/v1/overview", { headers: { "X-Request-Id": sent } })
+        const { headers } = yield* requestJson("/v1/overview", { headers: { "X-Request-Id": sent } })
         assert.notInclude(String(headers["x-request-id"]), "tl_live_")
       }
     }))
 
   it.effect("D2 making and rotating a key tells it to who asked, and to no log or trace", () =>
     Effect.gen(function* () {
-      yield* customer("maker")
+      yield* createCustomer("maker")
       seen.length = 0
       const [made, rotated] = yield* Effect.gen(function* () {
-        const made = yield* Keys.create({ account: "maker", name: "made", expires: null, endpoints: null })
-        const { key_id } = yield* idsOf(made)
-        return [made, yield* Keys.rotate(key_id, Duration.hours(1))]
+        const made = yield* Keys.createApiKey({ account: "maker", name: "made", expires: null, endpoints: null })
+        const { key_id } = yield* findKeyIds(made)
+        return [made, yield* Keys.rotateApiKey(key_id, Duration.hours(1))]
       }).pipe(Effect.withSpan("keys"), Effect.provide(watching))
       assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("insert into api_keys")))
       for (const key of [made ?? "", rotated ?? ""]) {

@@ -4,10 +4,10 @@ import { Array, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } fro
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
 import * as Leases from "../../../src/accounts/limits/RateLimiter.ts"
-import { client } from "../../../src/db/Database.ts"
-import * as Instances from "../../support/Instances.ts"
-import { idsOf, until } from "../../support/Ledger.ts"
-import { proxy } from "../../support/Proxy.ts"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import * as Instances from "../../support/ServiceInstances.ts"
+import { findKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
+import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 
 /** What a process counts by; each has a connection of its own. */
@@ -15,9 +15,9 @@ const counter = Effect.provide(Leases.make, Layer.merge(Reactivity.layer, Logger
 
 type Counter = Effect.Success<typeof counter>
 
-const over = (url: Redacted.Redacted) => client({ url, applicationName: "tickerline-test" })
+const over = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
-const database = Layer.unwrap(Effect.map(Service.ownDatabase, over))
+const database = Layer.unwrap(Effect.map(Service.copyMigratedDatabase, over))
 
 /** How many of so many requests at once pass. */
 const passed = (by: Counter, account: string, limit: number, requests: number) =>
@@ -133,7 +133,7 @@ it.live(
       const sum = dead + (yield* passed(second, whose, limit, 2 * limit))
       assert.strictEqual(sum, limit - lost)
       yield* sql`update rate_limits set ends_at = now() where account_id = ${whose}::text::bigint`
-      assert.strictEqual(yield* until(left(second, whose, limit), (is) => is >= 0), limit - 1)
+      assert.strictEqual(yield* retryUntil(left(second, whose, limit), (is) => is >= 0), limit - 1)
 
       // One that lives gives them back.
       const another = yield* account
@@ -146,7 +146,7 @@ it.live(
       `,
         ([row]) => row?.used ?? 0,
       )
-      assert.strictEqual(yield* until(given, (now) => now === so), so)
+      assert.strictEqual(yield* retryUntil(given, (now) => now === so), so)
     }).pipe(Effect.scoped, Effect.provide(database)),
   60_000,
 )
@@ -185,8 +185,8 @@ it.live(
   "D18 while PostgreSQL does not answer nobody waits for it but for a moment; afterwards the count goes on",
   () =>
     Effect.gen(function* () {
-      const url = new URL(Redacted.value(yield* Service.ownDatabase))
-      const network = yield* proxy(Number(url.port))
+      const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
+      const network = yield* startTcpProxy(Number(url.port))
       url.port = String(network.port)
       const context = yield* Layer.build(over(Redacted.make(url.href)))
       const by = yield* Effect.provideContext(counter, context)
@@ -203,11 +203,11 @@ it.live(
       for (let times = 0; times < 100; times++) yield* Effect.flip(by.consume(whose, 50))
       assert.isBelow(performance.now() - began, 5_000)
       yield* network.resume
-      assert.isFalse(yield* until(Effect.sync(() => by.isAway()), (is) => !is))
+      assert.isFalse(yield* retryUntil(Effect.sync(() => by.isAway()), (is) => !is))
       const now = yield* left(by, whose, 50)
       assert.isTrue(now <= 48 && now > 0, String(now))
       yield* network.cut
-      assert.isBelow(yield* until(Effect.orElseSucceed(left(by, whose, 50), () => 50), (is) => is < 50), now)
+      assert.isBelow(yield* retryUntil(Effect.orElseSucceed(left(by, whose, 50), () => 50), (is) => is < 50), now)
     }).pipe(Effect.scoped),
   60_000,
 )
@@ -218,12 +218,12 @@ it.live(
     Effect.scoped(
       Effect.gen(function* () {
         const settings = { RATE_LIMIT_BASIC: "90" }
-        const ports = [yield* Instances.instance(settings), yield* Instances.instance(settings)]
+        const ports = [yield* Instances.startInstance(settings), yield* Instances.startInstance(settings)]
         const { basic } = yield* Service.TestKeys
-        yield* open(String((yield* idsOf(basic)).account_id))
+        yield* open(String((yield* findKeyIds(basic)).account_id))
         const answers = yield* Effect.forEach(
           Array.range(1, 140),
-          (number) => Instances.wire(ports[number % 2] ?? 0, "/v1/screener", basic),
+          (number) => Instances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
           { concurrency: 8 },
         )
         const right = answers.filter(({ status }) => status === 200)
@@ -233,7 +233,7 @@ it.live(
           assert.strictEqual(headers["x-ratelimit-limit"], "90")
           assert.isBelow(Number(headers["x-ratelimit-remaining"]), 90)
         }
-      }).pipe(Effect.provide(Instances.database)),
+      }).pipe(Effect.provide(Instances.databaseWithKeys)),
     ),
   60_000,
 )

@@ -4,18 +4,18 @@ import { Array, Cause, ConfigProvider, Duration, Effect, Exit, Layer } from "eff
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { limits } from "../../../src/accounts/limits/RateLimit.ts"
+import { RateLimitsConfig } from "../../../src/accounts/limits/RateLimit.ts"
 import * as Redis from "../../../src/accounts/limits/Redis.ts"
 import { endpoints } from "../../../src/catalogue/Endpoints.ts"
-import { document } from "../../../src/catalogue/OpenApi.ts"
+import { openApiDocument } from "../../../src/catalogue/OpenApiDocument.ts"
 import { type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 
-const { ask, at, insert } = Service
-const { customer } = Ledger
+const { requestJson, valueAt, insertRows } = Service
+const { createCustomer } = Ledger
 
-type Answer = Effect.Success<ReturnType<typeof ask>>
+type Answer = Effect.Success<ReturnType<typeof requestJson>>
 
 /** Limit, remaining and reset, as the headers say them. */
 const limitsIn = ({ headers }: Answer) =>
@@ -35,7 +35,7 @@ const pass = Effect.fnUntraced(function* (seconds: number) {
 
 /** Sends one request after the other. */
 const burst = (key: string, times: number, path = free) =>
-  Effect.forEach(Array.range(1, times), () => ask(path, { key }))
+  Effect.forEach(Array.range(1, times), () => requestJson(path, { key }))
 
 const statuses = (answers: ReadonlyArray<Answer>) => answers.map(({ status }) => status)
 
@@ -49,10 +49,10 @@ const assertReset = (reset: string | null | undefined, most: number) => {
 const assertExceeded = (answer: Answer, limit: number) => {
   const { body, headers, status, text } = answer
   assert.strictEqual(status, 429, text)
-  assert.strictEqual(at(body, "error", "code"), "rate_limit_exceeded")
-  assert.include(String(at(body, "error", "message")), `${limit} requests a minute`)
-  assert.deepStrictEqual(Object.keys(Object(at(body, "error"))), ["code", "message"])
-  assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+  assert.strictEqual(valueAt(body, "error", "code"), "rate_limit_exceeded")
+  assert.include(String(valueAt(body, "error", "message")), `${limit} requests a minute`)
+  assert.deepStrictEqual(Object.keys(Object(valueAt(body, "error"))), ["code", "message"])
+  assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
   assert.match(String(headers["retry-after"]), /^[1-9]\d?$/)
   assert.isAtMost(Number(headers["retry-after"]), 60)
   assert.deepStrictEqual(limitsIn(answer), [String(limit), "0", headers["retry-after"] ?? ""])
@@ -65,12 +65,12 @@ const small = { RATE_LIMIT_BASIC: "3", RATE_LIMIT_PRO: "5", RATE_LIMIT_ULTIMATE:
 
 /** The service over a clock that only tests move. */
 const atNoon = (values: Readonly<Record<string, string>>) =>
-  Service.layerAt(noon).pipe(Layer.provide(Ledger.settings(values)))
+  Service.layerAt(noon).pipe(Layer.provide(Ledger.settingsLayer(values)))
 
 layer(atNoon(small))("A limit of few requests", (it) => {
   it.effect("D18 each request says what is left, and in how many seconds all of it is there again", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("counted")
+      const { key } = yield* createCustomer("counted")
       const answers = yield* burst(key, 4)
       assert.deepStrictEqual(answers.map((answer) => limitsIn(answer).slice(0, 2)), [
         ["3", "2"],
@@ -85,24 +85,24 @@ layer(atNoon(small))("A limit of few requests", (it) => {
 
   it.effect("D18 over it: 429 with Retry-After, which is X-RateLimit-Reset, until that time is over, not longer", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("patient")
+      const { key } = yield* createCustomer("patient")
       yield* burst(key, 3)
       // The clock that counts is PostgreSQL's, which goes on by itself.
       for (const [seconds, wait] of [[0, 60], [30, 30], [15, 15]] as const) {
         yield* pass(seconds)
-        const refused = yield* ask(free, { key })
+        const refused = yield* requestJson(free, { key })
         assertExceeded(refused, 3)
         assertReset(refused.headers["retry-after"], wait)
       }
       yield* pass(15)
-      assert.deepStrictEqual(limitsIn(yield* ask(free, { key })), ["3", "2", "20"])
+      assert.deepStrictEqual(limitsIn(yield* requestJson(free, { key })), ["3", "2", "20"])
     }))
 
   it.effect("D18 who asks no faster than the limit is never refused", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("steady")
+      const { key } = yield* createCustomer("steady")
       for (let sent = 0; sent < 12; sent++) {
-        assert.deepStrictEqual(limitsIn(yield* ask(free, { key })), ["3", "2", "20"])
+        assert.deepStrictEqual(limitsIn(yield* requestJson(free, { key })), ["3", "2", "20"])
         yield* pass(20)
       }
     }))
@@ -111,14 +111,14 @@ layer(atNoon(small))("A limit of few requests", (it) => {
     Effect.gen(function* () {
       const limits = { basic: 3, pro: 5, ultimate: 7 }
       for (const tier of tiers) {
-        const { key } = yield* customer(`of ${tier}`, { tier })
+        const { key } = yield* createCustomer(`of ${tier}`, { tier })
         const answers = yield* burst(key, limits[tier] + 1)
         assert.deepStrictEqual(statuses(answers), [...Array.replicate(200, limits[tier]), 429])
         assertExceeded(Array.lastNonEmpty(answers), limits[tier])
       }
-      const { key } = yield* customer("rising")
+      const { key } = yield* createCustomer("rising")
       yield* burst(key, 4)
-      yield* Accounts.setTier("rising", "pro")
+      yield* Accounts.setAccountTier("rising", "pro")
       yield* TestClock.adjust("1 second")
       const answers = yield* burst(key, 3)
       assert.deepStrictEqual(statuses(answers), [200, 200, 429])
@@ -127,21 +127,21 @@ layer(atNoon(small))("A limit of few requests", (it) => {
 
   it.effect("D18 two keys of an account share its limit, two accounts do not", () =>
     Effect.gen(function* () {
-      const [first, second] = [yield* customer("shared"), yield* customer("shared")]
-      const other = yield* customer("not shared")
+      const [first, second] = [yield* createCustomer("shared"), yield* createCustomer("shared")]
+      const other = yield* createCustomer("not shared")
       const answers = [
-        yield* ask(free, { key: first.key }),
-        yield* ask(free, { key: null, headers: { Authorization: `Bearer ${second.key}` } }),
-        yield* ask(free, { key: first.key }),
+        yield* requestJson(free, { key: first.key }),
+        yield* requestJson(free, { key: null, headers: { Authorization: `Bearer ${second.key}` } }),
+        yield* requestJson(free, { key: first.key }),
       ]
       assert.deepStrictEqual(answers.map((answer) => limitsIn(answer)[1]), ["2", "1", "0"])
-      for (const { key } of [first, second]) assertExceeded(yield* ask(free, { key }), 3)
-      assert.deepStrictEqual(limitsIn(yield* ask(free, { key: other.key })), ["3", "2", "20"])
+      for (const { key } of [first, second]) assertExceeded(yield* requestJson(free, { key }), 3)
+      assert.deepStrictEqual(limitsIn(yield* requestJson(free, { key: other.key })), ["3", "2", "20"])
     }))
 
   it.effect("D18 D27 what is free counts too: account, keys, overview, usage, estimate, each once", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("freely", { tier: "ultimate" })
+      const { key } = yield* createCustomer("freely", { tier: "ultimate" })
       const paths = [
         "/v1/account",
         "/v1/account/api-keys",
@@ -152,14 +152,14 @@ layer(atNoon(small))("A limit of few requests", (it) => {
         "/estimate?endpoint=/v1/news&limit=0",
       ]
       const remaining: Array<string | null | undefined> = []
-      for (const path of paths) remaining.push(limitsIn(yield* ask(path, { key }))[1])
+      for (const path of paths) remaining.push(limitsIn(yield* requestJson(path, { key }))[1])
       assert.deepStrictEqual(remaining, ["6", "5", "4", "3", "2", "1", "0"])
-      for (const path of paths) assertExceeded(yield* ask(path, { key }), 7)
+      for (const path of paths) assertExceeded(yield* requestJson(path, { key }), 7)
     }))
 
   it.effect("D18 429 comes after 401 and before 402, 403, 404 and 422; what is refused so does not count", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("spent", { balance: 0 })
+      const { key } = yield* createCustomer("spent", { balance: 0 })
       yield* burst(key, 3)
       for (
         const path of [
@@ -170,18 +170,20 @@ layer(atNoon(small))("A limit of few requests", (it) => {
           "/v1/account?nonsense=1",
         ]
       ) {
-        assertExceeded(yield* ask(path, { key }), 3)
-        assert.strictEqual((yield* ask(path, { key: "nonsense" })).status, 401)
+        assertExceeded(yield* requestJson(path, { key }), 3)
+        assert.strictEqual((yield* requestJson(path, { key: "nonsense" })).status, 401)
       }
-      assert.strictEqual((yield* ask("/v1/nowhere", { key })).status, 404)
+      assert.strictEqual((yield* requestJson("/v1/nowhere", { key })).status, 404)
       yield* pass(60)
-      assert.deepStrictEqual(limitsIn(yield* ask(free, { key })), ["3", "2", "20"])
+      assert.deepStrictEqual(limitsIn(yield* requestJson(free, { key })), ["3", "2", "20"])
     }))
 
   it.effect("D18 of many requests at once exactly as many pass as may", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("at once", { tier: "ultimate" })
-      const answers = yield* Effect.forEach(Array.range(1, 40), () => ask(free, { key }), { concurrency: "unbounded" })
+      const { key } = yield* createCustomer("at once", { tier: "ultimate" })
+      const answers = yield* Effect.forEach(Array.range(1, 40), () => requestJson(free, { key }), {
+        concurrency: "unbounded",
+      })
       assert.deepStrictEqual(statuses(answers).toSorted((a, b) => a - b), [
         ...Array.replicate(200, 7),
         ...Array.replicate(429, 33),
@@ -202,11 +204,11 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("A limit on every answer", (it) => {
   it.effect("D18 D14 every response to a key that is known carries the three headers, whatever its status", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* insert("ticker_changes", ...competing)
+      yield* insertRows("ticker_changes", ...competing)
       yield* sql`alter table afterhours_stats rename to gone`
-      const { key } = yield* customer("every status")
-      const limited = yield* customer("every status", { endpoints: ["/v1/screener"] })
-      const broke = yield* customer("every status, broke", { balance: 0 })
+      const { key } = yield* createCustomer("every status")
+      const limited = yield* createCustomer("every status", { endpoints: ["/v1/screener"] })
+      const broke = yield* createCustomer("every status, broke", { balance: 0 })
       const cases = [
         [200, "/v1/news", { key }],
         [200, "/v1/news", { key, method: "HEAD" }],
@@ -221,21 +223,21 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("A limit on every answer", (it) => {
         [500, "/v1/afterhours-stats", { key }],
       ] as const
       for (const [index, [status, path, asked]] of cases.entries()) {
-        const answer = yield* ask(path, asked)
+        const answer = yield* requestJson(path, asked)
         assert.strictEqual(answer.status, status, `${path}: ${answer.text}`)
         const [limit, remaining, reset] = limitsIn(answer)
         assert.deepStrictEqual([limit, remaining], ["100", String(99 - index)], path)
         assertReset(reset, Math.ceil((index + 1) * 0.6))
         assert.isUndefined(answer.headers["retry-after"])
       }
-      const refused = yield* ask("/v1/news", { key: broke.key })
+      const refused = yield* requestJson("/v1/news", { key: broke.key })
       assert.strictEqual(refused.status, 402)
       assert.deepStrictEqual(limitsIn(refused), ["100", "99", "1"])
     }))
 
   it.effect("D18 where no account is known there is no limit to tell", () =>
     Effect.gen(function* () {
-      const { key } = yield* customer("unknown")
+      const { key } = yield* createCustomer("unknown")
       const cases = [
         ["/v1/news", { key: null }],
         ["/v1/news", { key: "nonsense" }],
@@ -245,8 +247,10 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("A limit on every answer", (it) => {
         ["/v1/docs", { key }],
         ["/health/live", { key }],
       ] as const
-      for (const [path, asked] of cases) assert.deepStrictEqual(limitsIn(yield* ask(path, asked)), [null, null, null])
-      assert.deepStrictEqual(limitsIn(yield* ask(free, { key })), ["100", "99", "1"], "none of them counted")
+      for (const [path, asked] of cases) {
+        assert.deepStrictEqual(limitsIn(yield* requestJson(path, asked)), [null, null, null])
+      }
+      assert.deepStrictEqual(limitsIn(yield* requestJson(free, { key })), ["100", "99", "1"], "none of them counted")
     }))
 })
 
@@ -255,15 +259,15 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("A limit on every answer", (it) => {
 // ---------------------------------------------------------------------------------------------------------------------
 
 it("D13 D18 every endpoint that needs a key documents 429, and 402 where its data have a price; no other does", () => {
-  assert.isAbove(endpoints.filter(({ charged }) => charged).length, 15)
-  for (const { charged, row } of endpoints) {
-    const responses = at(document, "paths", row.path, "get", "responses")
+  assert.isAbove(endpoints.filter(({ isPriced: charged }) => charged).length, 15)
+  for (const { isPriced: charged, row } of endpoints) {
+    const responses = valueAt(openApiDocument, "paths", row.path, "get", "responses")
     if (responses === undefined) continue
-    assert.strictEqual(at(responses, "429") !== undefined, row.tier !== null, row.path)
-    assert.strictEqual(at(responses, "402") !== undefined, charged, row.path)
+    assert.strictEqual(valueAt(responses, "429") !== undefined, row.tier !== null, row.path)
+    assert.strictEqual(valueAt(responses, "402") !== undefined, charged, row.path)
     for (const [status, code] of [["429", "rate_limit_exceeded"], ["402", "insufficient_credits"]] as const) {
-      if (at(responses, status) === undefined) continue
-      assert.include(JSON.stringify([at(responses, status), at(document, "components")]), code)
+      if (valueAt(responses, status) === undefined) continue
+      assert.include(JSON.stringify([valueAt(responses, status), valueAt(openApiDocument, "components")]), code)
     }
   }
 })
@@ -273,7 +277,7 @@ const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer
 it.effect("D18 200, 1,000 and 5,000 requests a minute, unless the settings say otherwise", () =>
   Effect.gen(function* () {
     const perTier = (values: Readonly<Record<string, string>>) =>
-      Effect.map(Effect.provide(limits, given(values)), (found) => tiers.map((tier: Tier) => found[tier]))
+      Effect.map(Effect.provide(RateLimitsConfig, given(values)), (found) => tiers.map((tier: Tier) => found[tier]))
     assert.deepStrictEqual(yield* perTier({}), [200, 1_000, 5_000])
     assert.deepStrictEqual(yield* perTier({ RATE_LIMIT_PRO: "1" }), [200, 1, 5_000])
     assert.deepStrictEqual(yield* perTier(small), [3, 5, 7])
@@ -284,7 +288,7 @@ it.effect("D18 a limit that is none does not start", () =>
   Effect.gen(function* () {
     for (const name of ["RATE_LIMIT_BASIC", "RATE_LIMIT_PRO", "RATE_LIMIT_ULTIMATE"]) {
       for (const wrong of ["0", "-1", "1.5", "x", "1e10", "200 a minute", "NaN", "Infinity"]) {
-        const error = yield* Effect.flip(Effect.provide(limits, given({ [name]: wrong })))
+        const error = yield* Effect.flip(Effect.provide(RateLimitsConfig, given({ [name]: wrong })))
         assert.strictEqual(error._tag, "ConfigError", `${name}=${wrong}`)
         assert.include(error.message, name)
       }

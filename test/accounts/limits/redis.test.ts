@@ -2,18 +2,18 @@
 import { assert, it } from "@effect/vitest"
 import { Array, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Logger, Schedule, Scope } from "effect"
 import * as Redis from "../../../src/accounts/limits/Redis.ts"
-import { client } from "../../../src/db/Database.ts"
-import * as Instances from "../../support/Instances.ts"
-import * as Ledger from "../../support/Ledger.ts"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import * as Instances from "../../support/ServiceInstances.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
 import { makeRedis, named, skipped } from "../../support/Redis.ts"
 import * as Service from "../../support/Service.ts"
 
-const { ask, at } = Service
-const { customer, until } = Ledger
+const { requestJson, valueAt } = Service
+const { createCustomer, retryUntil } = Ledger
 
 const free = "/v1/account"
 
-type Answer = Effect.Success<ReturnType<typeof ask>>
+type Answer = Effect.Success<ReturnType<typeof requestJson>>
 
 /** Limit, remaining and reset, as the headers say them. */
 const limitsIn = ({ headers }: Answer) =>
@@ -24,10 +24,10 @@ const statuses = (answers: ReadonlyArray<Answer>) => answers.map(({ status }) =>
 const shared = { RATE_LIMIT_BASIC: "6", RATE_LIMIT_PRO: "1200" }
 
 /** One process of the service, as far as a test can tell: it has nothing in common with another but the database. */
-const instance = (database: Effect.Success<typeof Service.ownDatabase>, REDIS_URL: string) =>
+const instance = (database: Effect.Success<typeof Service.copyMigratedDatabase>, REDIS_URL: string) =>
   Layer.build(Layer.fresh(
-    Service.layerOver(client({ url: database, applicationName: "tickerline-test" })).pipe(
-      Layer.provide(Ledger.settings({ ...shared, REDIS_URL })),
+    Service.serviceLayerOver(databaseClientLayer({ url: database, applicationName: "tickerline-test" })).pipe(
+      Layer.provide(Ledger.settingsLayer({ ...shared, REDIS_URL })),
       Layer.provide(Layer.succeed(Redis.Rest, Duration.millis(50))),
     ),
   ))
@@ -36,23 +36,23 @@ const instance = (database: Effect.Success<typeof Service.ownDatabase>, REDIS_UR
 const pair = Effect.gen(function* () {
   const redis = yield* makeRedis
   yield* redis.start
-  const database = yield* Service.ownDatabase
+  const database = yield* Service.copyMigratedDatabase
   const [first, second] = [yield* instance(database, redis.url), yield* instance(database, redis.url)]
   return { redis, database, first, second, both: [first, second] as const }
 })
 
 /** What `/health/ready` says of the limits. */
-const limitsAt = Effect.map(ask("/health/ready", { key: null }), ({ body }) => at(body, "parts", "limits"))
+const limitsAt = Effect.map(requestJson("/health/ready", { key: null }), ({ body }) => valueAt(body, "parts", "limits"))
 
 let accounts = 0
-const anyone = Effect.suspend(() => customer(`anyone ${++accounts}`))
+const anyone = Effect.suspend(() => createCustomer(`anyone ${++accounts}`))
 
 /** Whether a request to the one is known to the other. */
 const together = Effect.fnUntraced(function* ({ first, second }: Effect.Success<typeof pair>) {
   const { key } = yield* Effect.provideContext(anyone, first)
   const remaining = (yield* Effect.forEach(
     [first, second, first],
-    (context) => Effect.provideContext(ask(free, { key }), context),
+    (context) => Effect.provideContext(requestJson(free, { key }), context),
   )).map((answer) => limitsIn(answer)[1])
   return remaining.join() === "5,4,3"
 })
@@ -65,17 +65,17 @@ it.live.skipIf(skipped)(
         const redis = yield* makeRedis
         yield* redis.start
         const settings = { REDIS_URL: redis.url, RATE_LIMIT_BASIC: "14" }
-        const ports = [yield* Instances.instance(settings), yield* Instances.instance(settings)]
+        const ports = [yield* Instances.startInstance(settings), yield* Instances.startInstance(settings)]
         const { basic } = yield* Service.TestKeys
         // From the fourth time on each of them takes the short way.
         const answers = yield* Effect.forEach(
           Array.range(0, 15),
-          (number) => Instances.wire(ports[number % 2] ?? 0, "/v1/screener", basic),
+          (number) => Instances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
         )
         assert.deepStrictEqual(answers.map((answer) => answer.status), [...Array.replicate(200, 14), 429, 429])
         const left = answers.map(({ headers }) => Number(headers["x-ratelimit-remaining"]))
         assert.deepStrictEqual(left, [...Array.range(0, 13).toReversed(), 0, 0])
-      }).pipe(Effect.provide(Instances.database)),
+      }).pipe(Effect.provide(Instances.databaseWithKeys)),
     ),
   60_000,
 )
@@ -85,26 +85,26 @@ it.live.skipIf(skipped)(
   () =>
     Effect.scoped(Effect.gen(function* () {
       const { both, first, redis } = yield* pair
-      const { account_id, key } = yield* Effect.provideContext(customer("of both"), first)
+      const { account_id, key } = yield* Effect.provideContext(createCustomer("of both"), first)
       const answers: Array<Answer> = []
       for (const context of [...both, ...both, ...both, ...both]) {
-        answers.push(yield* Effect.provideContext(ask(free, { key }), context))
+        answers.push(yield* Effect.provideContext(requestJson(free, { key }), context))
       }
       assert.deepStrictEqual(answers.map((answer) => limitsIn(answer)[1]), ["5", "4", "3", "2", "1", "0", "0", "0"])
       assert.deepStrictEqual(statuses(answers), [200, 200, 200, 200, 200, 200, 429, 429])
       answers.slice(-2).forEach(({ headers }) => assert.match(headers["retry-after"] ?? "", /^[1-9]\d?$/))
-      const other = yield* Effect.provideContext(customer("of one"), first)
-      assert.deepStrictEqual(limitsIn(yield* Effect.provideContext(ask(free, { key: other.key }), first)), [
+      const other = yield* Effect.provideContext(createCustomer("of one"), first)
+      assert.deepStrictEqual(limitsIn(yield* Effect.provideContext(requestJson(free, { key: other.key }), first)), [
         "6",
         "5",
         "10",
       ])
 
       // Of many at once, to both, exactly as many pass as may.
-      const crowd = yield* Effect.provideContext(customer("crowd"), first)
+      const crowd = yield* Effect.provideContext(createCustomer("crowd"), first)
       const many = yield* Effect.forEach(
         Array.range(1, 30),
-        (number) => Effect.provideContext(ask(free, { key: crowd.key }), both[number % 2 === 0 ? 0 : 1]),
+        (number) => Effect.provideContext(requestJson(free, { key: crowd.key }), both[number % 2 === 0 ? 0 : 1]),
         { concurrency: "unbounded" },
       )
       assert.strictEqual(many.filter(({ status }) => status === 200).length, 6)
@@ -124,9 +124,9 @@ it.live.skipIf(skipped)(
   () =>
     Effect.scoped(Effect.gen(function* () {
       const { first, second } = yield* pair
-      const { key } = yield* Effect.provideContext(customer("quick", { tier: "pro" }), first)
+      const { key } = yield* Effect.provideContext(createCustomer("quick", { tier: "pro" }), first)
       const remaining = (context: typeof first) =>
-        Effect.map(Effect.provideContext(ask(free, { key }), context), (answer) => Number(limitsIn(answer)[1]))
+        Effect.map(Effect.provideContext(requestJson(free, { key }), context), (answer) => Number(limitsIn(answer)[1]))
       // Each takes a twentieth of a second of the minute; at once, so that the first is not over before the last.
       const sent = yield* Effect.forEach(Array.range(1, 8), () => remaining(first), { concurrency: "unbounded" })
       assert.isBelow(Math.min(...sent), 1199)
@@ -154,14 +154,14 @@ it.live.skipIf(skipped)(
         const { key } = yield* Effect.provideContext(anyone, first)
         const answers = yield* Effect.forEach(
           [...both, ...both, ...both, ...both],
-          (context) => Effect.timeout(Effect.provideContext(ask(free, { key }), context), "3 seconds"),
+          (context) => Effect.timeout(Effect.provideContext(requestJson(free, { key }), context), "3 seconds"),
         )
         assert.deepStrictEqual(answers.map((answer) => limitsIn(answer)[1]), ["5", "4", "3", "2", "1", "0", "0", "0"])
         assert.deepStrictEqual(statuses(answers).slice(-2), [429, 429])
         for (const context of both) assert.strictEqual(yield* Effect.provideContext(limitsAt, context), "alone")
         yield* back
         for (const context of both) {
-          assert.strictEqual(yield* until(Effect.provideContext(limitsAt, context), (said) => said === "ok"), "ok")
+          assert.strictEqual(yield* retryUntil(Effect.provideContext(limitsAt, context), (said) => said === "ok"), "ok")
         }
       }
       assert.isTrue(yield* together(instances))
@@ -175,7 +175,7 @@ it.live.skipIf(skipped)(
   () =>
     Effect.scoped(Effect.gen(function* () {
       const redis = yield* makeRedis
-      const database = yield* Service.ownDatabase
+      const database = yield* Service.copyMigratedDatabase
       const [first, second] = [yield* instance(database, redis.url), yield* instance(database, redis.url)]
       const both = [first, second] as const
       const instances = { redis, database, first, second, both }
@@ -183,7 +183,7 @@ it.live.skipIf(skipped)(
       assert.strictEqual(yield* Effect.provideContext(limitsAt, first), "alone")
       yield* redis.start
       for (const context of both) {
-        assert.strictEqual(yield* until(Effect.provideContext(limitsAt, context), (said) => said === "ok"), "ok")
+        assert.strictEqual(yield* retryUntil(Effect.provideContext(limitsAt, context), (said) => said === "ok"), "ok")
       }
       assert.isTrue(yield* together(instances))
       assert.match(yield* redis.command("KEYS *"), /tickerline:rate:\d/)
@@ -224,9 +224,9 @@ it.live.skipIf(skipped)(
       ) {
         yield* command(away)
         const doubted = Effect.andThen(Effect.sync(() => used?.doubt()), isUsed(used))
-        assert.isFalse(yield* until(doubted, (is) => !is), why)
+        assert.isFalse(yield* retryUntil(doubted, (is) => !is), why)
         yield* command(back)
-        assert.isTrue(yield* until(isUsed(used), (is) => is), `not any more: ${why}`)
+        assert.isTrue(yield* retryUntil(isUsed(used), (is) => is), `not any more: ${why}`)
       }
     })),
   60_000,
@@ -242,10 +242,10 @@ it.live.skipIf(skipped)(
       yield* redis.start
       const used = yield* known(redis.url, "2 seconds")
       yield* redis.kill
-      yield* until(Effect.andThen(Effect.sync(() => used?.doubt()), isUsed(used)), (is) => !is)
+      yield* retryUntil(Effect.andThen(Effect.sync(() => used?.doubt()), isUsed(used)), (is) => !is)
       const since = performance.now()
       yield* redis.start
-      assert.isTrue(yield* until(isUsed(used), (is) => is))
+      assert.isTrue(yield* retryUntil(isUsed(used), (is) => is))
       assert.isAtLeast(performance.now() - since, 1_900)
     })),
   60_000,
@@ -262,7 +262,7 @@ it.live.skipIf(skipped)(
         const scope = yield* Scope.make()
         const third = yield* Scope.provide(instance(database, redis.url), scope)
         const { key } = yield* Effect.provideContext(anyone, first)
-        const status = Effect.map(Effect.provideContext(ask(free, { key }), third), (answer) => answer.status)
+        const status = Effect.map(Effect.provideContext(requestJson(free, { key }), third), (answer) => answer.status)
         assert.strictEqual(yield* status, 200)
         yield* away
         // What this asks of Redis is not answered by the time of the stop either.

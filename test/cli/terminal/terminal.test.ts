@@ -2,10 +2,17 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import * as Commands from "../../support/Commands.ts"
-import { compiled, isProgram, placesOf, root, run, startProgram } from "../../support/Processes.ts"
+import * as Commands from "../../support/InProcessCommands.ts"
+import {
+  candidatePaths,
+  compileCacheFolder,
+  isExecutable,
+  projectRoot,
+  runCommandProcess,
+  startProgram,
+} from "../../support/Processes.ts"
 
-const found = (program: string) => placesOf(program).find(isProgram)
+const found = (program: string) => candidatePaths(program).find(isExecutable)
 
 const isSet = (name: string) => (process.env[name] ?? "") !== ""
 
@@ -30,7 +37,7 @@ const onTerminal = (columns: number, args: string, environment: Readonly<Record<
     TERM: "xterm",
     LANG: "C.UTF-8",
     SHELL: "/bin/sh",
-    NODE_COMPILE_CACHE: compiled,
+    NODE_COMPILE_CACHE: compileCacheFolder,
     ...environment,
   })
 
@@ -103,13 +110,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
         assert.match(yield* help({}), colours)
         assert.notMatch(yield* help({ NO_COLOR: "1" }), colours)
         assert.notMatch(yield* help({ TERM: "dumb" }), colours)
-        const piped = yield* run(["keys", "--help"], {})
+        const piped = yield* runCommandProcess(["keys", "--help"], {})
         assert.notMatch(piped.out, colours)
-        assert.match((yield* run(["keys", "--help"], { FORCE_COLOR: "1" })).out, colours)
-        const wrong = yield* run(["kesy"], { TERM: "xterm" })
+        assert.match((yield* runCommandProcess(["keys", "--help"], { FORCE_COLOR: "1" })).out, colours)
+        const wrong = yield* runCommandProcess(["kesy"], { TERM: "xterm" })
         assert.notMatch(wrong.err, colours)
         assert.match(wrong.err, /Did you mean this\?\s+keys/)
-        assert.match((yield* run(["kesy"], { FORCE_COLOR: "1" })).err, colours)
+        assert.match((yield* runCommandProcess(["kesy"], { FORCE_COLOR: "1" })).err, colours)
       }),
     { skip: plain.skip },
   )
@@ -121,7 +128,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const script = `${yield* folder}/completions.bash`
-        const { code, err, out } = yield* Commands.run(["--completions", "bash"], {})
+        const { code, err, out } = yield* Commands.runCommand(["--completions", "bash"], {})
         assert.strictEqual(code, 0, err)
         // As readline would ask for the word that the line ends with.
         const ask = `complete_line() {
@@ -154,7 +161,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
         Effect.gen(function* () {
           const fs = yield* FileSystem.FileSystem
           const script = `${yield* folder}/completions`
-          const { out } = yield* Commands.run(["--completions", shell], {})
+          const { out } = yield* Commands.runCommand(["--completions", shell], {})
           assert.include(out, "nasdaq-compliance")
           yield* fs.writeFileString(script, out)
           assert.strictEqual((yield* Effect.flatMap(startProgram(shell, ["-n", script], {}), ended)).code, 0)
@@ -170,7 +177,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const link = `${yield* folder}/tickerline`
-        yield* fs.symlink(`${root}/bin/tickerline`, link)
+        yield* fs.symlink(`${projectRoot}/bin/tickerline`, link)
         const told = yield* Effect.flatMap(startProgram("sh", ["-c", `cd / && ${link} --version`], {}), ended)
         assert.strictEqual(told.code, 0)
         assert.match(told.out, /^tickerline v\d/)

@@ -1,16 +1,22 @@
 /** What is shown on a terminal: no wider than it, and nothing that it would obey. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { figures, line, noted, type Sample, type State } from "../../../src/observability/Progress.ts"
+import {
+  addSample,
+  computeFigures,
+  formatProgressLine,
+  type ProgressSample,
+  type ProgressState,
+} from "../../../src/observability/Progress.ts"
 import type { Screen } from "../../../src/cli/terminal/Screen.ts"
-import { record, table } from "../../../src/cli/terminal/Table.ts"
-import { cut, safe, safeLines, widthOf } from "../../../src/cli/terminal/Text.ts"
+import { formatRecord, formatTable } from "../../../src/cli/terminal/Table.ts"
+import { displayWidth, escapeLine, escapeLines, truncate } from "../../../src/cli/terminal/Text.ts"
 
 const whole = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 const screen = (columns: number, more: Partial<Screen> = {}): Screen => ({
   isTerminal: Number.isFinite(columns),
-  moves: true,
+  canRedraw: true,
   unicode: true,
   colors: false,
   columns: () => columns,
@@ -22,34 +28,34 @@ const obeyed = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
 
 describe("Text on a terminal", () => {
   it.prop("README, command line: no control character and no mark of direction is left", [Schema.String], ([text]) => {
-    assert.notMatch(safe(text), obeyed)
-    assert.notMatch(safeLines(text).replaceAll("\n", ""), obeyed)
+    assert.notMatch(escapeLine(text), obeyed)
+    assert.notMatch(escapeLines(text).replaceAll("\n", ""), obeyed)
   })
 
   it("README, command line: escape sequences are shown, not obeyed", () => {
     assert.strictEqual(
-      safe("a\u001b[31mb\u009b2J\u0007\u202ec\r\nd\te"),
+      escapeLine("a\u001b[31mb\u009b2J\u0007\u202ec\r\nd\te"),
       "a\\u001b[31mb\\u009b2J\\u0007\\u202ec\\r\\nd\\te",
     )
-    assert.strictEqual(safe("株式会社 é 👩‍👩‍👧"), "株式会社 é 👩‍👩‍👧")
+    assert.strictEqual(escapeLine("株式会社 é 👩‍👩‍👧"), "株式会社 é 👩‍👩‍👧")
   })
 
   it.prop(
     "README, command line: what is cut fits, and is the beginning",
     [Schema.String, whole(0, 30)],
     ([text, columns]) => {
-      const shown = cut(safe(text), columns)
-      assert.isAtMost(widthOf(shown), columns)
-      assert.isTrue(safe(text).startsWith(shown.replace(/…$/, "")))
+      const shown = truncate(escapeLine(text), columns)
+      assert.isAtMost(displayWidth(shown), columns)
+      assert.isTrue(escapeLine(text).startsWith(shown.replace(/…$/, "")))
     },
   )
 
   it("README, command line: a wide letter is not cut in half", () => {
-    assert.strictEqual(widthOf("株式"), 4)
-    assert.strictEqual(cut("株式会社", 5), "株式…")
-    assert.strictEqual(cut("株式会社", 4), "株…")
-    assert.strictEqual(cut("株式", 4), "株式")
-    assert.strictEqual(cut("👩‍👩‍👧x", 2), "…")
+    assert.strictEqual(displayWidth("株式"), 4)
+    assert.strictEqual(truncate("株式会社", 5), "株式…")
+    assert.strictEqual(truncate("株式会社", 4), "株…")
+    assert.strictEqual(truncate("株式", 4), "株式")
+    assert.strictEqual(truncate("👩‍👩‍👧x", 2), "…")
   })
 })
 
@@ -62,38 +68,45 @@ describe("A table", () => {
     whole(12, 120),
   ], ([rows, kinds, wide]) => {
     const columns = kinds.map((isNumber, at) => ({ name: `column_${at}`, isNumber }))
-    const { left, lines } = table({ columns, rows }, screen(wide))
+    const { hiddenColumns: left, lines } = formatTable({ columns, rows }, screen(wide))
     assert.strictEqual(lines.length, rows.length + 1)
-    for (const one of lines) assert.isAtMost(widthOf(one), wide)
+    for (const one of lines) assert.isAtMost(displayWidth(one), wide)
     assert.deepStrictEqual(left, columns.slice(columns.length - left.length).map(({ name }) => name))
     if (columns.length > 0) assert.isBelow(left.length, columns.length)
-    for (const one of record({ columns, rows }, screen(wide))) assert.isAtMost(widthOf(one), wide)
+    for (const one of formatRecord({ columns, rows }, screen(wide))) assert.isAtMost(displayWidth(one), wide)
   })
 
   it.prop("README, command line: in a file every cell is whole", [Cells], ([rows]) => {
     const width = Math.max(0, ...rows.map((row) => row.length))
     const columns = Array.from({ length: width }, (_, at) => ({ name: `c${at}`, isNumber: false }))
-    const { left, lines } = table({ columns, rows }, screen(Number.POSITIVE_INFINITY))
+    const { hiddenColumns: left, lines } = formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
     assert.deepStrictEqual(left, [])
     for (const [at, row] of rows.entries()) {
-      for (const cell of row) assert.include(`${lines[at + 1]}  `, safe(cell ?? "").trimEnd())
+      for (const cell of row) assert.include(`${lines[at + 1]}  `, escapeLine(cell ?? "").trimEnd())
     }
   })
 
   it("README, command line: numbers end below each other, nulls are a dash, wide letters take two columns", () => {
     const columns = [{ name: "name", isNumber: false }, { name: "price", isNumber: true }]
     const rows = [["株式会社", "9.5"], ["abc", "1234.25"], [null, null]]
-    assert.deepStrictEqual(table({ columns, rows }, screen(80)).lines, [
+    assert.deepStrictEqual(formatTable({ columns, rows }, screen(80)).lines, [
       "name        price",
       "株式会社      9.5",
       "abc       1234.25",
       "-               -",
     ])
-    assert.deepStrictEqual(table({ columns, rows }, screen(Number.POSITIVE_INFINITY)).lines.at(-1), "")
+    assert.deepStrictEqual(formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY)).lines.at(-1), "")
   })
 })
 
-const state = (more: Partial<State>): State => ({ label: "news", done: 0, total: 100, count: 0, unit: "rows", ...more })
+const state = (more: Partial<ProgressState>): ProgressState => ({
+  label: "news",
+  done: 0,
+  total: 100,
+  count: 0,
+  unit: "rows",
+  ...more,
+})
 
 describe("Progress", () => {
   it.prop("README, command line: the line fits every terminal", [
@@ -106,33 +119,37 @@ describe("Progress", () => {
   ], ([label, done, total, count, columns, unicode]) => {
     const now = state({ label, done, total: total ?? undefined, count })
     const samples = [{ at: 0, done: 0, count: 0 }, { at: 4_000, done, count }]
-    const text = line(safe(label), figures(now, samples, 4_000), { columns, unicode, paint: (_, text) => text })
-    assert.isAtMost(widthOf(text), columns)
+    const text = formatProgressLine(escapeLine(label), computeFigures(now, samples, 4_000), {
+      columns,
+      unicode,
+      paint: (_, text) => text,
+    })
+    assert.isAtMost(displayWidth(text), columns)
     if (!unicode && /^[ -~]*$/.test(label)) assert.match(text, /^[ -~]*$/)
   })
 
   it("README, command line: rate and remaining time are those of the last seconds", () => {
-    const seen = Array.from({ length: 31 }, (_, second): Sample => ({
+    const seen = Array.from({ length: 31 }, (_, second): ProgressSample => ({
       at: second * 1000,
       // Slow for twenty seconds, and ten times as fast since.
       done: second <= 20 ? second : 20 + (second - 20) * 10,
       count: second <= 20 ? second * 100 : 2_000 + (second - 20) * 1_000,
     }))
-    const samples = seen.reduce<ReadonlyArray<Sample>>(noted, [])
+    const samples = seen.reduce<ReadonlyArray<ProgressSample>>(addSample, [])
     assert.isAtMost(samples.length, 18)
-    const { share, texts } = figures(state({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
+    const { share, texts } = computeFigures(state({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
     assert.strictEqual(share, 0.6)
     assert.deepStrictEqual(texts, [" 60%", "0:11 left", "12,000 rows", "700 rows/s"])
   })
 
   it("README, command line: without a total there is no bar and no promise, and new work forgets the old rate", () => {
-    const text = line("pipe", figures(state({ total: undefined, count: 5 }), [], 65_000), {
+    const text = formatProgressLine("pipe", computeFigures(state({ total: undefined, count: 5 }), [], 65_000), {
       columns: 80,
       unicode: true,
       paint: (_, text) => text,
     })
     assert.strictEqual(text, "pipe  1:05 so far  5 rows")
-    assert.deepStrictEqual(noted([{ at: 0, done: 90, count: 9 }], { at: 10, done: 1, count: 0 }), [
+    assert.deepStrictEqual(addSample([{ at: 0, done: 90, count: 9 }], { at: 10, done: 1, count: 0 }), [
       { at: 10, done: 1, count: 0 },
     ])
   })

@@ -1,29 +1,29 @@
 /** The primary dies, vanishes, or is replaced. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { Cluster, within } from "../Cluster.ts"
-import { forbidden, ticker } from "../Numbers.ts"
-import { type Member, members } from "../Patroni.ts"
-import { type Acting, hold, type Scenario, Wrong } from "../Scenario.ts"
+import { Cluster, retryWithin } from "../Cluster.ts"
+import { counterTicker, forbiddenCount } from "../CommitCounter.ts"
+import { type DatabaseHost, databaseHosts } from "../Patroni.ts"
+import { BrokenPromise, expectTrue, type Scenario, type ScenarioControls } from "../Scenario.ts"
 
 /** Patroni's ttl, and what the election, the promotion and the balancer take after it. */
 const failover = 35
 
-const another = (old: Member) =>
+const another = (old: DatabaseHost) =>
   Effect.gen(function* () {
     const { postgres } = yield* Cluster
-    return yield* within(60)(
+    return yield* retryWithin(60)(
       Effect.filterOrFail(postgres.leader, (leader) =>
         leader !== old, () =>
-        new Wrong({ message: `${old} is the primary still.` })),
+        new BrokenPromise({ message: `${old} is the primary still.` })),
     )
   })
 
-export const killed: Scenario = {
+export const primaryKilled: Scenario = {
   name: "primary-killed",
   promise: "The primary's PostgreSQL is killed; a standby takes over",
-  short: true,
-  outage: failover,
+  isInShortRun: true,
+  maxOutageSeconds: failover,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
     const old = yield* postgres.leader
@@ -36,20 +36,20 @@ export const killed: Scenario = {
 }
 
 /** A commit that nobody but the server itself knows of: it waits for no standby. */
-const acceptAlone = Effect.fnUntraced(function* (member: Member) {
+const acceptAlone = Effect.fnUntraced(function* (member: DatabaseHost) {
   const { postgres, world } = yield* Cluster
   if (!world.isolated) return "not tried: the host is stopped"
   yield* postgres.psql(
     member,
-    `set synchronous_commit = local; update screener set outstanding = ${forbidden} where ticker = '${ticker}'`,
+    `set synchronous_commit = local; update screener set outstanding = ${forbiddenCount} where ticker = '${counterTicker}'`,
   )
   return "accepted, and never served"
 })
 
-export const lost: Scenario = {
+export const primaryLost: Scenario = {
   name: "primary-lost",
   promise: "The primary's host is cut off, and what it accepts alone is never served; it comes back as a standby",
-  outage: failover,
+  maxOutageSeconds: failover,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres, well, world } = yield* Cluster
     const old = yield* postgres.leader
@@ -59,9 +59,11 @@ export const lost: Scenario = {
     yield* numbers.next
     yield* clients.more(300)
     yield* world.mend(old)
-    yield* within(90)(well())
-    const found = Number(yield* postgres.psql(old, `select outstanding from screener where ticker = '${ticker}'`))
-    yield* hold(found < forbidden, `${old} has what it accepted alone: ${found}.`)
+    yield* retryWithin(90)(well())
+    const found = Number(
+      yield* postgres.psql(old, `select outstanding from screener where ticker = '${counterTicker}'`),
+    )
+    yield* expectTrue(found < forbiddenCount, `${old} has what it accepted alone: ${found}.`)
     return { primary: `${old} → ${now}`, "a write to the old one": alone }
   }),
 }
@@ -69,23 +71,23 @@ export const lost: Scenario = {
 export const switchover: Scenario = {
   name: "switchover",
   promise: "The primary is handed over in order",
-  outage: 15,
+  maxOutageSeconds: 15,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
     const old = yield* postgres.leader
     const standby = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
     const answer = yield* postgres.rest(old, "/switchover", "POST", JSON.stringify({ leader: old, candidate: standby }))
-    yield* hold(answer.status === 200, `Patroni refuses: ${answer.text}`)
+    yield* expectTrue(answer.status === 200, `Patroni refuses: ${answer.text}`)
     yield* numbers.next
     yield* clients.more(200)
     return { primary: `${old} → ${standby}` }
   }),
 }
 
-const loseCommits = Effect.fnUntraced(function* ({ clients, mayLose }: Acting) {
+const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: mayLose }: ScenarioControls) {
   const { asOwner, numbers, postgres, world } = yield* Cluster
   const old = yield* postgres.leader
-  const standbys = members.filter((member) => member !== old)
+  const standbys = databaseHosts.filter((member) => member !== old)
   mayLose()
   yield* numbers.mayLose
   yield* Effect.forEach(standbys, world.cut)
@@ -96,10 +98,10 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, mayLose }: Acting) {
   yield* world.kill(old)
   yield* Effect.forEach(standbys, world.mend)
   const now = yield* another(old)
-  const kept = yield* within(60)(
+  const kept = yield* retryWithin(60)(
     asOwner(Effect.flatMap(
       SqlClient.SqlClient,
-      (sql) => sql<{ readonly n: number }>`select outstanding::int as n from screener where ticker = ${ticker}`,
+      (sql) => sql<{ readonly n: number }>`select outstanding::int as n from screener where ticker = ${counterTicker}`,
     )),
   )
   yield* numbers.settled
@@ -111,17 +113,17 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, mayLose }: Acting) {
   return { primary: `${old} → ${now}`, "last commit before": last, "first read after": first }
 })
 
-export const asynchronous: Scenario = {
+export const primaryLostAsynchronously: Scenario = {
   name: "primary-lost-asynchronous",
   promise:
     "Without synchronous replication the last commits may be lost; what was lost is never served, nor charged twice",
-  outage: failover,
+  maxOutageSeconds: failover,
   run: Effect.fnUntraced(function* (acting) {
     const { postgres, well } = yield* Cluster
     yield* postgres.configure({ synchronous_mode: false })
-    yield* within(60)(well(false))
+    yield* retryWithin(60)(well(false))
     const findings = yield* loseCommits(acting).pipe(
-      Effect.tap(() => within(90)(well(false))),
+      Effect.tap(() => retryWithin(90)(well(false))),
       Effect.ensuring(Effect.ignore(postgres.configure({ synchronous_mode: true }))),
     )
     return findings

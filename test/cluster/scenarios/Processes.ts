@@ -1,14 +1,14 @@
 /** Processes of the service come and go. */
 import { Effect } from "effect"
 import { Cluster } from "../Cluster.ts"
-import { members } from "../Patroni.ts"
-import { hold, type Scenario } from "../Scenario.ts"
-import { throughput } from "../Throughput.ts"
+import { databaseHosts } from "../Patroni.ts"
+import { expectTrue, type Scenario } from "../Scenario.ts"
+import { measureThroughput } from "../Throughput.ts"
 
 const readsOf = Effect.gen(function* () {
   const { service } = yield* Cluster
   return yield* Effect.forEach(
-    members,
+    databaseHosts,
     (member) => Effect.map(service.readsOf(member), (count) => [member, count] as const),
   )
 })
@@ -29,11 +29,11 @@ const lagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, 
   return lags
 })
 
-export const calm: Scenario = {
+export const normalOperation: Scenario = {
   name: "calm",
   promise: "While nothing is wrong nobody is refused, and reads are shared by the servers that may answer them",
-  short: true,
-  outage: 0,
+  isInShortRun: true,
+  maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres } = yield* Cluster
     const before = new Map(yield* readsOf)
@@ -41,12 +41,12 @@ export const calm: Scenario = {
     const reads = (yield* readsOf).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)
     const leader = yield* postgres.leader
     const standbys = reads.filter(([member]) => member !== leader)
-    yield* hold(standbys.every(([, count]) => count > 0), `A standby was never asked: ${JSON.stringify(reads)}`)
-    yield* hold(
+    yield* expectTrue(standbys.every(([, count]) => count > 0), `A standby was never asked: ${JSON.stringify(reads)}`)
+    yield* expectTrue(
       reads.some(([member, count]) => member === leader && count === 0),
       "The primary was taken for a replica.",
     )
-    yield* hold(lags.length > 10, "No lag was seen.")
+    yield* expectTrue(lags.length > 10, "No lag was seen.")
     const atMost = Math.ceil(Math.max(...lags))
     return {
       ...Object.fromEntries(reads.map(([member, count]) => [`reads of ${member}`, count])),
@@ -55,20 +55,20 @@ export const calm: Scenario = {
   }),
 }
 
-export const scaling: Scenario = {
+export const twoProcessScaling: Scenario = {
   name: "scaling",
   promise: "Two processes answer more than one, as far as the cores of this machine allow",
-  outage: 0,
-  run: () => throughput,
+  maxOutageSeconds: 0,
+  run: () => measureThroughput,
 }
 
-export const killed: Scenario = {
+export const processKilled: Scenario = {
   name: "process-killed",
   promise: "A process that is killed takes nothing with it but the requests that it had",
-  short: true,
-  mayBreak: 16,
-  outage: 3,
-  run: Effect.fnUntraced(function* ({ clients, killed }) {
+  isInShortRun: true,
+  maxBrokenRequests: 16,
+  maxOutageSeconds: 3,
+  run: Effect.fnUntraced(function* ({ clients, recordKill: killed }) {
     const { service } = yield* Cluster
     killed("app2")
     yield* service.running.get("app2")?.end("SIGKILL") ?? Effect.void
@@ -80,25 +80,25 @@ export const killed: Scenario = {
   }),
 }
 
-export const stopped: Scenario = {
+export const processStopped: Scenario = {
   name: "process-stopped",
   promise: "A process that is told to end is replaced, and nobody notices",
-  outage: 0,
+  maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { service, world } = yield* Cluster
     yield* service.running.get("app1")?.end("SIGTERM") ?? Effect.void
     yield* clients.more(200)
     yield* service.start("app1")
     yield* clients.more(200)
-    yield* hold(!/ERROR/.test(world.logOf("app1")), "app1 says in its log that something went wrong.")
+    yield* expectTrue(!/ERROR/.test(world.logOf("app1")), "app1 says in its log that something went wrong.")
     return {}
   }),
 }
 
-export const poolers: Scenario = {
+export const poolersRestarted: Scenario = {
   name: "poolers-restarted",
   promise: "PgBouncer dies and is started again, beside each process that goes through it",
-  outage: 10,
+  maxOutageSeconds: 10,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { service } = yield* Cluster
     for (const pooler of Array.from(service.poolers.values())) {

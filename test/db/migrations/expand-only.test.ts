@@ -5,15 +5,15 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import packageJson from "../../../package.json" with { type: "json" }
-import { all, parse } from "../../../src/db/migrations/MigrationScripts.ts"
-import { examine, takenBack, unfilled } from "../../support/Examining.ts"
-import { emptyDatabase, filled, upTo } from "../../support/Migrating.ts"
+import { listMigrationScripts, parseMigrationScript } from "../../../src/db/migrations/MigrationScripts.ts"
+import { findUnderfilledTables, inspectMigration, runAndRollBack } from "../../support/MigrationInspector.ts"
+import { fillOldTables, makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 
 /** The last release, whose tables are filled here and whose programs serve meanwhile. */
 const released = { version: "0.2.0", migration: "0025" }
 
-const database = Layer.effectDiscard(Effect.andThen(upTo(released.migration), filled)).pipe(
-  Layer.provideMerge(Layer.unwrap(Effect.map(emptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
+const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migration), fillOldTables)).pipe(
+  Layer.provideMerge(Layer.unwrap(Effect.map(makeEmptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
   Layer.provideMerge(NodeServices.layer),
 )
 
@@ -169,12 +169,12 @@ const sortable = (version: string) => version.split(".").map((part) => part.padS
 layer(database)("expand and contract", (it) => {
   it.effect("CONTRIBUTING, migrations: the tables of the last release have rows to be locked here", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* unfilled, [])
+      assert.deepStrictEqual(yield* findUnderfilledTables, [])
     }))
 
   it.effect.each(locking)("CONTRIBUTING, migrations: refuses %s", ([, script, expected]) =>
     Effect.gen(function* () {
-      const found = yield* takenBack(examine(parse(script)))
+      const found = yield* runAndRollBack(inspectMigration(parseMigrationScript(script)))
       assert.match(found?.locks.join("\n") ?? "", expected)
     }))
 
@@ -182,14 +182,17 @@ layer(database)("expand and contract", (it) => {
     "CONTRIBUTING, migrations: refuses, beside the release before, %s",
     ([, script, expected]) =>
       Effect.gen(function* () {
-        const found = yield* takenBack(examine(parse(script)))
+        const found = yield* runAndRollBack(inspectMigration(parseMigrationScript(script)))
         assert.match(found?.breaks.join("\n") ?? "", expected)
       }),
   )
 
   it.effect.each(harmless)("CONTRIBUTING, migrations: lets pass %s", ([, script]) =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* takenBack(examine(parse(script))), { locks: [], breaks: [] })
+      assert.deepStrictEqual(yield* runAndRollBack(inspectMigration(parseMigrationScript(script))), {
+        locks: [],
+        breaks: [],
+      })
     }))
 
   it.effect.each(restarted)(
@@ -198,7 +201,7 @@ layer(database)("expand and contract", (it) => {
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { locks } = yield* Effect.ensuring(
-          examine(parse(outside + script)),
+          inspectMigration(parseMigrationScript(outside + script)),
           Effect.orDie(sql`drop index concurrently if exists x`),
         )
         assert.deepStrictEqual(locks, expected)
@@ -212,12 +215,12 @@ layer(database)("expand and contract", (it) => {
         packageJson.version,
         "a release was made: name it here, with its last migration",
       )
-      const files = (yield* all).filter(([id]) => id > Number(released.migration))
+      const files = (yield* listMigrationScripts).filter(([id]) => id > Number(released.migration))
       const found: Array<string> = []
       for (const [id, name, read] of files) {
         const script = yield* read
-        const { breaks, locks } = yield* examine(script)
-        const since = script.contracts
+        const { breaks, locks } = yield* inspectMigration(script)
+        const since = script.contractedSince
         // What a release still relies on that may serve beside this one is not taken away.
         const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)
         found.push(...[...locks, ...(mayBreak ? [] : breaks)].map((what) => `${id}_${name} ${what}`))

@@ -4,7 +4,7 @@ import { Effect, Fiber, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Scripts from "../../../src/db/migrations/MigrationScripts.ts"
-import { emptyDatabase, folderOf, over, upTo } from "../../support/Migrating.ts"
+import { makeEmptyDatabase, makeMigrationFolder, migrateUpTo, withDatabase } from "../../support/MigrationDatabases.ts"
 
 const tables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
@@ -23,11 +23,11 @@ const all = [[1, "accounts"], [2, "ticker_changes"], [3, "intraday_runners"]]
 layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
   it.effect("D30 an empty database gets all of them once, in order, and then nothing more", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
-      const first = yield* over(url, Migrations.run)
+      const url = yield* makeEmptyDatabase
+      const first = yield* withDatabase(url, Migrations.runMigrations)
       assert.deepStrictEqual(first.slice(0, all.length).map((applied) => Array.from(applied)), all)
       assertOnceInOrder(first)
-      const found = yield* over(url, tables)
+      const found = yield* withDatabase(url, tables)
       assert.includeMembers(found, [
         "accounts",
         "api_keys",
@@ -38,17 +38,20 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
         "usage",
         "usage_daily",
       ])
-      assert.deepStrictEqual(yield* over(url, Migrations.run), [])
-      assert.deepStrictEqual(yield* over(url, tables), found)
+      assert.deepStrictEqual(yield* withDatabase(url, Migrations.runMigrations), [])
+      assert.deepStrictEqual(yield* withDatabase(url, tables), found)
     }))
 
   it.effect("README, embedded server: processes that start at once apply each of them once, and none fails", () =>
     Effect.gen(function* () {
       for (let round = 0; round < 3; round++) {
-        const url = yield* emptyDatabase
-        const applied = yield* Effect.all(Array.from({ length: 4 }, () => over(url, Migrations.run)), {
-          concurrency: 4,
-        })
+        const url = yield* makeEmptyDatabase
+        const applied = yield* Effect.all(
+          Array.from({ length: 4 }, () => withDatabase(url, Migrations.runMigrations)),
+          {
+            concurrency: 4,
+          },
+        )
         applied.forEach(assertOnceInOrder)
         assertOnceInOrder(applied.flat().toSorted(([a], [b]) => a - b))
         assert.isAtLeast(applied.flat().length, all.length)
@@ -57,27 +60,30 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
 
   it.effect("README, deploy: of processes that start at once one makes an index outside a transaction, and none is in its way", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* makeEmptyDatabase
       const later = {
         "0900_index.sql":
           "-- no transaction: an index\ndrop index concurrently if exists x;\ncreate index concurrently x on news (title);",
       }
-      const applied = yield* Effect.all(Array.from({ length: 3 }, () => over(url, upTo("0025", later))), {
-        concurrency: 3,
-      })
+      const applied = yield* Effect.all(
+        Array.from({ length: 3 }, () => withDatabase(url, migrateUpTo("0025", later))),
+        {
+          concurrency: 3,
+        },
+      )
       assert.strictEqual(applied.flat().filter(([id]) => id === 900).length, 1)
       const valid = Effect.flatMap(
         SqlClient.SqlClient,
         (sql) => sql`select indisvalid as valid from pg_index where indexrelid = to_regclass('x')`,
       )
-      assert.deepStrictEqual(yield* over(url, valid), [{ valid: true }])
+      assert.deepStrictEqual(yield* withDatabase(url, valid), [{ valid: true }])
     }))
 
   it.effect("D31 README, deploy: who reads a table for long is waited for, and meanwhile nobody waits for the migration", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
-      yield* over(url, upTo("0025"))
-      const later = yield* folderOf("0025", { "0900_column.sql": "alter table news add column x int;" })
+      const url = yield* makeEmptyDatabase
+      yield* withDatabase(url, migrateUpTo("0025"))
+      const later = yield* makeMigrationFolder("0025", { "0900_column.sql": "alter table news add column x int;" })
       const isThere = Effect.flatMap(
         SqlClient.SqlClient,
         (sql) => sql`select from pg_attribute where attrelid = 'news'::regclass and attname = 'x'`,
@@ -86,21 +92,21 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
         SqlClient.SqlClient,
         (sql) => sql`select from pg_locks where relation = 'news'::regclass and not granted`,
       )
-      yield* over(
+      yield* withDatabase(
         url,
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const migrating = yield* sql.withTransaction(Effect.gen(function* () {
             yield* sql`select from news`
             const migrating = yield* Effect.forkScoped(
-              over(url, Effect.provideService(Migrations.run, Scripts.Folder, later)),
+              withDatabase(url, Effect.provideService(Migrations.runMigrations, Scripts.MigrationsFolder, later)),
             )
             for (let look = 0; look < 2; look++) {
               yield* Effect.repeat(waits, { until: (found) => found.length > 0, schedule: Schedule.spaced("5 millis") })
               // Stands in line behind the migration, and is let through although the table is still in use.
-              yield* over(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
+              yield* withDatabase(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
             }
-            assert.deepStrictEqual(yield* over(url, isThere), [])
+            assert.deepStrictEqual(yield* withDatabase(url, isThere), [])
             return migrating
           }))
           assert.deepStrictEqual(Array.from(yield* Fiber.join(migrating), ([id]) => id), [900])
@@ -111,28 +117,28 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
 
   it.effect("README, deploy: a migration that fails is said by name, what was before it stays, and nothing of itself", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* makeEmptyDatabase
       const later = {
         "0900_good.sql": "create table good ();",
         "0901_bad.sql": "create table bad ();\nselect 1 / 0;",
       }
-      const error = yield* Effect.flip(over(url, upTo("0025", later)))
+      const error = yield* Effect.flip(withDatabase(url, migrateUpTo("0025", later)))
       assert.strictEqual(error.message, "Migration 901_bad failed: division by zero")
-      const found = yield* over(url, tables)
+      const found = yield* withDatabase(url, tables)
       assert.include(found, "good")
       assert.notInclude(found, "bad")
-      const mended = yield* over(url, upTo("0025", { ...later, "0901_bad.sql": "create table bad ();" }))
+      const mended = yield* withDatabase(url, migrateUpTo("0025", { ...later, "0901_bad.sql": "create table bad ();" }))
       assert.deepStrictEqual(mended.map(([id]) => id), [901])
     }))
 
   it.effect("D2 D27 README, migrate: keys of a former release stay as they were, and nobody's key comes back", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
-      const applied = yield* over(
+      const url = yield* makeEmptyDatabase
+      const applied = yield* withDatabase(
         url,
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          yield* upTo("0018")
+          yield* migrateUpTo("0018")
           yield* sql`insert into accounts (name, tier) values ('former', 'pro')`
           yield* sql`
             insert into api_keys (account_id, key_hash, key_hint, disabled_at)
@@ -140,7 +146,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
             from accounts, (values ('tl_live_good', null), ('tl_live_gone', timestamptz '2026-01-02 03:04:05Z'))
               as made (hint, ended)
           `
-          const applied = yield* Migrations.run
+          const applied = yield* Migrations.runMigrations
           const keys = yield* sql`
             select key_hint, revoked_at, disabled_at, api_keys.name, endpoints, balance_microdollars
             from api_keys join accounts using (account_id) order by key_id
@@ -158,12 +164,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
 
   it.effect("D29 README, migrate: usage of a former release is noted, month by month, as that of this one", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
-      yield* over(
+      const url = yield* makeEmptyDatabase
+      yield* withDatabase(
         url,
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          yield* upTo("0021")
+          yield* migrateUpTo("0021")
           for (const age of ["90 days", "2 days", "0 days"]) {
             yield* sql`select create_usage_partition(date_trunc('second', now()) - ${age}::text::interval)`
             yield* sql`
@@ -173,7 +179,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
               from generate_series(0, 9) as number
             `
           }
-          yield* Migrations.run
+          yield* Migrations.runMigrations
           yield* sql`
             insert into usage
             select gen_random_uuid(), requested_at, account_id, key_id, request_id, endpoint, status_code, 1, 1, 1, 1,
@@ -200,12 +206,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
 
   it.effect("D27 README, migrate: the database itself keeps an account's books from what cannot be", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
-      yield* over(
+      const url = yield* makeEmptyDatabase
+      yield* withDatabase(
         url,
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          yield* Migrations.run
+          yield* Migrations.runMigrations
           yield* sql`insert into accounts (name, tier) values ('a', 'pro'), ('b', 'pro')`
           const credit = (account: string, amount: number, reference: string | null) =>
             sql`
@@ -270,12 +276,12 @@ describe("statements of a script", () => {
     ["dollars inside a text", "select '$$';\nselect '$$';", ["select '$$'", "select '$$'"]],
   ]
   it.each(cases)("README, migrate: %s", (_, script, statements) => {
-    assert.deepStrictEqual(Scripts.statements(script), statements)
+    assert.deepStrictEqual(Scripts.splitStatements(script), statements)
   })
 
   it("README, migrate: no statement is cut at a semicolon inside a comment", () => {
     const bare = (script: string) =>
-      Scripts.statements(script).map((statement) =>
+      Scripts.splitStatements(script).map((statement) =>
         statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()
       )
     assert.deepStrictEqual(bare("select 1; -- one;\n-- two;\nselect 2, -- three;\n  3;"), [

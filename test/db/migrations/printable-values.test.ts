@@ -5,15 +5,15 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Predicate, Ref, Result, Stream } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
-import { checkRules } from "../../../src/cli/doctor/SchemaChecks.ts"
-import { checker } from "../../../src/load/CellValidation.ts"
+import { checkConstraints } from "../../../src/cli/doctor/SchemaChecks.ts"
+import { makeRowChecker } from "../../../src/load/RowValidation.ts"
 import { type Dataset, datasets } from "../../../src/load/Datasets.ts"
-import { describe as describeDataset, kinds } from "../../../src/load/DatasetDescription.ts"
-import { type Column, columnsOf } from "../../../src/load/RowInserter.ts"
-import { load } from "../../../src/load/Load.ts"
-import { read } from "../../../src/load/FileReader.ts"
-import { emptyDatabase, upTo } from "../../support/Migrating.ts"
-import { fill } from "../../support/Plenty.ts"
+import { describeColumnTypes, describeDataset } from "../../../src/load/DatasetDescription.ts"
+import { type LoadColumn, readColumns } from "../../../src/load/RowInserter.ts"
+import { loadFile } from "../../../src/load/Load.ts"
+import { readRows } from "../../../src/load/FileReader.ts"
+import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
+import { fillTable } from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 
 /** Values that no response can print, as SQL, and as the cell of a CSV file that says the same, if there is one. */
@@ -50,9 +50,9 @@ const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, 
 }
 
 /** `numeric` of `numeric(18,4)`. */
-const plainType = ({ type }: Column) => type.replace(/\(\d+(,\d+)?\)/, "")
+const plainType = ({ type }: LoadColumn) => type.replace(/\(\d+(,\d+)?\)/, "")
 
-const badOf = (column: Column, words: ReadonlyArray<string>) => [
+const badOf = (column: LoadColumn, words: ReadonlyArray<string>) => [
   ...(unprintable[plainType(column)] ?? []),
   ...(words.length > 1 && plainType(column) === "text" ? [["'no such word'", "no such word"] as const] : []),
 ]
@@ -73,11 +73,11 @@ const written = Effect.fnUntraced(function* (name: string, text: string) {
   return path
 })
 
-const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(read(path, lists))
+const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readRows(path, lists))
 
 /** Inserts a copy of a row of the table with another value in one column; the code of PostgreSQL's refusal. */
 const insertion = Effect.fnUntraced(
-  function* (table: string, columns: ReadonlyArray<Column>, of: Column, value: string) {
+  function* (table: string, columns: ReadonlyArray<LoadColumn>, of: LoadColumn, value: string) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => `"${name}"`).join(", ")
     const values = columns.map(({ name }) => name === of.name ? `${value}::${of.type}` : `"${name}"`).join(", ")
@@ -94,12 +94,12 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
     (dataset) =>
       Effect.gen(function* () {
         const { table } = dataset
-        const columns = yield* columnsOf(`public.${table}`)
-        const known = kinds(dataset)
-        yield* fill(dataset, 1)
+        const columns = yield* readColumns(`public.${table}`)
+        const known = describeColumnTypes(dataset)
+        yield* fillTable(dataset, 1)
         const example = yield* written("a.csv", exampleFile(dataset))
         const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-        const { checkRow } = checker(dataset)
+        const { checkRow } = makeRowChecker(dataset)
         const [row] = yield* rowsOf(example, lists)
         const accepted: Array<string> = []
         for (const column of columns) {
@@ -130,7 +130,7 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
           select conname as name from pg_constraint
           where conrelid = ${`public.${table}`}::regclass and contype = 'c' and convalidated
         `
-        for (const column of yield* columnsOf(`public.${table}`)) {
+        for (const column of yield* readColumns(`public.${table}`)) {
           const name = `${table}_${column.name}_printable`
           if (plainType(column) in unprintable && !rules.some((rule) => rule.name === name)) missing.push(name)
         }
@@ -144,7 +144,7 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
       yield* sql`delete from gap_stats`
       const dataset = datasets.find(({ table }) => table === "gap_stats")
       if (dataset === undefined) return assert.fail("no gap_stats")
-      yield* fill(dataset, 2)
+      yield* fillTable(dataset, 2)
       yield* sql`
         update gap_stats set date = '0001-01-01', high_time = '0001-01-02', last_updated = '0001-01-02 00:00:00+00',
           volume = -9007199254740991, market_cap = -999999999999999999.99,
@@ -156,7 +156,7 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
           last_updated = '9999-12-31 23:59:59.999-05', volume = 9007199254740991, market_cap = 999999999999999999.99
         where ticker = 'T2'
       `
-      const { status, text } = yield* Service.ask("/v1/gap-stats-advanced")
+      const { status, text } = yield* Service.requestJson("/v1/gap-stats-advanced")
       assert.strictEqual(status, 200, text)
       for (
         const said of [
@@ -191,7 +191,7 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
       assert.deepStrictEqual(yield* rule, [{ valid: false }])
       const file = yield* written("prices.csv", "ticker,date,close\nGOOD,2025-01-02,1\n")
       const loading = (append: boolean) =>
-        Effect.flatMap(Ref.make(0), (progress) => load({ dataset: "daily_prices", file, append }, progress))
+        Effect.flatMap(Ref.make(0), (progress) => loadFile({ dataset: "daily_prices", file, append }, progress))
       assert.deepStrictEqual((yield* loading(true)).merged, { added: 1, updated: 0, unchanged: 0 })
       yield* loading(false)
       assert.deepStrictEqual(yield* rule, [{ valid: true }])
@@ -200,8 +200,8 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
     }))
 })
 
-const before = Layer.effectDiscard(upTo("0028")).pipe(
-  Layer.provideMerge(Layer.unwrap(Effect.map(emptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
+const before = Layer.effectDiscard(migrateUpTo("0028")).pipe(
+  Layer.provideMerge(Layer.unwrap(Effect.map(makeEmptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
   Layer.provideMerge(NodeServices.layer),
 )
 
@@ -210,18 +210,18 @@ layer(before, { excludeTestServices: true })("rows from before the rules", (it) 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN'), ('GOOD', '2025-01-02', 1)`
-      yield* Migrations.run
+      yield* Migrations.runMigrations
       const broken = yield* sql`select conname as name from pg_constraint where contype = 'c' and not convalidated`
       assert.deepStrictEqual(broken, [{ name: "daily_prices_close_printable" }])
       const another = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-03', 'NaN')`)
       assert.strictEqual(codeOf(another), "23514")
-      const { advice = "", found, state } = yield* checkRules
+      const { advice = "", found, state } = yield* checkConstraints
       assert.deepStrictEqual([state, found.split(";")[0]], ["warning", "not validated: daily_prices_close_printable"])
       const [, query = ""] = /Find the rows: (.*)\. Correct/.exec(advice) ?? []
       assert.deepStrictEqual(yield* sql.unsafe(`select ticker from (${query}) as found`), [{ ticker: "BAD" }])
       yield* sql`update daily_prices set close = 2 where ticker = 'BAD'`
       const [, mend = ""] = /then (alter table .*?)\. Or/.exec(advice) ?? []
       yield* sql.unsafe(mend)
-      assert.strictEqual((yield* checkRules).state, "ok")
+      assert.strictEqual((yield* checkConstraints).state, "ok")
     }))
 })

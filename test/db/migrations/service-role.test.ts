@@ -6,13 +6,13 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Roles from "../../../src/db/migrations/ServiceRole.ts"
-import { outbox } from "../../../src/mail/Outbox.ts"
+import { makeOutbox } from "../../../src/mail/Outbox.ts"
 import * as Server from "../../../src/Server.ts"
-import { endpoints, needed, url } from "../../support/Contract.ts"
+import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/DocumentedEndpoints.ts"
 import * as Service from "../../support/Service.ts"
-import { client } from "../../support/Through.ts"
+import { poolableClient } from "../../support/PoolerMode.ts"
 
-const { ask, at } = Service
+const { requestJson, valueAt } = Service
 
 /** The database as the role sees it that serves. */
 class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/Serving") {}
@@ -33,15 +33,15 @@ const roleIn = Effect.fnUntraced(function* (database: Redacted.Redacted) {
 })
 
 const granted = Layer.unwrap(Effect.gen(function* () {
-  const database = yield* Service.ownDatabase
-  const owner = client({ url: database, applicationName: "owner" })
+  const database = yield* Service.copyMigratedDatabase
+  const owner = poolableClient({ url: database, applicationName: "owner" })
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* roleIn(database)
-      yield* Roles.grantServing(name)
+      yield* Roles.grantServiceRole(name)
       return Layer.effect(
         Serving,
-        Effect.map(Layer.build(client({ url, applicationName: "serving" })), Context.get(SqlClient.SqlClient)),
+        Effect.map(Layer.build(poolableClient({ url, applicationName: "serving" })), Context.get(SqlClient.SqlClient)),
       )
     })),
     owner,
@@ -72,17 +72,17 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       const { ultimate } = yield* Service.TestKeys
       yield* sql`update accounts set balance_microdollars = 1000000 where name = 'test ultimate'`
       let cost = 0
-      for (const endpoint of endpoints) {
+      for (const endpoint of documentedEndpoints) {
         const target = endpoint.path === "/estimate"
           ? "/estimate?endpoint=/v1/screener"
-          : url(endpoint.path, needed(endpoint))
-        const { headers, status, text } = yield* ask(target, { key: ultimate })
+          : buildUrl(endpoint.path, requiredQuery(endpoint))
+        const { headers, status, text } = yield* requestJson(target, { key: ultimate })
         assert.include([200, 404], status, `${target} ${text}`)
         cost += Number(headers["x-cost-microdollars"] ?? 0)
       }
       assert.isAbove(cost, 0)
-      const balance = Effect.map(ask("/v1/overview", { key: ultimate }), ({ body }) =>
-        at(body, "results", 0, "balance_microdollars"))
+      const balance = Effect.map(requestJson("/v1/overview", { key: ultimate }), ({ body }) =>
+        valueAt(body, "results", 0, "balance_microdollars"))
       yield* Effect.repeat(balance, {
         until: (left) =>
           left === 1_000_000 - cost,
@@ -100,11 +100,11 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
   it.effect("README, roles, formats: sends every list in whole", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      const lists = endpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
+      const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
       assert.isAbove(lists.length, 15)
       for (const list of lists) {
-        const target = url(list.path, [...needed(list), ["format", "ndjson"], ["limit", "all"]])
-        const { headers, status, text } = yield* ask(target, { key: ultimate })
+        const target = buildUrl(list.path, [...requiredQuery(list), ["format", "ndjson"], ["limit", "all"]])
+        const { headers, status, text } = yield* requestJson(target, { key: ultimate })
         assert.strictEqual(status, 200, `${target} ${text}`)
         assert.match(headers["x-row-count"] ?? "", /^\d+$/, target)
       }
@@ -233,7 +233,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         yield* owner`insert into announcement_mails (entry_id, recipient) values ('role', ${recipient})`
       }
       const box = yield* Effect.provideService(
-        outbox(SecureRandom.uuidV4Unsafe()),
+        makeOutbox(SecureRandom.uuidV4Unsafe()),
         SqlClient.SqlClient,
         serving,
       )
@@ -274,7 +274,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
   it.effect("README, roles: finds the database current, and is told to migrate where it is not", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
-      const run = Effect.provideService(Migrations.run, SqlClient.SqlClient, serving)
+      const run = Effect.provideService(Migrations.runMigrations, SqlClient.SqlClient, serving)
       assert.deepStrictEqual(Array.from(yield* run), [])
       yield* owner`delete from tickerline_migrations where migration_id = 20`
       const error = yield* Effect.flip(run)
@@ -290,17 +290,17 @@ const bare = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 layer(bare, { excludeTestServices: true })("grants", (it) => {
   it.effect("README, roles: what a migration brings is granted to the roles that serve already", () =>
     Effect.gen(function* () {
-      const url = yield* Service.ownDatabase
+      const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
       yield* Effect.provide(
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const role = yield* roleIn(url)
-          yield* Roles.grantServing(role.name)
+          yield* Roles.grantServiceRole(role.name)
           yield* sql`create table brought (x text)`
           const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
           assert.deepStrictEqual(yield* may, [{ may: false }])
-          yield* Roles.renew
+          yield* Roles.renewServiceRoles
           assert.deepStrictEqual(yield* may, [{ may: true }])
         }),
         context,
@@ -309,7 +309,7 @@ layer(bare, { excludeTestServices: true })("grants", (it) => {
 
   it.effect("README, roles: who does not own the database is told what its owner has to revoke", () =>
     Effect.gen(function* () {
-      const url = yield* Service.ownDatabase
+      const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
       const said: Array<unknown> = []
       const listening = Logger.layer([Logger.make(({ message }) => said.push(message))])
@@ -326,10 +326,10 @@ layer(bare, { excludeTestServices: true })("grants", (it) => {
           }
           yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
-          yield* Effect.provide(Roles.grantServing(role.name), granter)
+          yield* Effect.provide(Roles.grantServiceRole(role.name), granter)
           assert.match(String(said), /may still make tables.*: revoke temporary on database test_\w+ from public$/)
           assert.lengthOf(said, 1)
-          yield* Roles.grantServing(role.name)
+          yield* Roles.grantServiceRole(role.name)
           assert.lengthOf(said, 1)
         }),
         Layer.provideMerge(Layer.succeedContext(context), listening),
@@ -338,9 +338,9 @@ layer(bare, { excludeTestServices: true })("grants", (it) => {
 
   it.effect("README, roles: a role that is not there is named, with what makes it", () =>
     Effect.gen(function* () {
-      const url = yield* Service.ownDatabase
+      const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const error = yield* Effect.flip(Effect.provide(Roles.grantServing(`no "such`), context))
+      const error = yield* Effect.flip(Effect.provide(Roles.grantServiceRole(`no "such`), context))
       assert.include(error.message, `create role "no ""such" login`)
     }))
 })

@@ -1,13 +1,13 @@
 import { PgTypes } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
-import { types } from "../../../src/db/pool/NumericParser.ts"
+import { makeTypeRegistry } from "../../../src/db/pool/NumericParser.ts"
 
 const { numeric } = PgTypes.OID
 
 const sent = (text: string) => Result.getOrThrow(PgTypes.encode(text, numeric))
 
-const own = types()
+const own = makeTypeRegistry()
 const readBack = (text: string) => Result.getOrThrow(PgTypes.decode(sent(text), numeric, 1, own))
 const driver = (text: string) => String(Result.getOrThrow(PgTypes.decode(sent(text), numeric, 1)))
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
-import { turnstile } from "../../../src/db/pool/PoolQueue.ts"
+import { makePoolQueue } from "../../../src/db/pool/PoolQueue.ts"
 
 const refusal = "too long" as const
 
@@ -27,7 +27,7 @@ const Step = Schema.Struct({
 describe("Turnstile", () => {
   it.effect("§8 as many at once as there are places, the others in the order in which they came", () =>
     Effect.gen(function* () {
-      const { through } = turnstile(2, Duration.seconds(5), () => refusal)
+      const { through } = makePoolQueue(2, Duration.seconds(5), () => refusal)
       const { began, end, visit } = yield* visits(5)
       const fibers = yield* Effect.all(
         [0, 1, 2, 3].map((number) => Effect.forkChild(through("a")(visit(number)), { startImmediately: true })),
@@ -48,7 +48,7 @@ describe("Turnstile", () => {
 
   it.effect("§8 places come back from those who fail, are interrupted inside or go away while they wait", () =>
     Effect.gen(function* () {
-      const { through } = turnstile(1, Duration.seconds(5), () => refusal)
+      const { through } = makePoolQueue(1, Duration.seconds(5), () => refusal)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(through("a")(Effect.fail("no")))))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(through("a")(Effect.die("no")))))
       const inside = yield* Effect.forkChild(through("a")(Effect.never), { startImmediately: true })
@@ -60,7 +60,7 @@ describe("Turnstile", () => {
 
   it.live("§7.2 who waits for too long is refused, and those behind go on", () =>
     Effect.gen(function* () {
-      const { through } = turnstile(1, Duration.millis(50), () => refusal)
+      const { through } = makePoolQueue(1, Duration.millis(50), () => refusal)
       const inside = yield* Effect.forkChild(through("a")(Effect.never), { startImmediately: true })
       assert.strictEqual(yield* Effect.flip(through("a")(Effect.void)), refusal)
       yield* Fiber.interrupt(inside)
@@ -69,7 +69,7 @@ describe("Turnstile", () => {
 
   it.effect("§7.2 one lane leaves a fifth of the places to the others, whoever came first", () =>
     Effect.gen(function* () {
-      const { inside, through, waiting } = turnstile(5, Duration.seconds(5), () => refusal)
+      const { inside, through, waiting } = makePoolQueue(5, Duration.seconds(5), () => refusal)
       const busy = yield* Effect.all(
         Array.from({ length: 7 }, () => Effect.forkChild(through("a")(Effect.never), { startImmediately: true })),
       )
@@ -86,7 +86,7 @@ describe("Turnstile", () => {
     ({ steps }) =>
       Effect.gen(function* () {
         const places = 5
-        const { inside, through, waiting } = turnstile(places, Duration.seconds(5), () => refusal)
+        const { inside, through, waiting } = makePoolQueue(places, Duration.seconds(5), () => refusal)
         const visits: Array<{ readonly lane: string; readonly end: Deferred.Deferred<void>; began: boolean }> = []
         const fibers: Array<Fiber.Fiber<void, typeof refusal>> = []
         for (const { does, lane } of steps) {

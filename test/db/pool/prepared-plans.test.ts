@@ -2,8 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Ledger from "../../support/Ledger.ts"
-import * as Rooms from "../../support/Rooms.ts"
+import * as Ledger from "../../support/CustomerUsage.ts"
+import * as Rooms from "../../support/ListClients.ts"
 import * as Service from "../../support/Service.ts"
 
 const rows = 20_000
@@ -30,26 +30,27 @@ const readOf = Effect.fnUntraced(function* (index: string) {
   return found ?? { scans: 0, entries: 0 }
 })
 
-const service = Ledger.service({ RATE_LIMIT_ULTIMATE: "10000" })
+const service = Ledger.serviceWithSettings({ RATE_LIMIT_ULTIMATE: "10000" })
 
 layer(service, { excludeTestServices: true })("plans that are kept", (it) => {
   it.effect("D8 README, indexes: after many asked for what is common, what is rare is not looked for in all rows", () =>
     Effect.gen(function* () {
       yield* fill
       const { ultimate } = yield* Service.TestKeys
-      const ask = (least: string) => Service.ask(`/v1/intraday-runners?min_gap_percentage=${least}`, { key: ultimate })
+      const ask = (least: string) =>
+        Service.requestJson(`/v1/intraday-runners?min_gap_percentage=${least}`, { key: ultimate })
       // Each another bound, so that each is read, and often enough on each connection.
       for (let common = 0; common < 150; common += 1) assert.strictEqual((yield* ask(`1.${common}`)).status, 200)
       const byGap = "intraday_runners_gap_percentage_idx"
       const byDay = "intraday_runners_date_ticker_idx"
-      const before = yield* Ledger.until(readOf(byDay), ({ scans }) => scans >= 140)
+      const before = yield* Ledger.retryUntil(readOf(byDay), ({ scans }) => scans >= 140)
       const gaps = yield* readOf(byGap)
       for (let rare = 0; rare < 20; rare += 1) {
         const { body, status } = yield* ask(`5000.${rare}`)
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual(Rooms.rowsOf(body), [])
+        assert.deepStrictEqual(Rooms.resultRows(body), [])
       }
-      const after = yield* Ledger.until(readOf(byGap), ({ scans }) => scans >= gaps.scans + 20)
+      const after = yield* Ledger.retryUntil(readOf(byGap), ({ scans }) => scans >= gaps.scans + 20)
       assert.isAtLeast(after.scans, gaps.scans + 20, "the index of gaps was used")
       assert.isBelow((yield* readOf(byDay)).entries - before.entries, rows, "not all rows were read in their order")
     }))

@@ -18,31 +18,31 @@ import {
 } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { Versions } from "../../../src/lists/DatasetVersions.ts"
-import { Database, Elsewhere, type Failure } from "../../../src/db/Database.ts"
-import { Replicas } from "../../../src/db/replicas/ReadRouter.ts"
-import { grantServing } from "../../../src/db/migrations/ServiceRole.ts"
+import { DatasetVersions } from "../../../src/lists/DatasetVersions.ts"
+import { Database, type ReadFailure, ReplicaReader } from "../../../src/db/Database.ts"
+import { ReadRouter } from "../../../src/db/replicas/ReadRouter.ts"
+import { grantServiceRole } from "../../../src/db/migrations/ServiceRole.ts"
 import { checkReplicas } from "../../../src/cli/doctor/ReplicaChecks.ts"
-import { finish, prepare, swap } from "../../../src/load/TableSwap.ts"
-import { Cursors } from "../../../src/lists/ExportCursors.ts"
-import { problemsOf, report } from "../../../src/cli/SettingErrors.ts"
-import { datasets } from "../../../src/v1/datasets/Readers.ts"
-import { at, endpoints, free } from "../../support/Contract.ts"
-import * as Files from "../../support/Files.ts"
-import * as Instances from "../../support/Instances.ts"
-import { filled, OwnServer } from "../../support/OwnServer.ts"
-import { proxy } from "../../support/Proxy.ts"
-import * as Replicated from "../../support/Replicated.ts"
+import { createReplacementTable, finishReplacementTable, swapTables } from "../../../src/load/TableSwap.ts"
+import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
+import { formatSettingProblems, toSettingProblems } from "../../../src/cli/SettingErrors.ts"
+import { datasetEndpoints } from "../../../src/v1/datasets/DatasetEndpoints.ts"
+import { documentedEndpoints, freeEndpointPaths, valueAt } from "../../support/DocumentedEndpoints.ts"
+import * as Files from "../../support/Downloads.ts"
+import * as Instances from "../../support/ServiceInstances.ts"
+import { DedicatedPostgres, sampleDatabaseLayer } from "../../support/DedicatedPostgres.ts"
+import { startTcpProxy } from "../../support/TcpProxy.ts"
+import * as Replicated from "../../support/ReplicaReader.ts"
 import * as Service from "../../support/Service.ts"
-import { type Standby, Standbys } from "../../support/Standbys.ts"
-import * as Steady from "../../support/Steady.ts"
+import { type Standby, StandbyPair } from "../../support/StandbyPair.ts"
+import * as Steady from "../../support/SteadyClients.ts"
 
-const { reading, until } = Replicated
-const { wire } = Instances
+const { startReplicaReader: reading, waitUntilFound } = Replicated
+const { requestOverWire } = Instances
 
 const database = Service.TestKeys.layer.pipe(
-  Layer.provideMerge(Standbys.layer),
-  Layer.provideMerge(filled),
+  Layer.provideMerge(StandbyPair.layer),
+  Layer.provideMerge(sampleDatabaseLayer),
   Layer.provideMerge(NodeCrypto.layer),
 )
 
@@ -64,44 +64,44 @@ const priced = Effect.fnUntraced(function* (ticker: string) {
 })
 
 /** Every endpoint of data, with what it cannot do without. */
-const ofData = datasets.flatMap(({ endpoints }) => endpoints).map((path) =>
-  endpoints.find((one) => one.path === path)?.parameters.some(({ required }) => required) === true
+const ofData = datasetEndpoints.flatMap(({ endpoints }) => endpoints).map((path) =>
+  documentedEndpoints.find((one) => one.path === path)?.parameters.some(({ required }) => required) === true
     ? `${path}?ticker=OSTK`
     : path
 )
 
 /** The services behind the socket, which read from both standbys. */
 const inside = Effect.gen(function* () {
-  const { urls } = yield* Standbys
+  const { urls } = yield* StandbyPair
   const services = yield* Layer.build(Layer.fresh(
-    Layer.mergeAll(Database.layer, Cursors.layer, Versions.layer).pipe(
-      Layer.provideMerge(Replicas.layer),
+    Layer.mergeAll(Database.layer, ExportCursors.layer, DatasetVersions.layer).pipe(
+      Layer.provideMerge(ReadRouter.layer),
       Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ DATABASE_READ_URLS: urls }))),
       Layer.provide(Logger.layer([])),
     ),
   )).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
-  const versions = Context.get(services, Versions)
-  const { elsewhere = () => undefined } = Context.get(services, Replicas)
+  const versions = Context.get(services, DatasetVersions)
+  const { makeReplicaReader: elsewhere = () => undefined } = Context.get(services, ReadRouter)
   const tables = ["screener"]
-  const wanted = yield* until(
-    Effect.sync(() => ({ tables, version: versions.of(tables).current() ?? "" })),
-    (wanted) => Context.get(services, Replicas).choose(wanted) !== undefined,
+  const wanted = yield* waitUntilFound(
+    Effect.sync(() => ({ tables, version: versions.watchTables(tables).current() ?? "" })),
+    (wanted) => Context.get(services, ReadRouter).chooseReplica(wanted) !== undefined,
   )
   return {
     wanted,
-    cursors: Context.get(services, Cursors),
-    read: <A>(query: Effect.Effect<A, Failure>) =>
-      Effect.provideService(Context.get(services, Database).read(query), Elsewhere, elsewhere(wanted)),
+    cursors: Context.get(services, ExportCursors),
+    read: <A>(query: Effect.Effect<A, ReadFailure>) =>
+      Effect.provideService(Context.get(services, Database).read(query), ReplicaReader, elsewhere(wanted)),
   }
 })
 
 /** A new table in the place of the old one, with the same rows, as `load` makes it. */
 const swapped = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql.withTransaction(Effect.gen(function* () {
-    yield* prepare("screener")
+    yield* createReplacementTable("screener")
     yield* sql`insert into loading.screener select * from screener`
-    yield* finish("screener")
-    yield* swap("screener")
+    yield* finishReplacementTable("screener")
+    yield* swapTables("screener")
   })))
 
 /** How many sessions of a standby run a statement with these words. */
@@ -116,32 +116,32 @@ const running = (standby: Standby, words: string) =>
 layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas", (it) => {
   it.effect("README, Replicas: data are read from replicas, in turn; accounts, keys, usage and balances never are", () =>
     Effect.gen(function* () {
-      const { first, second } = yield* Standbys
+      const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       const { bothUsed, port, reads, total } = yield* reading({ CACHE_MEGABYTES: "0" })
       yield* bothUsed
       for (const path of ofData) {
         const asked = Effect.gen(function* () {
           const before = yield* total
-          assert.strictEqual((yield* wire(port, path, ultimate)).status, 200, path)
+          assert.strictEqual((yield* requestOverWire(port, path, ultimate)).status, 200, path)
           return (yield* total) - before
         })
-        assert.isAbove(yield* until(asked, (sent) => sent > 0), 0, path)
+        assert.isAbove(yield* waitUntilFound(asked, (sent) => sent > 0), 0, path)
       }
       const estimated = Effect.gen(function* () {
         const before = yield* total
-        assert.strictEqual((yield* wire(port, "/estimate?endpoint=/v1/news", ultimate)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, "/estimate?endpoint=/v1/news", ultimate)).status, 200)
         return (yield* total) - before
       })
-      yield* until(estimated, (sent) => sent === 2)
+      yield* waitUntilFound(estimated, (sent) => sent === 2)
       assert.isAbove(yield* reads(first), 5)
       assert.isAbove(yield* reads(second), 5)
       const before = yield* total
-      for (const path of free.filter((path) => path !== "/estimate")) {
-        assert.strictEqual((yield* wire(port, path, ultimate)).status, 200, path)
+      for (const path of freeEndpointPaths.filter((path) => path !== "/estimate")) {
+        assert.strictEqual((yield* requestOverWire(port, path, ultimate)).status, 200, path)
       }
       for (const path of ["/v1/usage?format=csv&limit=all", "/health/ready", "/endpoints"]) {
-        assert.strictEqual((yield* wire(port, path, ultimate)).status, 200, path)
+        assert.strictEqual((yield* requestOverWire(port, path, ultimate)).status, 200, path)
       }
       assert.strictEqual(yield* total, before)
     }).pipe(Effect.scoped))
@@ -149,12 +149,12 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
   it.effect("README, Replicas: a replica that does not replay is not read where data changed, nor when it is behind", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const standbys = yield* Standbys
+      const standbys = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       const patient = yield* reading({ CACHE_MEGABYTES: "0", MAX_REPLICA_LAG: "1 hour" })
       const strict = yield* reading({ CACHE_MEGABYTES: "0", MAX_REPLICA_LAG: "500 millis" })
       const { path, set } = yield* priced("PAUSE")
-      yield* standbys.caughtUp
+      yield* standbys.waitUntilCaughtUp
       yield* patient.bothUsed
       yield* strict.bothUsed
       yield* Effect.all([standbys.first.pause, standbys.second.pause])
@@ -162,38 +162,38 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* aLook
       const before = yield* patient.total
       for (let round = 0; round < 5; round++) {
-        assert.strictEqual(price((yield* wire(patient.port, path, ultimate)).text), 1)
-        assert.strictEqual(price((yield* wire(strict.port, path, ultimate)).text), 1)
+        assert.strictEqual(price((yield* requestOverWire(patient.port, path, ultimate)).text), 1)
+        assert.strictEqual(price((yield* requestOverWire(strict.port, path, ultimate)).text), 1)
       }
       assert.strictEqual(yield* patient.total, before, "what changed is read from the primary")
-      const unchanged = Effect.andThen(wire(patient.port, "/v1/news", ultimate), patient.total)
-      assert.isAbove(yield* until(unchanged, (now) => now > before), before, "what did not change is not")
-      yield* until(strict.used(standbys.first), (used) => used === 0)
-      assert.isAbove(yield* until(patient.lag(standbys.first), (lag) => lag > 0.5), 0.5)
+      const unchanged = Effect.andThen(requestOverWire(patient.port, "/v1/news", ultimate), patient.total)
+      assert.isAbove(yield* waitUntilFound(unchanged, (now) => now > before), before, "what did not change is not")
+      yield* waitUntilFound(strict.used(standbys.first), (used) => used === 0)
+      assert.isAbove(yield* waitUntilFound(patient.lag(standbys.first), (lag) => lag > 0.5), 0.5)
       const late = yield* strict.total
-      yield* wire(strict.port, "/v1/news", ultimate)
+      yield* requestOverWire(strict.port, "/v1/news", ultimate)
       assert.strictEqual(yield* strict.total, late)
       yield* Effect.all([standbys.first.resume, standbys.second.resume])
-      yield* standbys.caughtUp
+      yield* standbys.waitUntilCaughtUp
       yield* strict.bothUsed
-      const back = Effect.andThen(wire(strict.port, path, ultimate), strict.total)
-      yield* until(back, (now) => now > late)
+      const back = Effect.andThen(requestOverWire(strict.port, path, ultimate), strict.total)
+      yield* waitUntilFound(back, (now) => now > late)
       yield* sql`delete from screener where ticker = 'PAUSE'`
     }).pipe(Effect.scoped))
 
   it.effect("README, Replicas: an idle primary leaves no replica behind", () =>
     Effect.gen(function* () {
-      const { caughtUp, first } = yield* Standbys
+      const { waitUntilCaughtUp: caughtUp, first } = yield* StandbyPair
       const { bothUsed, lag, used } = yield* reading({ MAX_REPLICA_LAG: "500 millis" })
       yield* caughtUp
       yield* bothUsed
       yield* Effect.sleep("2 seconds")
-      yield* until(Effect.all([used(first), lag(first)]), ([used, lag]) => used === 1 && lag === 0)
+      yield* waitUntilFound(Effect.all([used(first), lag(first)]), ([used, lag]) => used === 1 && lag === 0)
     }).pipe(Effect.scoped))
 
   it.effect("D17 no answer is older than a second: random writes and pauses, kept answers, pages and whole lists", () =>
     Effect.gen(function* () {
-      const { first, second } = yield* Standbys
+      const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       const { port, total } = yield* reading({ MAX_REPLICA_LAG: "10 seconds" })
       const { path, set } = yield* priced("RANDOM")
@@ -214,7 +214,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const read = Effect.gen(function* () {
         const whole = (yield* Random.nextIntBetween(0, 20)) === 0
         const began = performance.now()
-        const { text } = yield* wire(port, whole ? `${path}&limit=all&format=ndjson` : path, ultimate)
+        const { text } = yield* requestOverWire(port, whole ? `${path}&limit=all&format=ndjson` : path, ultimate)
         const least = commits.findLast(({ at }) => at <= began - 1000)?.price ?? 0
         asked += 1
         assert.isAtLeast(price(text), least, text)
@@ -236,17 +236,17 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
   it.effect("RELIABILITY a replica is killed under load and comes back: no client notices", () =>
     Effect.gen(function* () {
       const { bothUsed, port, total, used } = yield* reading({ CACHE_MEGABYTES: "0" })
-      const { first } = yield* Standbys
+      const { first } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       yield* bothUsed
-      const { more, stop } = yield* Steady.clients({ port, key: ultimate })
+      const { more, stop } = yield* Steady.startSteadyClients({ port, key: ultimate })
       yield* more()
       assert.isAbove(yield* total, 0)
-      yield* first.end("SIGKILL")
-      yield* until(used(first), (used) => used === 0)
+      yield* first.stop("SIGKILL")
+      yield* waitUntilFound(used(first), (used) => used === 0)
       yield* more()
       yield* first.start()
-      yield* until(used(first), (used) => used === 1)
+      yield* waitUntilFound(used(first), (used) => used === 1)
       yield* more()
       const { answers } = yield* stop
       assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
@@ -254,17 +254,17 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
 
   it.effect("RELIABILITY a replica falls silent under load: whoever waits for it is answered by the primary", () =>
     Effect.gen(function* () {
-      const { first, second } = yield* Standbys
+      const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
-      const between = yield* proxy(Number(new URL(first.url).port))
+      const between = yield* startTcpProxy(Number(new URL(first.url).port))
       const through = { name: `127.0.0.1:${between.port}/postgres` }
       const urls = `${first.url.replace(/:\d+\//, `:${between.port}/`)},${second.url}`
       const { port, used } = yield* reading({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls })
-      yield* until(used(through), (used) => used === 1)
-      const { more, stop } = yield* Steady.clients({ port, key: ultimate })
+      yield* waitUntilFound(used(through), (used) => used === 1)
+      const { more, stop } = yield* Steady.startSteadyClients({ port, key: ultimate })
       yield* more()
       yield* between.stall
-      yield* until(used(through), (used) => used === 0)
+      yield* waitUntilFound(used(through), (used) => used === 0)
       yield* more(300)
       yield* Effect.sleep("4 seconds")
       const { answers, slowest } = yield* stop
@@ -275,16 +275,16 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
 
   it.effect("README, Replicas: where none can be used the service starts and serves: away, another's, no replica", () =>
     Effect.gen(function* () {
-      const { url } = yield* OwnServer
-      const { first } = yield* Standbys
+      const { url } = yield* DedicatedPostgres
+      const { first } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       const wrong = first.url.replace(/:[^:@]*@/, ":wrong@")
       const urls = [url, wrong, "postgres://nobody:secret@127.0.0.1:1/nowhere"]
       const { port, used } = yield* reading({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls.join(" ") })
       yield* aLook
       for (let round = 0; round < 3; round++) {
-        assert.strictEqual((yield* wire(port, "/v1/news", ultimate)).status, 200)
-        assert.strictEqual((yield* wire(port, "/health/ready", ultimate)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, "/v1/news", ultimate)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, "/health/ready", ultimate)).status, 200)
       }
       for (const one of urls) assert.strictEqual(yield* used({ name: new URL(one).host + new URL(one).pathname }), 0)
     }).pipe(Effect.scoped))
@@ -299,16 +299,18 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           "geheim",
         ]
       ) {
-        const refused = yield* Effect.flip(Instances.instance({ DATABASE_READ_URLS: urls }))
+        const refused = yield* Effect.flip(Instances.startInstance({ DATABASE_READ_URLS: urls }))
         assert.isTrue(refused instanceof Config.ConfigError)
-        const said = refused instanceof Config.ConfigError ? report(yield* problemsOf(refused)) : ""
+        const said = refused instanceof Config.ConfigError
+          ? formatSettingProblems(yield* toSettingProblems(refused))
+          : ""
         assert.match(
           said,
           /^DATABASE_READ_URLS .*\(must (be URLs|name each server once).*for example DATABASE_READ_URLS=/,
         )
         assert.notInclude(`${said} ${refused.message}`, "geheim")
       }
-      const lag = yield* Effect.exit(Instances.instance({ MAX_REPLICA_LAG: "often" }))
+      const lag = yield* Effect.exit(Instances.startInstance({ MAX_REPLICA_LAG: "often" }))
       assert.isTrue(Exit.isFailure(lag))
     }).pipe(Effect.scoped))
 
@@ -319,16 +321,16 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* bothUsed
       const path = "/v1/intraday-runners?limit=all&format=ndjson"
       const before = yield* total
-      const taken = yield* until(Files.take(port, path, ultimate), ({ isWhole }) => isWhole)
-      yield* until(Effect.andThen(wire(port, path, ultimate), total), (now) => now > before)
-      const alone = yield* Instances.instance({})
-      assert.strictEqual((yield* Files.take(alone, path, ultimate)).text, taken.text)
+      const taken = yield* waitUntilFound(Files.download(port, path, ultimate), ({ isComplete: isWhole }) => isWhole)
+      yield* waitUntilFound(Effect.andThen(requestOverWire(port, path, ultimate), total), (now) => now > before)
+      const alone = yield* Instances.startInstance({})
+      assert.strictEqual((yield* Files.download(alone, path, ultimate)).text, taken.text)
     }).pipe(Effect.scoped))
 
   it.effect("README, Replicas: what replay cancels is read from the primary: a page, and a whole list, during a load", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { caughtUp, first, second } = yield* Standbys
+      const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
       // Slow on a replica only, and there in the way of whatever is done to the table.
       const statement = sql`
         select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_sleep(60)::text end as slow
@@ -353,22 +355,22 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       for (const { way, words } of ways) {
         yield* caughtUp
         const reading = yield* Effect.forkChild(Effect.timed(yield* way))
-        yield* until(both(words), (count) => count === 1)
+        yield* waitUntilFound(both(words), (count) => count === 1)
         yield* swapped
         const [taken, rows] = yield* Fiber.join(reading)
         assert.strictEqual(rows, 3)
         assert.isBelow(Duration.toSeconds(taken), 30)
-        yield* until(both(words), (count) => count === 0)
+        yield* waitUntilFound(both(words), (count) => count === 0)
       }
     }).pipe(Effect.scoped))
 
   it.effect("README, doctor: replicas that keep up, one that does not, one that is none, another cluster's, one away", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const primary = yield* OwnServer
-      const { caughtUp, first, second } = yield* Standbys
+      const primary = yield* DedicatedPostgres
+      const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
       yield* sql`create role tickerline_reader login password 'geheim'`
-      yield* grantServing("tickerline_reader")
+      yield* grantServiceRole("tickerline_reader")
       const serving = (url: string) => url.replace(/\/\/[^@]*@/, "//tickerline_reader:geheim@")
       const looked = (url: string) =>
         Effect.map(
@@ -376,7 +378,10 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           ([found]) => `${found?.state}: ${found?.found}`,
         )
       yield* caughtUp
-      assert.match(yield* until(looked(serving(first.url)), (said) => said.startsWith("ok")), /^ok: it keeps up/)
+      assert.match(
+        yield* waitUntilFound(looked(serving(first.url)), (said) => said.startsWith("ok")),
+        /^ok: it keeps up/,
+      )
       assert.match(yield* looked(primary.url), /^warning: it is no replica/)
       assert.match(yield* looked(inject("databaseUrl")), /^failed: it belongs to another cluster/)
       const away = yield* looked("postgres://a:geheim@127.0.0.1:1/b")
@@ -387,57 +392,57 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.match(yield* looked(serving(second.url)), /^warning: it is [\d.]+ MiB of WAL behind after 1s/)
       yield* second.resume
       const { port, used } = yield* reading({ DATABASE_READ_URLS: serving(first.url), CACHE_MEGABYTES: "0" })
-      yield* until(used(first), (used) => used === 1)
+      yield* waitUntilFound(used(first), (used) => used === 1)
       assert.isAbove(port, 0)
     }).pipe(Effect.scoped))
 
   it.effect("§7.2 a client that goes away leaves no query running on a replica", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { caughtUp, first, second } = yield* Standbys
+      const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
       yield* caughtUp
       const { read } = yield* inside
       const both = Effect.map(Effect.all([running(first, "as long"), running(second, "as long")]), ([a, b]) => a + b)
       const asked = yield* Effect.forkChild(read(sql`select pg_sleep(25) as long from screener limit 1`))
-      yield* until(both, (count) => count === 1)
+      yield* waitUntilFound(both, (count) => count === 1)
       yield* Fiber.interrupt(asked)
-      yield* until(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
+      yield* waitUntilFound(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
     }).pipe(Effect.scoped))
 
   // The last one: its primary does not come back.
   it.effect("D17 a standby takes over without the last commits: no answer of the history that was lost", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const primary = yield* OwnServer
-      const { caughtUp, second } = yield* Standbys
+      const primary = yield* DedicatedPostgres
+      const { waitUntilCaughtUp: caughtUp, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       const { path, set } = yield* priced("SPLIT")
       yield* set(1)
       yield* caughtUp
       const { bothUsed, port } = yield* reading({})
       yield* bothUsed
-      const shown = Effect.map(wire(port, path, ultimate), ({ text }) => price(text))
-      yield* until(shown, (price) => price === 1)
-      yield* second.end("SIGINT")
+      const shown = Effect.map(requestOverWire(port, path, ultimate), ({ text }) => price(text))
+      yield* waitUntilFound(shown, (price) => price === 1)
+      yield* second.stop("SIGINT")
       yield* set(2)
-      yield* until(shown, (price) => price === 2)
+      yield* waitUntilFound(shown, (price) => price === 2)
       for (let round = 0; round < 3; round++) assert.strictEqual(yield* shown, 2)
       const noted = sql<{ readonly changes: number }>`
         select sum(changes)::int as changes from dataset_versions where dataset = 'screener'
       `
       const [lost] = yield* noted
-      yield* primary.end("SIGKILL")
+      yield* primary.stop("SIGKILL")
       yield* second.start({ port: primary.port, upstream: "" })
       yield* second.query("select pg_promote()")
       yield* Effect.retry(set(3), { schedule: Schedule.spaced("100 millis"), times: 50 })
       assert.deepStrictEqual((yield* noted)[0], lost, "both histories have as many changes")
       yield* aLook
       for (let round = 0; round < 20; round++) {
-        const { status, text } = yield* wire(port, path, ultimate)
+        const { status, text } = yield* requestOverWire(port, path, ultimate)
         if (status === 200) assert.strictEqual(price(text), 3)
-        else assert.strictEqual(at(JSON.parse(text), "error", "code"), "database_pool_timeout")
+        else assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
         yield* Effect.sleep("50 millis")
       }
-      assert.strictEqual(yield* until(shown, (price) => !Number.isNaN(price)), 3)
+      assert.strictEqual(yield* waitUntilFound(shown, (price) => !Number.isNaN(price)), 3)
     }).pipe(Effect.scoped))
 })

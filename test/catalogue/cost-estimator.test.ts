@@ -1,0 +1,899 @@
+/** D28, §4.5 through the wire: what a request would cost, beside what the same request then costs. */
+import { PgConnection } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, ConfigProvider, Context, Effect, Layer, Schedule, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Accounts from "../../src/accounts/Accounts.ts"
+import * as Endpoints from "../../src/catalogue/Endpoints.ts"
+import * as Contract from "../support/DocumentedEndpoints.ts"
+import * as Plenty from "../support/GeneratedRows.ts"
+import { resultRows } from "../support/ListClients.ts"
+import * as Service from "../support/Service.ts"
+import * as Statements from "../support/StatementRecorder.ts"
+import { poolableClient } from "../support/PoolerMode.ts"
+
+const { valueAt: at, insertRows, TestKeys } = Service
+
+type Asking = ReturnType<typeof Service.requestJson>
+type Answer = Effect.Success<Asking>
+
+/** With the key that sees every endpoint, unless told otherwise. */
+const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
+  const { ultimate } = yield* TestKeys
+  return yield* Service.requestJson(path, { key: ultimate, ...asked })
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The service
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** High, so that a byte more or less shows in the cost; news are free, and two endpoints have prices of their own. */
+const general = 7_777_777_777
+const own = new Map([["/v1/news", 0], ["/v1/ownership", 1_000_000_000_000], ["/v1/ticker-changes", 123_456_789]])
+const priceOf = (path: string) => own.get(path) ?? general
+
+/** Requests a minute of the tier pro: few enough that none comes back while a test counts them. */
+const slow = 20
+
+const settings = {
+  RATE_LIMIT_PRO: String(slow),
+  PRICE_PER_GB_MICRODOLLARS: String(general),
+  ENDPOINT_PRICES: Array.from(own, (entry) => entry.join("=")).join(", "),
+}
+
+/** A connection beside the service's pool, as another program has it. */
+class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
+
+const database = Layer.unwrap(Effect.gen(function* () {
+  const url = yield* Service.copyMigratedDatabase
+  return Layer.merge(
+    poolableClient({ url, applicationName: "tickerline-test" }),
+    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
+  )
+}))
+
+/**
+ * Of forty companies thirty have a filing with owners, and three before it; the newest filing of each, and all filings
+ * of the other ten, are placeholders.
+ */
+const owners = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into ownership (ticker, filed_at, form_type, accession_number, owner_name, owner_type, last_updated)
+    select 'W' || w, date '2025-01-01' + filing, '4', 'n' || filing,
+      case when filing < 4 and w <= 30 then 'owner ' || n end,
+      case when filing < 4 and w <= 30 then (array['executive', 'director', 'ten_percent_owner'])[1 + (n * w) % 3] end,
+      '2025-01-02'
+    from generate_series(1, 40) as w, generate_series(1, 4) as filing, generate_series(1, 1 + w % 4) as n
+    on conflict do nothing
+  `
+})
+
+const change = (old_ticker: string, new_ticker: string) => ({
+  old_ticker,
+  new_ticker,
+  effective_date: "2024-01-02",
+  status: "confirmed",
+})
+
+/** Rows for pages and filters of every table, and tickers whose history is not one chain. */
+const data = Effect.gen(function* () {
+  yield* Plenty.fillAllTables(150)
+  yield* owners
+  yield* insertRows("ticker_changes", change("AMB1", "AMB2"), change("AMB1", "AMB3"))
+})
+
+const service = Layer.effectDiscard(data).pipe(
+  Layer.provideMerge(Service.serviceLayerOver(database)),
+  Layer.provideMerge(Statements.layer),
+  Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What is asked
+// ---------------------------------------------------------------------------------------------------------------------
+
+type Query = ReadonlyArray<readonly [string, string]>
+
+const priced = Contract.documentedDatasetEndpoints
+
+const isList = ({ parameters }: Contract.DocumentedEndpoint) => parameters.some(({ name }) => name === "limit")
+const lists = priced.filter(isList)
+
+/** The endpoint goes first, unless told otherwise. */
+const estimating = (path: string, query: Query, place = 0) =>
+  Contract.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
+
+const estimateOf = (path: string, query: Query = [], asked: Service.TestRequestOptions = {}) =>
+  ask(estimating(path, query), asked)
+
+const fieldOf = ({ body, status, text }: Answer, name: string) => {
+  assert.strictEqual(status, 200, text)
+  return at(body, "results", 0, name)
+}
+
+const int = (minimum: number, maximum: number) =>
+  Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
+
+const pick = <A>(first: A, ...others: ReadonlyArray<A>) =>
+  Arbitrary.map(int(0, others.length), (at) => others[at - 1] ?? first)
+
+/** In one case of so many. */
+const once = (of: number) => Arbitrary.map(int(1, of), (number) => number === of)
+
+const symbols = (letter: string, most: number) =>
+  Array.from({ length: most }, (_, at) => `${letter}${at + 1}`).join(",")
+
+const wide: Readonly<Record<Contract.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
+  number: ["50", "-5.5", "0", "1e3", ".5", "+7", "99999999999999.9999"],
+  whole: ["1", "2", "3", "7", "31", "100"],
+  date: ["2014-01-02", "2018-06-01", "2020-02-29", "2024-12-30", "2026-11-01"],
+  boolean: ["true", "false"],
+  words: ["nonsense"],
+  ticker: ["T7", "o1", " n149 ", "F3", "AMB1", "T120", "O77", "N5", "T12", "NOBODY", "^VIX"],
+  tickers: [
+    `${symbols("T", 60)},${symbols("W", 40)}`,
+    symbols("T", 100),
+    `${symbols("w", 30)},@@,a_b,,W1, W 2 ,${symbols("t", 50)}`,
+    "T7,t8,T9,T10",
+    "NOBODY",
+  ],
+  sort: ["nonsense"],
+  text: ["text", "100%", "a+b&c=d?e", "a_b'c\"d\\", "Müller 北京", "tag7"],
+}
+
+/** What these hold is too narrow for values that anything else could have. */
+const named: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
+  owner_name: ["owner 1", "owner 2", "OWNER", "text"],
+  page: ["1", "1", "1", "1", "2", "3", "31"],
+  limit: ["100", "50", "10", "7", "3", "1"],
+}
+
+const wrong = ["", "x", "0", "-1", "2025-02-30", "@@", "\0", "nonsense", "5-5", "x".repeat(300)] as const
+
+const valuesOf = ({ kind, name, words }: Contract.DocumentedParameter): readonly [string, ...ReadonlyArray<string>] => {
+  const [word, ...others] = words
+  if (word === undefined) return named[name] ?? wide[kind]
+  return kind === "words" ? [words.join(","), word, ...others] : [word, ...others]
+}
+
+/** A parameter left out or sent, now and then wrong or twice. */
+const sentAs = (parameter: Contract.DocumentedParameter, likely: number): Arbitrary.Arbitrary<Query> =>
+  Arbitrary.map(
+    Arbitrary.all({
+      isSent: once(parameter.required ? 1 : likely),
+      isWrong: once(25),
+      isTwice: once(60),
+      right: pick(...valuesOf(parameter)),
+      bad: pick(...wrong),
+    }),
+    ({ bad, isSent, isTwice, isWrong, right }) => {
+      if (!isSent) return []
+      const sent = [parameter.name, isWrong ? bad : right] as const
+      return isTwice ? [sent, sent] : [sent]
+    },
+  )
+
+/** Names that nobody knows, and some that every object has. */
+const strangers = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
+
+/** Any query of an endpoint, right ones and wrong ones, and where among its parameters `endpoint` stands. */
+const asking = ({ parameters }: Contract.DocumentedEndpoint) =>
+  Arbitrary.map(
+    Arbitrary.all({
+      query: Arbitrary.all(
+        parameters.map((parameter) => sentAs(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)),
+      ),
+      isStrange: once(25),
+      stranger: pick(...strangers),
+      place: int(0, 20),
+    }),
+    ({ isStrange, place, query, stranger }) => {
+      const all: Query = [...query.flat(), ...isStrange ? [[stranger, "1"] as const] : []]
+      return { query: all, place: Math.min(place, all.length) }
+    },
+  )
+
+/** D5, told once more: the valid symbols among what was sent, each once. */
+const symbolsIn = (query: Query) => {
+  const sent = query.find(([name]) => name === "ticker")?.[1] ?? ""
+  const clean = sent.split(",").map((symbol) => symbol.replace(/\s/g, "").toUpperCase())
+  return new Set(clean.filter((symbol) => /^[A-Z0-9.^-]{1,16}$/.test(symbol))).size
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What is answered
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** How many records the answer to the request itself has. */
+const recordsIn = (path: string, { body }: Answer) =>
+  path === "/v1/ticker-changes" ? resultRows(body).length : Number(at(body, "count"))
+
+/** Rounded up to whole microdollars, by another arithmetic than the service's. */
+const costOf = (bytes: number, price: number) => {
+  const [exact, gigabyte] = [BigInt(bytes) * BigInt(price), 1_000_000_000n]
+  return Number(exact / gigabyte) + (exact % gigabyte === 0n ? 0 : 1)
+}
+
+/** What one page tells of how many there are on all. */
+const agreesOnTotal = (total: number, page: unknown, has_more: unknown, limit: unknown, count: number) => {
+  if (page === undefined) return total === count
+  const before = (Number(page) - 1) * Number(limit)
+  if (has_more === true) return total > before + count
+  return count > 0 || before === 0 ? total === before + count : total <= before
+}
+
+/** The estimate of a request agrees with the request itself, sent right after; its status. */
+const agree = Effect.fnUntraced(
+  function* (path: string, query: Query, place = 0, asked: Service.TestRequestOptions = {}) {
+    const estimate = yield* ask(estimating(path, query, place), asked)
+    const request = Contract.buildUrl(path, query)
+    const answer = yield* ask(request, asked)
+    const said = `${request}\n${answer.text}\n${estimate.text}`
+    assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", said)
+    const unit = path === "/v1/ownership" ? "filing_group" : "row"
+    const price = priceOf(path)
+    if (answer.status === 404 || answer.status === 409) {
+      assert.strictEqual(estimate.status, 200, said)
+      assert.strictEqual(answer.headers["x-cost-microdollars"], "0", said)
+      assert.include(String(at(estimate.body, "message")), String(answer.status))
+      assert.deepStrictEqual(at(estimate.body, "results"), [{
+        endpoint: path,
+        unit,
+        ticker_count: symbolsIn(query),
+        records_returned: 0,
+        records_total: 0,
+        rows_sampled: 0,
+        estimated_bytes: 0,
+        estimated_cost_microdollars: 0,
+        price_per_gb_microdollars: price,
+      }])
+    } else if (answer.status === 200) {
+      assert.strictEqual(estimate.status, 200, said)
+      const [bytes, count] = [Buffer.byteLength(answer.text), recordsIn(path, answer)]
+      const { records_total, ...exact } = Object(at(estimate.body, "results", 0))
+      assert.strictEqual(estimate.headers["x-dropped-tickers"], answer.headers["x-dropped-tickers"], said)
+      assert.deepStrictEqual(exact, {
+        endpoint: path,
+        unit,
+        ticker_count: symbolsIn(query),
+        records_returned: count,
+        rows_sampled: count,
+        estimated_bytes: bytes,
+        estimated_cost_microdollars: Number(answer.headers["x-cost-microdollars"]),
+        price_per_gb_microdollars: price,
+      }, said)
+      assert.strictEqual(exact.estimated_cost_microdollars, costOf(bytes, price), said)
+      const { has_more, limit, page } = Object(answer.body)
+      assert.isTrue(agreesOnTotal(records_total, page, has_more, limit, count), said)
+      assert.deepStrictEqual(Object.keys(Object(estimate.body)), ["count", "results"])
+      assert.strictEqual(at(estimate.body, "count"), 1)
+    } else {
+      assert.strictEqual(estimate.status, answer.status, said)
+      assert.deepStrictEqual(at(estimate.body, "error"), at(answer.body, "error"), said)
+      assert.strictEqual(at(estimate.body, "request_id"), estimate.headers["x-request-id"], said)
+      assert.strictEqual(estimate.headers["content-type"], answer.headers["content-type"])
+    }
+    return { estimate, answer }
+  },
+)
+
+/** All rows of all pages. */
+const walk = Effect.fnUntraced(function* (path: string, query: Query, limit = 100) {
+  const seen: Array<unknown> = []
+  for (let page = 1, more = true; more; page++) {
+    const { body, status, text } = yield* ask(
+      Contract.buildUrl(path, [...query, ["page", String(page)], ["limit", String(limit)]]),
+    )
+    assert.strictEqual(status, 200, text)
+    seen.push(...resultRows(body))
+    more = at(body, "has_more") === true
+  }
+  return seen
+})
+
+const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+  Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("20 millis") }).pipe(
+    Effect.timeout("60 seconds"),
+  )
+
+/** What has to be sent, with many symbols of which each table has some. */
+const required = ({ parameters }: Contract.DocumentedEndpoint): Query =>
+  parameters.filter(({ required }) => required).map(({ name }) => [name, `${symbols("T", 60)},${symbols("W", 40)}`])
+
+// ---------------------------------------------------------------------------------------------------------------------
+// What is sent to PostgreSQL
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Without what is read of keys, and what is written of requests, meanwhile. */
+const ofData = (sent: ReadonlyArray<Statements.SentStatement>) =>
+  sent.filter(({ text }) => !/api_keys|usage|accounts/.test(text))
+
+/** A statement with its parameters in their places, on one line. */
+const written = ({ parameters, text }: Statements.SentStatement) =>
+  text.replace(/\s+/g, " ").replaceAll("( ", "(").replaceAll(" )", ")").trim()
+    .replace(/\$(\d+)/g, (_, number) => JSON.stringify(parameters[Number(number) - 1]))
+
+/** The statement that counts what the statement of a page is a part of. */
+const counting = (page: Statements.SentStatement, path: string) => {
+  const whole = written(page)
+    .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+( offset "?\d+"?)?/, "")
+    .replace(/ order by [^)]*$/, "")
+  const counted = path === "/v1/ownership" ? "distinct ticker" : "*"
+  return `select count(${counted}) as total from (${whole}) as list`
+}
+
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /estimate", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // The same as the request
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D27 D28 what has a price is what has a dataset", () =>
+    Effect.sync(() => {
+      const charged = Endpoints.endpoints.filter((endpoint) => endpoint.isPriced).map(({ row }) => row.path)
+      assert.sameMembers(charged, priced.map(({ path }) => path))
+      assert.isAtLeast(charged.length, 20)
+    }))
+
+  const runs = 36
+  for (const endpoint of priced) {
+    let [asked, found] = [0, 0]
+    it.effect.prop(
+      `D28 ${endpoint.path}: the estimate of any query is what the same request then costs and answers`,
+      [asking(endpoint)],
+      ([{ place, query }]) =>
+        Effect.gen(function* () {
+          const { answer } = yield* agree(endpoint.path, query, place)
+          asked++
+          if (answer.status === 200 && recordsIn(endpoint.path, answer) > 0) found++
+          // Otherwise the queries would be too wrong, or too narrow, to show anything.
+          if (asked === runs) assert.isAtLeast(found, runs / 10, "answers with rows")
+        }),
+      { arbitrary: { runs } },
+    )
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // How much there is
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect.each(lists.map((endpoint) => ({ ...endpoint, endpoint })))(
+    "D28 $path: records_total is the length of all pages, by whatever filter, on whatever page",
+    ({ endpoint, path }) =>
+      Effect.gen(function* () {
+        const all = yield* walk(path, required(endpoint))
+        const totals: Array<number> = []
+        const filters = endpoint.parameters.filter(({ name }) => !/^(page|limit|sort)$/.test(name))
+          .flatMap((parameter) =>
+            valuesOf(parameter).slice(0, parameter.kind === "number" ? 1 : 2).map((
+              value,
+            ): Query => [[parameter.name, value]])
+          )
+        for (const filter of [[], ...filters]) {
+          const others = required(endpoint).filter(([name]) => !filter.some(([other]) => name === other))
+          const query: Query = [...others, ...filter]
+          const estimate = yield* estimateOf(path, [...query, ["page", "3"], ["limit", "7"]])
+          // Some values suit other parameters of the kind: text of two letters is no part, a day ahead is not past.
+          if (estimate.status === 422) continue
+          const total = Number(fieldOf(estimate, "records_total"))
+          assert.lengthOf(yield* walk(path, query), total, Contract.buildUrl(path, query))
+          assert.strictEqual(fieldOf(estimate, "records_returned"), Math.min(7, Math.max(0, total - 14)))
+          totals.push(total)
+        }
+        const first = yield* estimateOf(path, required(endpoint))
+        assert.strictEqual(fieldOf(first, "records_total"), all.length)
+        assert.strictEqual(fieldOf(first, "records_returned"), 10)
+        const beyond = yield* estimateOf(path, [...required(endpoint), ["page", "2147483647"], ["limit", "100"]])
+        assert.strictEqual(fieldOf(beyond, "records_total"), all.length)
+        assert.strictEqual(fieldOf(beyond, "records_returned"), 0)
+        assert.isAbove(all.length, 25, "several pages")
+        assert.isTrue(totals.some((total) => total > 0 && total < all.length), `${totals} of ${all.length}`)
+      }),
+  )
+
+  it.effect("§4.5 D28 ownership is counted in filing groups, and placeholders never", () =>
+    Effect.gen(function* () {
+      const companies: Query = [["ticker", symbols("W", 40)]]
+      const counted = Effect.fnUntraced(function* (...filters: Query) {
+        const estimate = yield* estimateOf("/v1/ownership", [...companies, ...filters])
+        assert.strictEqual(fieldOf(estimate, "unit"), "filing_group")
+        return [fieldOf(estimate, "records_returned"), fieldOf(estimate, "records_total")]
+      })
+      assert.deepStrictEqual(yield* counted(), [10, 30])
+      assert.deepStrictEqual(yield* counted(["limit", "100"]), [30, 30])
+      assert.deepStrictEqual(yield* counted(["limit", "4"], ["page", "8"]), [2, 30])
+      assert.deepStrictEqual(yield* counted(["limit", "4"], ["page", "9"]), [0, 30])
+      // The remainder by 4 is one less than the number of a company's owners: 7 of thirty have a fourth.
+      assert.deepStrictEqual(yield* counted(["owner_name", "owner 4"]), [7, 7])
+      assert.deepStrictEqual(yield* counted(["owner_name", "OWNER 4"], ["limit", "3"], ["page", "3"]), [1, 7])
+      assert.deepStrictEqual(yield* counted(["owner_name", "owner 5"]), [0, 0])
+      assert.deepStrictEqual(yield* counted(["owner_type", "five_percent_owner"]), [0, 0])
+      for (const filter of ["executive", "director", "ten_percent_owner", "executive,director"]) {
+        const groups = yield* walk("/v1/ownership", [...companies, ["owner_type", filter]])
+        assert.isAbove(groups.length, 5)
+        assert.isBelow(groups.length, 31)
+        const [returned, total] = yield* counted(["owner_type", filter], ["limit", "100"])
+        assert.deepStrictEqual([returned, total], [groups.length, groups.length], filter)
+      }
+      const placeholders: Query = [["ticker", "W31,W32,W40"]]
+      assert.strictEqual(fieldOf(yield* estimateOf("/v1/ownership", placeholders), "records_total"), 0)
+      assert.strictEqual(fieldOf(yield* estimateOf("/v1/screener"), "unit"), "row")
+    }))
+
+  it.effect("D5 D28 ticker_count is the valid symbols, each once, known or not; the dropped ones are named", () =>
+    Effect.gen(function* () {
+      const counted = Effect.fnUntraced(function* (path: string, ticker: string) {
+        const estimate = yield* estimateOf(path, [["ticker", ticker]])
+        return [fieldOf(estimate, "ticker_count"), estimate.headers["x-dropped-tickers"]]
+      })
+      for (const { path } of lists) {
+        assert.deepStrictEqual(yield* counted(path, "t1, T2 ,@@,,T1,t 2,a_b"), [2, "%40%40,A_B"], path)
+        assert.deepStrictEqual(yield* counted(path, "NOBODY,T9"), [2, undefined], path)
+        assert.deepStrictEqual(yield* counted(path, symbols("T", 100)), [100, undefined], path)
+      }
+      assert.deepStrictEqual(yield* counted("/v1/ticker-changes", " o1 "), [1, undefined])
+      assert.deepStrictEqual(yield* counted("/v1/ticker-changes", "NOBODY"), [1, undefined])
+      for (const { parameters, path } of lists) {
+        if (parameters.some(({ required }) => required)) continue
+        const estimate = yield* estimateOf(path)
+        assert.strictEqual(fieldOf(estimate, "ticker_count"), 0, path)
+        assert.isUndefined(estimate.headers["x-dropped-tickers"])
+      }
+      const many = yield* estimateOf("/v1/screener", [["ticker", symbols("T", 101)]])
+      assert.strictEqual(many.status, 422)
+      assert.include(many.text, "at most 100 tickers")
+    }))
+
+  it.effect("D28 a request that would be answered with 404 or 409 costs nothing, and the estimate says why", () =>
+    Effect.gen(function* () {
+      const unmatched = yield* agree("/v1/historical-tickers", [["ticker", "NOBODY"]])
+      assert.strictEqual(unmatched.answer.status, 404)
+      const ambiguous = yield* agree("/v1/ticker-changes", [["ticker", "amb2"]])
+      assert.strictEqual(ambiguous.answer.status, 409)
+      const unchanged = yield* agree("/v1/ticker-changes", [["ticker", "NOBODY"]])
+      assert.strictEqual(unchanged.answer.status, 200)
+      assert.strictEqual(fieldOf(unchanged.estimate, "records_total"), 1)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // How it is found out
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect.each(priced.map((endpoint) => ({ ...endpoint, endpoint })))(
+    "D28 $path: the statement that is sent is the request's own, and the count is of the same conditions",
+    ({ endpoint, path }) =>
+      Effect.gen(function* () {
+        let compared = 0
+        for (const { place, query } of yield* Arbitrary.sampleEffect(asking(endpoint), { count: 12, seed: path })) {
+          const request = Contract.buildUrl(path, query)
+          const { answer, sent } = yield* Statements.recordStatements(ask(request))
+          const estimated = yield* Statements.recordStatements(ask(estimating(path, query, place)))
+          const [page] = ofData(sent)
+          if (page === undefined) {
+            assert.strictEqual(answer.status, 422)
+            assert.deepStrictEqual(ofData(estimated.sent), [])
+          } else if (isList(endpoint)) {
+            const [count, ...others] = ofData(estimated.sent)
+            assert.deepStrictEqual(others, ofData(sent), request)
+            assert.strictEqual(count === undefined ? "" : written(count), counting(page, path), request)
+            compared++
+          } else {
+            assert.deepStrictEqual(ofData(estimated.sent), ofData(sent), request)
+            compared++
+          }
+        }
+        assert.isAbove(compared, 5)
+      }),
+  )
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // What it costs
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D28 D29 an estimate is free: it is recorded as /estimate, without cost, and nothing else is", () =>
+    Effect.gen(function* () {
+      const name = "estimating"
+      yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
+      yield* Accounts.creditAccount({ name, microdollars: 1_000_000_000n, reference: null, prepaid: true })
+      const key = yield* Service.ensureAccountWithKey(name, "ultimate")
+      const used = (query: string) => Effect.map(ask(`/v1/usage?${query}`, { key }), ({ body }) => resultRows(body))
+      const left = Effect.map(
+        ask("/v1/overview", { key }),
+        (answer) => [fieldOf(answer, "balance_microdollars"), fieldOf(answer, "last_charged_at")],
+      )
+
+      const targets = ["/v1/screener", "/v1/ownership", "/v1/historical-tickers", "/v1/dilution-data"]
+      const paths = [
+        ...targets.map((path) => estimating(path, [["ticker", "T7"]])),
+        estimating("/v1/screener", [["limit", "0"]]),
+        "/estimate",
+      ]
+      for (const path of paths) {
+        const { headers } = yield* ask(path, { key })
+        assert.strictEqual(headers["x-cost-microdollars"], "0")
+      }
+      yield* until(Effect.map(used("endpoint=/estimate"), ({ length }) => length === paths.length))
+      const rows = yield* used("endpoint=/estimate")
+      assert.deepStrictEqual(rows.map((row) => at(row, "status_code")), [422, 422, 200, 200, 200, 200])
+      assert.deepStrictEqual(rows.map((row) => at(row, "records_returned")), [0, 0, 1, 1, 1, 1])
+      for (const row of rows) {
+        assert.strictEqual(at(row, "cost_microdollars"), 0)
+        assert.strictEqual(at(row, "deprecated"), false)
+        assert.isAbove(Number(at(row, "bytes")), 0)
+      }
+      assert.deepStrictEqual(yield* used(`endpoint=${targets.join(",")}`), [])
+      assert.deepStrictEqual(yield* left, [1_000_000_000, null])
+
+      const { headers } = yield* ask("/v1/screener?ticker=T7", { key })
+      const cost = Number(headers["x-cost-microdollars"])
+      assert.isAbove(cost, 0)
+      yield* until(Effect.map(used("endpoint=/v1/screener"), ({ length }) => length === 1))
+      assert.strictEqual((yield* left)[0], 1_000_000_000 - cost)
+    }))
+
+  it.effect("D13 D28 an account whose balance is used up can still ask what a request would cost", () =>
+    Effect.gen(function* () {
+      for (const [name, microdollars] of [["penniless", 0n], ["indebted", -5n]] as const) {
+        yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
+        if (microdollars !== 0n) yield* Accounts.creditAccount({ name, microdollars, reference: null, prepaid: true })
+        const key = yield* Service.ensureAccountWithKey(name, "ultimate")
+        for (const { path } of priced) {
+          const query: Query = [["ticker", "T7"]]
+          const { headers, status } = yield* ask(Contract.buildUrl(path, query), { key })
+          assert.strictEqual(status, 402, path)
+          assert.strictEqual(headers["x-cost-microdollars"], "0")
+          const estimate = yield* estimateOf(path, query, { key })
+          const served = yield* ask(Contract.buildUrl(path, query))
+          const isMatched = served.status === 200
+          assert.strictEqual(fieldOf(estimate, "estimated_bytes"), isMatched ? Buffer.byteLength(served.text) : 0, path)
+        }
+      }
+    }))
+
+  it.effect("D18 D28 an estimate counts once against the rate limit, and is refused beyond it", () =>
+    Effect.gen(function* () {
+      const key = yield* Service.ensureAccountWithKey("estimating slowly", "pro")
+      const paths = [
+        "/v1/account",
+        estimating("/v1/screener", []),
+        estimating("/v1/historical-tickers", [["ticker", "NOBODY"]]),
+        estimating("/v1/screener", [["limit", "0"]]),
+        estimating("/v1/research-reports", []),
+        estimating("/v1/nothing", []),
+        "/estimate",
+      ]
+      for (const [at, path] of paths.entries()) {
+        const { headers } = yield* ask(path, { key })
+        assert.strictEqual(headers["x-ratelimit-remaining"], String(slow - 1 - at), path)
+        assert.strictEqual(headers["x-ratelimit-limit"], String(slow))
+      }
+      for (let rest = slow - paths.length; rest > 0; rest--) yield* ask("/v1/account", { key })
+      const own = yield* ask("/v1/screener", { key })
+      const estimate = yield* estimateOf("/v1/screener", [], { key })
+      for (const { headers, status } of [own, estimate]) {
+        assert.strictEqual(status, 429)
+        assert.isAbove(Number(headers["retry-after"]), 0)
+        assert.strictEqual(headers["x-ratelimit-remaining"], "0")
+      }
+      assert.deepStrictEqual(at(estimate.body, "error"), at(own.body, "error"))
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Who may ask
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D2 D28 an estimate needs a key, which queries the database", () =>
+    Effect.gen(function* () {
+      for (const path of [estimating("/v1/screener", []), estimating("/v1/nothing", []), "/estimate"]) {
+        const { body, status } = yield* ask(path, { key: null })
+        assert.strictEqual(status, 401)
+        assert.strictEqual(at(body, "error", "code"), "missing_api_key")
+      }
+    }))
+
+  it.effect("D3 D28 what the tier does not see is estimated for nobody of that tier", () =>
+    Effect.gen(function* () {
+      const keys = yield* TestKeys
+      for (const key of [keys.basic, keys.pro]) {
+        const { answer, estimate } = yield* agree("/v1/research-reports", [["limit", "2"]], 0, { key })
+        assert.strictEqual(answer.status, 403)
+        assert.strictEqual(at(estimate.body, "error", "code"), "insufficient_tier")
+        assert.deepStrictEqual(Object.keys(Object(at(estimate.body, "error", "details"))), ["required_tier", "tier"])
+        yield* agree("/v1/research-reports", [["limit", "0"]], 0, { key })
+        assert.strictEqual((yield* agree("/v1/research-reports-tldr", [], 0, { key })).answer.status, 200)
+      }
+      assert.strictEqual((yield* agree("/v1/research-reports", [])).answer.status, 200)
+    }))
+
+  it.effect("D28 a key with a list of endpoints must have both: /estimate and the endpoint", () =>
+    Effect.gen(function* () {
+      const limited = (...endpoints: ReadonlyArray<string>) =>
+        Service.ensureAccountWithKey("with lists", "ultimate", { endpoints: endpoints })
+      const both = yield* limited("/estimate", "/v1/screener")
+      assert.strictEqual((yield* agree("/v1/screener", [["limit", "2"]], 0, { key: both })).answer.status, 200)
+      const { answer } = yield* agree("/v1/news", [], 0, { key: both })
+      assert.strictEqual(answer.status, 403)
+      assert.deepStrictEqual(at(answer.body, "error", "details"), {
+        endpoint: "/v1/news",
+        allowed: ["/estimate", "/v1/screener"],
+      })
+
+      const target = yield* limited("/v1/screener")
+      const refused = yield* estimateOf("/v1/screener", [], { key: target })
+      assert.strictEqual(refused.status, 403)
+      assert.strictEqual(at(refused.body, "error", "code"), "endpoint_not_allowed")
+      assert.strictEqual(at(refused.body, "error", "details", "endpoint"), "/estimate")
+      assert.strictEqual((yield* ask("/v1/screener", { key: target })).status, 200)
+
+      const alone = yield* limited("/estimate")
+      assert.strictEqual((yield* agree("/v1/screener", [], 0, { key: alone })).answer.status, 403)
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // How it is asked
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("D4 D28 without an endpoint, or with two, there is nothing to estimate", () =>
+    Effect.gen(function* () {
+      const cases = [
+        ["/estimate", "is required"],
+        ["/estimate?ticker=T7", "is required"],
+        ["/estimate?Endpoint=/v1/news", "is required"],
+        ["/estimate?endpoint=/v1/news&endpoint=/v1/news", "was given more than once; give it once"],
+        ["/estimate?endpoint=/v1/news&limit=1&%65ndpoint=/v1/screener", "was given more than once; give it once"],
+      ] as const
+      for (const [path, reason] of cases) {
+        const { body, headers, status } = yield* ask(path)
+        assert.strictEqual(status, 422, path)
+        assert.strictEqual(at(body, "error", "code"), "validation_error")
+        assert.deepStrictEqual(at(body, "error", "details", "fields"), [{ field: "endpoint", reason }], path)
+        assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+      }
+    }))
+
+  it.effect("D28 what is no endpoint is refused, with the nearest one if one is near", () =>
+    Effect.gen(function* () {
+      const refused = [
+        ["", ""],
+        ["/", ""],
+        ["//", ""],
+        ["/v1/nothing", ""],
+        ["v1/news", "/v1/news"],
+        ["/v1/NEWS", "/v1/news"],
+        ["/v1/nwes", "/v1/news"],
+        ["/v1/news//", "/v1/news"],
+        [" /v1/news", "/v1/news"],
+        ["/v1/news?ticker=T7", "/v1/news"],
+        ["/v1/news#x", "/v1/news"],
+        ["/v1/news/../screener", "/v1/news"],
+        ["/enterprise/v1/news", "/v1/news"],
+        ["https://example.com/v1/news", ""],
+        ["/v1/%6Eews", ""],
+        ["\0", ""],
+        ["/v1/".repeat(1000), ""],
+      ] as const
+      for (const [path, meant] of refused) {
+        const { body, headers, status } = yield* estimateOf(path, [["ticker", "T7"]])
+        assert.strictEqual(status, 422, path)
+        assert.strictEqual(at(body, "error", "code"), "validation_error")
+        const hint = meant === "" ? "" : ` Did you mean ${meant}?`
+        const reason = `is not in the catalogue.${hint} GET /endpoints lists all paths.`
+        assert.deepStrictEqual(at(body, "error", "details", "fields"), [{ field: "endpoint", reason }], path)
+        assert.strictEqual(at(body, "error", "message"), `endpoint ${reason}`)
+        assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+        assert.strictEqual(headers["x-cost-microdollars"], "0")
+      }
+    }))
+
+  const free = Endpoints.endpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
+
+  it.effect.each(free)("D28 a free endpoint is estimated at 0: %s", (path) =>
+    Effect.gen(function* () {
+      const estimate = yield* estimateOf(path, [], { headers: { "If-None-Match": "*" } })
+      assert.strictEqual(fieldOf(estimate, "endpoint"), path)
+      assert.strictEqual(fieldOf(estimate, "estimated_cost_microdollars"), 0)
+      assert.strictEqual(fieldOf(estimate, "price_per_gb_microdollars"), 0)
+      assert.include(String(at(estimate.body, "message")), "is free")
+    }))
+
+  it.effect("D28 the estimate of a free endpoint tells the size of its answer, and its mistakes", () =>
+    Effect.gen(function* () {
+      for (const path of ["/endpoints", "/v1/openapi.json", "/v1/account/api-keys", "/v1/docs", "/v1/changelog"]) {
+        const { text } = yield* ask(path)
+        const expected = Buffer.byteLength(text)
+        assert.strictEqual(fieldOf(yield* estimateOf(path), "estimated_bytes"), expected, path)
+      }
+      const { body, status } = yield* estimateOf("/v1/usage", [["limit", "0"]])
+      assert.strictEqual(status, 422)
+      assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "limit")
+      assert.strictEqual((yield* estimateOf("/v1/docs", [["ticker", "@@"]])).status, 200)
+    }))
+
+  it.effect("D28 the estimate of a free list counts the rows of its answer", () =>
+    Effect.gen(function* () {
+      for (const path of ["/endpoints", "/v1/changelog", "/v1/datasets"]) {
+        const { body } = yield* ask(path)
+        const estimate = yield* estimateOf(path)
+        assert.strictEqual(fieldOf(estimate, "records_returned"), at(body, "count"), path)
+      }
+    }))
+
+  it.effect("D4 D28 a mistake in the request's own parameters is the request's own mistake", () =>
+    Effect.gen(function* () {
+      const fields = Effect.fnUntraced(function* (path: string, query: Query) {
+        const { answer, estimate } = yield* agree(path, query)
+        assert.strictEqual(answer.status, 422)
+        return at(estimate.body, "error", "details", "fields")
+      })
+      assert.deepStrictEqual(yield* fields("/v1/news", [["limt", "5"]]), [
+        { field: "limt", reason: "is not a parameter of this endpoint. Did you mean limit?" },
+      ])
+      assert.deepStrictEqual(yield* fields("/v1/intraday-runners", [["min_gap_percntage", "5"]]), [
+        {
+          field: "min_gap_percntage",
+          reason: "is not a parameter of this endpoint. Did you mean min_gap_percentage?",
+        },
+      ])
+      assert.deepStrictEqual(yield* fields("/v1/news", [["limit", "5"], ["limit", "5"]]), [
+        { field: "limit", reason: "was given more than once; give it once" },
+      ])
+      assert.deepStrictEqual(yield* fields("/v1/ownership", []), [{ field: "ticker", reason: "is required" }])
+      assert.isDefined(at(yield* fields("/v1/news", [["a", "1"], ["page", "0"]]), 1), "every mistake is named")
+    }))
+
+  it.effect.each(["?endpoint", "endpoint[]", "endpoint%20", "%20endpoint", "ENDPOINT", "endpoints", "parameters"])(
+    "D4 D28 %s is no parameter of an estimate, and the request's own to refuse",
+    (name) =>
+      Effect.gen(function* () {
+        const own = yield* ask(`/v1/news?${name}=/v1/news`)
+        assert.strictEqual(own.status, 422)
+        for (const search of [`endpoint=/v1/news&${name}=/v1/news`, `${name}=/v1/news&endpoint=/v1/news`]) {
+          const estimate = yield* ask(`/estimate?${search}`)
+          assert.strictEqual(estimate.status, 422, search)
+          assert.deepStrictEqual(at(estimate.body, "error"), at(own.body, "error"))
+        }
+      }),
+  )
+
+  it.effect("D28 endpoint stands anywhere, however it is encoded, and with a slash at its end", () =>
+    Effect.gen(function* () {
+      const expected = yield* estimateOf("/v1/screener", [["limit", "3"], ["page", "2"], ["sort", "-price"]])
+      assert.strictEqual(fieldOf(expected, "records_returned"), 3)
+      const paths = [
+        "/estimate?limit=3&page=2&sort=-price&endpoint=/v1/screener",
+        "/estimate?limit=3&endpoint=/v1/screener&page=2&sort=-price",
+        "/estimate?limit=3&page=2&%65ndpoint=/v1/screener&sort=-price",
+        "/estimate?%65%6E%64%70%6F%69%6E%74=%2Fv1%2Fscreener&%6Cimit=%33&page=2&sort=%2dprice",
+        "/estimate?endpoint=%2fv1%2f%73creener&limit=3&page=2&sort=-price",
+        "/estimate?endpoint=/v1/screener/&limit=3&page=2&sort=-price",
+        "/estimate?&limit=3&&endpoint=/v1/screener&page=2&sort=-price&",
+      ]
+      for (const path of paths) {
+        const { body, status } = yield* ask(path)
+        assert.strictEqual(status, 200, path)
+        assert.deepStrictEqual(body, expected.body, path)
+      }
+    }))
+
+  it.effect("D28 the request's own parameters arrive as they were sent", () =>
+    Effect.gen(function* () {
+      const item = { form_type: "news", tags: [], tickers: [], created_at: "2025-01-02", last_updated: "2025-01-02" }
+      yield* insertRows(
+        "news",
+        { ...item, id: "est1", ticker: "EST", filed_at: "2025-01-02", title: "zebra crossing" },
+        { ...item, id: "est2", ticker: "EST", filed_at: "2025-01-02", title: "zebra", tags: ["a+b", "endpoint=/v1/x"] },
+        { ...item, id: "est3", ticker: "EST", filed_at: "2025-01-02", title: "crossing", tags: ["a b", "ü&ö=%41"] },
+      )
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update dilution_data set bank = 'J&P Securities #1' where id in (select min(id) from dilution_data)`
+      yield* sql`update dilution_data set bank = 'J%26P Securities' where id in (select max(id) from dilution_data)`
+      const cases = [
+        ["/v1/dilution-data-advanced", "bank=J%26P", 1],
+        ["/v1/dilution-data-advanced", "bank=J%2526P", 1],
+        ["/v1/dilution-data-advanced", "bank=securities+%231", 1],
+        ["/v1/dilution-data-advanced", "bank=Securities", 2],
+        ["/v1/news", "ticker=EST", 3],
+        ["/v1/news", "query=zebra+crossing", 1],
+        ["/v1/news", "query=zebra%20crossing", 1],
+        ["/v1/news", "query=zebra+or+crossing", 3],
+        ["/v1/news", "query=%22zebra+crossing%22&ticker=e+s%20t", 1],
+        ["/v1/news", "tag=a%2Bb", 1],
+        ["/v1/news", "tag=a+b", 1],
+        ["/v1/news", "tag=endpoint=/v1/x", 1],
+        ["/v1/news", "tag=endpoint%3D%2Fv1%2Fx", 1],
+        ["/v1/news", "tag=%C3%BC%26%C3%B6=%2541", 1],
+        ["/v1/news", "t%61g=a%2Bb", 1],
+        ["/v1/news", "tag=a?b", 0],
+      ] as const
+      for (const [path, search, count] of cases) {
+        const { body, headers, text } = yield* ask(`${path}?${search}`)
+        assert.strictEqual(at(body, "count"), count, search)
+        for (const asked of [`endpoint=${path}&${search}`, `${search}&endpoint=${path}`]) {
+          const estimate = yield* ask(`/estimate?${asked}`)
+          assert.strictEqual(fieldOf(estimate, "records_total"), count, asked)
+          assert.strictEqual(fieldOf(estimate, "records_returned"), count, asked)
+          assert.strictEqual(fieldOf(estimate, "estimated_bytes"), Buffer.byteLength(text), asked)
+          const cost = String(fieldOf(estimate, "estimated_cost_microdollars"))
+          assert.strictEqual(cost, headers["x-cost-microdollars"], asked)
+        }
+      }
+    }))
+
+  it.effect("D10 D28 HEAD is answered like GET, without the body", () =>
+    Effect.gen(function* () {
+      for (const query of [[["limit", "3"]], [["limit", "0"]]] satisfies ReadonlyArray<Query>) {
+        const path = estimating("/v1/screener", query)
+        const get = yield* ask(path)
+        const head = yield* ask(path, { method: "HEAD" })
+        assert.strictEqual(head.text, "")
+        assert.strictEqual(head.status, get.status)
+        assert.strictEqual(head.headers["x-cost-microdollars"], "0")
+        assert.strictEqual(head.headers["content-type"], get.headers["content-type"])
+        assert.strictEqual(head.headers["content-length"], get.headers["content-length"])
+      }
+      const { body, headers, status } = yield* ask(estimating("/v1/screener", []), { method: "POST" })
+      assert.strictEqual(status, 405)
+      assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
+      assert.strictEqual(headers["allow"], "GET, HEAD")
+    }))
+
+  it.effect("D8 D14 D28 headers of pages and of an endpoint's life are on the request's own answer alone", () =>
+    Effect.gen(function* () {
+      for (const ticker of ["T7", "NOBODY", "TOO LONG"]) {
+        const query: Query = [["ticker", ticker]]
+        const own = yield* ask(Contract.buildUrl("/v1/historical-tickers", query))
+        assert.match(String(own.headers["deprecation"]), /^@\d+$/)
+        assert.include(String(own.headers["link"]), "successor-version")
+        const estimate = yield* estimateOf("/v1/historical-tickers", query)
+        for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(estimate.headers[name], name)
+      }
+      assert.include(String((yield* ask("/v1/screener")).headers["link"]), `rel="next"`)
+      const { headers } = yield* estimateOf("/v1/screener")
+      assert.isUndefined(headers["link"])
+      assert.strictEqual(headers["x-api-version"], "v1")
+      assert.match(String(headers["content-type"]), /^application\/json/)
+    }))
+
+  it.effect("D12 D28 a client's X-Request-Id is on the answer and in every error, forwarded or not", () =>
+    Effect.gen(function* () {
+      const { basic } = yield* TestKeys
+      const asked = { key: basic, headers: { "X-Request-Id": "Order.7_of-9" } }
+      const cases = [
+        [200, estimating("/v1/screener", [])],
+        [200, estimating("/v1/ticker-changes", [["ticker", "AMB1"]])],
+        [403, estimating("/v1/research-reports", [])],
+        [422, estimating("/v1/screener", [["limit", "0"]])],
+        [422, estimating("/v1/nothing", [])],
+        [422, "/estimate"],
+      ] as const
+      for (const [status, path] of cases) {
+        const answer = yield* ask(path, asked)
+        assert.strictEqual(answer.status, status, path)
+        assert.strictEqual(answer.headers["x-request-id"], "Order.7_of-9")
+        assert.strictEqual(at(answer.body, "request_id"), status === 200 ? undefined : "Order.7_of-9")
+      }
+    }))
+
+  it.effect("§7.2 D28 a table that another session holds: 503 data_refreshing, Retry-After, as the request", () =>
+    Effect.gen(function* () {
+      const other = yield* Other
+      yield* other.query("begin")
+      yield* other.query("lock table screener, ticker_changes in access exclusive mode")
+      const answers = yield* Effect.all([
+        ask("/v1/screener"),
+        estimateOf("/v1/screener"),
+        estimateOf("/v1/ticker-changes", [["ticker", "T7"]]),
+      ], { concurrency: "unbounded" })
+      yield* other.query("rollback")
+      for (const { body, headers, status } of answers) {
+        assert.strictEqual(status, 503)
+        assert.strictEqual(at(body, "error", "code"), "data_refreshing")
+        assert.strictEqual(headers["retry-after"], "5")
+        assert.strictEqual(headers["x-cost-microdollars"], "0")
+        assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+      }
+      const [own, ...estimates] = answers
+      for (const { body } of estimates) assert.deepStrictEqual(at(body, "error"), at(own.body, "error"))
+      assert.strictEqual((yield* agree("/v1/screener", [])).answer.status, 200)
+    }))
+})

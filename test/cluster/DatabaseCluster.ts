@@ -1,0 +1,102 @@
+/** One primary and two standbys by Patroni, each host with a member of etcd, so that a host may go and a majority stays. */
+import { Data, Effect, Schema } from "effect"
+import { readFileSync } from "node:fs"
+import { findPostgresPrograms } from "./DebianPackages.ts"
+import { type DatabaseHost, databaseHosts, databasePorts, runEtcd, runPatroni } from "./Patroni.ts"
+import { requestWithTimeout } from "./TimedRequest.ts"
+import { Hosts, type Program } from "./Hosts.ts"
+
+const Cluster = Schema.fromJsonString(Schema.Struct({
+  members: Schema.Array(Schema.Struct({
+    name: Schema.String,
+    role: Schema.String,
+    state: Schema.String,
+    timeline: Schema.optionalKey(Schema.Number),
+  })),
+}))
+
+export class UnhealthyDatabase extends Data.TaggedError("NotWell")<{ readonly message: string }> {}
+
+export const startDatabaseCluster = Effect.gen(function* () {
+  const world = yield* Hosts
+  const stores = new Map<DatabaseHost, Program>()
+  const startEtcd = (member: DatabaseHost) =>
+    Effect.map(Effect.provideService(runEtcd(member), Hosts, world), (program) => void stores.set(member, program))
+  const startPatroni = (member: DatabaseHost) => Effect.asVoid(Effect.provideService(runPatroni(member), Hosts, world))
+  yield* Effect.forEach(databaseHosts, startEtcd)
+  yield* Effect.forEach(databaseHosts, startPatroni)
+
+  const rest = (member: DatabaseHost, path: string, method: "GET" | "POST" | "PATCH" = "GET", body?: string) =>
+    requestWithTimeout({
+      host: world.addressOf(member),
+      port: databasePorts.patroni,
+      path,
+      method,
+      timeout: 10_000,
+      ...(body === undefined ? {} : { body, headers: { "Content-Type": "application/json" } }),
+    })
+
+  /** Whether PostgreSQL itself says that it takes writes; Patroni's word may be some seconds old. */
+  const leader = Effect.gen(function* () {
+    for (const member of databaseHosts) {
+      const answer = yield* Effect.option(Effect.timeout(rest(member, "/primary"), "1 second"))
+      if (answer._tag === "Some" && answer.value.status === 200) return member
+    }
+    return yield* new UnhealthyDatabase({ message: "There is no primary." })
+  })
+
+  /** What the primary says of all; one that was cut off may tell of old times. */
+  const seen = Effect.gen(function* () {
+    const { text } = yield* rest(yield* leader, "/cluster")
+    return (yield* Schema.decodeEffect(Cluster)(text)).members
+  })
+
+  /** SQL in the host itself, past all that stands before it. */
+  const psql = (member: DatabaseHost, statement: string, database = "tickerline") =>
+    world.run({
+      host: member,
+      command: `${findPostgresPrograms()}/psql`,
+      asPostgres: true,
+      args: [
+        "-h",
+        world.folderOf(member),
+        "-p",
+        String(databasePorts.postgres),
+        "-U",
+        "postgres",
+        "-d",
+        database,
+        "-XAtc",
+        statement,
+      ],
+    })
+
+  /** One leader, and two that follow it on its timeline; where commits wait, for one of them. */
+  const well = (synchronous: boolean) =>
+    Effect.gen(function* () {
+      const found = yield* seen
+      const leaders = found.filter(({ role, state }) => role === "leader" && state === "running")
+      const following = found.filter(({ role, state, timeline }) =>
+        role !== "leader" && ["running", "streaming"].includes(state) && timeline === leaders[0]?.timeline
+      )
+      const waiting = found.filter(({ role }) => role === "sync_standby").length
+      if (leaders.length === 1 && following.length === 2 && waiting === (synchronous ? 1 : 0)) {
+        const streaming = "select count(*) from pg_stat_replication where state = 'streaming'"
+        if (Number(yield* psql(yield* leader, streaming, "postgres")) === 2) return
+      }
+      return yield* new UnhealthyDatabase({ message: `The database's cluster is not whole: ${JSON.stringify(found)}` })
+    })
+
+  const configure = (changes: object) => rest("db1", "/config", "PATCH", JSON.stringify(changes))
+
+  const postmaster = (member: DatabaseHost) =>
+    Effect.try({
+      try: () => Number(readFileSync(`${world.folderOf(member)}/data/postmaster.pid`, "utf8").split("\n")[0]),
+      catch: () => new UnhealthyDatabase({ message: `PostgreSQL does not run on ${member}.` }),
+    })
+
+  const url = (member: DatabaseHost, user: string, password: string, database = "tickerline") =>
+    `postgres://${user}:${password}@${world.addressOf(member)}:${databasePorts.postgres}/${database}`
+
+  return { stores, startEtcd, startPatroni, rest, seen, leader, well, configure, psql, postmaster, url }
+})

@@ -1,0 +1,84 @@
+/** Debian's packages that the hosts run. As root they are installed where missing, and nothing of them is started. */
+import { Data, Effect } from "effect"
+import { spawnSync } from "node:child_process"
+import { accessSync, constants, existsSync, globSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+
+/** Programs by the package they come from. */
+const wanted = {
+  "postgresql": "/usr/lib/postgresql/*/bin/postgres",
+  "patroni": "/usr/bin/patroni",
+  "python3-etcd": "/usr/lib/python3/dist-packages/etcd/__init__.py",
+  "etcd-server": "/usr/bin/etcd",
+  "pgbouncer": "/usr/sbin/pgbouncer",
+  "redis-server": "/usr/bin/redis-server",
+  "haproxy": "/usr/sbin/haproxy",
+  "iproute2": "/{bin,sbin,usr/bin,usr/sbin}/ip",
+} as const
+
+export class MissingPackages extends Data.TaggedError("Missing")<{ readonly message: string }> {}
+
+const missing = () => Object.entries(wanted).filter(([, place]) => globSync(place).length === 0).map(([name]) => name)
+
+/** Of all that are there, the newest that Patroni 3.0 knows. */
+export const findPostgresPrograms = () =>
+  globSync("/usr/lib/postgresql/*/bin").toSorted((left, right) => left.localeCompare(right, "en", { numeric: true }))
+    .find((folder) => existsSync(`${folder}/initdb`)) ?? ""
+
+const apt = (args: ReadonlyArray<string>) => {
+  const { status, stderr } = spawnSync("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=120", ...args], {
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    encoding: "utf8",
+  })
+  return status === 0 ? "" : stderr
+}
+
+/** A file that is there only while something is done; one that was there before stays as it is. */
+const during = <A, E, R>(file: string, text: string, mode: number, act: Effect.Effect<A, E, R>) =>
+  existsSync(file) ? act : Effect.acquireUseRelease(
+    Effect.sync(() => writeFileSync(file, text, { mode })),
+    () => act,
+    () => Effect.sync(() => rmSync(file, { force: true })),
+  )
+
+const isWritable = (folder: string) => {
+  try {
+    accessSync(folder, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const install = (names: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    yield* Effect.log(`Installs Debian's ${names.join(", ")}`)
+    yield* Effect.sync(() => mkdirSync("/etc/postgresql-common/createcluster.d", { recursive: true }))
+    const install = Effect.sync(() =>
+      apt(["update"]) ||
+      apt(["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", ...names])
+    )
+    // No service is started, and PostgreSQL's package makes no cluster of its own.
+    const failure = yield* during(
+      "/usr/sbin/policy-rc.d",
+      "#!/bin/sh\nexit 101\n",
+      0o755,
+      during("/etc/postgresql-common/createcluster.d/tickerline.conf", "create_main_cluster = false\n", 0o644, install),
+    )
+    if (failure !== "") return yield* new MissingPackages({ message: `apt-get could not install them: ${failure}` })
+  })
+
+export const installPackages = Effect.gen(function* () {
+  const before = missing()
+  if (before.length === 0) return
+  const command = `apt-get install --no-install-recommends ${before.join(" ")}`
+  if (process.getuid?.() !== 0 || !isWritable("/usr/sbin") || !existsSync("/usr/bin/apt-get")) {
+    return yield* new MissingPackages({
+      message: `The cluster needs what is not installed here. As root, on Debian: ${command}`,
+    })
+  }
+  yield* install(before)
+  const after = missing()
+  if (after.length > 0) {
+    return yield* new MissingPackages({ message: `Still missing after ${command}: ${after.join(", ")}` })
+  }
+})

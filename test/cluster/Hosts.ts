@@ -1,0 +1,185 @@
+/**
+ * Hosts: network namespaces on a bridge, within a namespace that ends with this process. Where namespaces are refused,
+ * addresses of the loopback, and a host that is cut off is one whose processes are stopped.
+ */
+import { Context, Data, Effect, Layer } from "effect"
+import { execFileSync, spawn } from "node:child_process"
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
+import { performance } from "node:perf_hooks"
+import { projectRoot } from "../support/Processes.ts"
+
+/** The last part of their addresses; clients are this process. */
+const places = {
+  clients: 1,
+  stranger: 2,
+  db1: 11,
+  db2: 12,
+  db3: 13,
+  app1: 21,
+  app2: 22,
+  app3: 23,
+  redis: 31,
+  lb: 41,
+} as const
+
+type Place = keyof typeof places
+export type Host = Exclude<Place, "clients" | "stranger">
+
+const isHost = (name: string): name is Host => name in places && name !== "clients" && name !== "stranger"
+
+export const hosts: ReadonlyArray<Host> = Object.keys(places).filter(isHost)
+
+export interface ProgramOptions {
+  readonly host: Host
+  /** Also that of its log. */
+  readonly name: string
+  readonly command: string
+  readonly args: ReadonlyArray<string>
+  readonly env?: Readonly<Record<string, string>>
+  /** True: goes before all else on a machine that is busy, as far as that may be had; it keeps the time of all. */
+  readonly isUrgent?: boolean
+  /** True: as the user `postgres`, since its programs refuse root. */
+  readonly asPostgres?: boolean
+}
+
+export interface Program {
+  readonly name: string
+  readonly pid: number
+  readonly isRunning: () => boolean
+  /** Sends it and waits for the end, where the signal ends it. */
+  readonly end: (signal: "SIGTERM" | "SIGKILL" | "SIGINT") => Effect.Effect<void>
+}
+
+export class CommandFailed extends Data.TaggedError("Refused")<{ readonly message: string }> {}
+
+export interface HostSettings {
+  readonly folder: string
+  readonly isolated: boolean
+}
+
+const makeNetwork = () => {
+  const ip = (...args: ReadonlyArray<string>) => execFileSync("ip", args, { stdio: "pipe" })
+  // Names of namespaces are files below /run, which is this namespace's own from here on.
+  execFileSync("mount", ["-t", "tmpfs", "tmpfs", "/run"], { stdio: "pipe" })
+  ip("link", "set", "lo", "up")
+  ip("link", "add", "tickerline", "type", "bridge")
+  for (const own of [places.clients, places.stranger]) ip("address", "add", `10.77.0.${own}/24`, "dev", "tickerline")
+  ip("link", "set", "tickerline", "up")
+  for (const host of hosts) {
+    ip("netns", "add", host)
+    ip("link", "add", host, "type", "veth", "peer", "name", "eth0", "netns", host)
+    ip("link", "set", host, "master", "tickerline", "up")
+    ip("-n", host, "address", "add", `10.77.0.${places[host]}/24`, "dev", "eth0")
+    ip("-n", host, "link", "set", "eth0", "up")
+    ip("-n", host, "link", "set", "lo", "up")
+  }
+}
+
+const isRoot = process.getuid?.() === 0
+
+/** Those that run a program below the folder, by their command lines. */
+const belowOf = (folder: string, host: Host) => {
+  const found = execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n")
+  return found.filter((line) => line.includes(`${folder}/${host}/`)).map((line) => Number(line.trim().split(" ")[0]))
+}
+
+const make = ({ folder, isolated }: HostSettings) =>
+  Effect.gen(function* () {
+    if (isolated) yield* Effect.sync(makeNetwork)
+    mkdirSync(`${folder}/logs`, { recursive: true })
+    const running = new Map<Host, Set<number>>(hosts.map((host) => [host, new Set()]))
+    const addressOf = (host: Place) => isolated ? `10.77.0.${places[host]}` : `127.77.0.${places[host]}`
+
+    /** A folder of the host's own, the user's who runs its programs. */
+    const folderOf = (host: Host) => {
+      const own = `${folder}/${host}`
+      mkdirSync(own, { recursive: true })
+      if (isRoot) execFileSync("chown", ["postgres:", own])
+      return own
+    }
+
+    const on = ({ args, asPostgres = false, command, host, isUrgent = false }: Omit<ProgramOptions, "name">) => [
+      ...(isUrgent && isRoot ? ["nice", "-n", "-10"] : []),
+      ...(isolated ? ["nsenter", `--net=/run/netns/${host}`, "--"] : []),
+      "setpriv",
+      "--pdeathsig",
+      "KILL",
+      ...(asPostgres && isRoot ? ["--reuid", "postgres", "--regid", "postgres", "--init-groups"] : []),
+      "--",
+      command,
+      ...args,
+    ]
+
+    const start = (wanted: ProgramOptions) =>
+      Effect.sync((): Program => {
+        const { env = {}, host, name } = wanted
+        const log = openSync(`${folder}/logs/${name}.log`, "a")
+        const [first = "", ...rest] = on(wanted)
+        const child = spawn(first, rest, {
+          cwd: projectRoot,
+          env: { PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`, LC_ALL: "C.UTF-8", HOME: folderOf(host), ...env },
+          stdio: ["ignore", log, log],
+        })
+        closeSync(log)
+        const pid = child.pid ?? 0
+        const all = running.get(host)
+        all?.add(pid)
+        const { promise, resolve } = Promise.withResolvers<void>()
+        let over = false
+        const done = () => {
+          over = true
+          all?.delete(pid)
+          resolve()
+        }
+        child.once("exit", done)
+        child.once("error", done)
+        const end = (signal: NodeJS.Signals) =>
+          Effect.andThen(Effect.sync(() => child.kill(signal)), Effect.promise(() => promise))
+        return { name, pid, isRunning: () => !over, end }
+      })
+
+    /** To its end; what it said on standard output, or a failure that names the log. */
+    const run = (wanted: Omit<ProgramOptions, "name">) =>
+      Effect.callback<string, CommandFailed>((resume) => {
+        const [first = "", ...rest] = on(wanted)
+        const child = spawn(first, rest, {
+          cwd: projectRoot,
+          env: { PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`, LC_ALL: "C.UTF-8", ...wanted.env },
+          stdio: ["ignore", "pipe", "pipe"],
+        })
+        let [out, err] = ["", ""]
+        child.stdout.on("data", (chunk) => out += String(chunk))
+        child.stderr.on("data", (chunk) => err += String(chunk))
+        child.once("error", ({ message }) => resume(Effect.fail(new CommandFailed({ message }))))
+        child.once("close", (code) => {
+          const message = `${wanted.command} ${wanted.args.join(" ")} ended with ${code}: ${err}${out}`
+          resume(code === 0 ? Effect.succeed(out) : Effect.fail(new CommandFailed({ message })))
+        })
+        return Effect.sync(() => child.kill("SIGKILL"))
+      })
+
+    const signalAll = (host: Host, signal: NodeJS.Signals) => {
+      const found = new Set([...running.get(host) ?? [], ...belowOf(folder, host)])
+      for (const pid of found) {
+        try {
+          process.kill(pid, signal)
+        } catch {
+          // It ended meanwhile.
+        }
+      }
+    }
+    const link = (host: Host, state: "up" | "down") => execFileSync("ip", ["link", "set", host, state])
+    /** From now on nothing reaches it and nothing comes from it; nobody is told. */
+    const cut = (host: Host) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
+    const mend = (host: Host) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
+    /** All of its processes die at once, those too that left their parents. */
+    const kill = (host: Host) => Effect.sync(() => signalAll(host, "SIGKILL"))
+
+    yield* Effect.addFinalizer(() => Effect.sync(() => hosts.forEach((host) => signalAll(host, "SIGKILL"))))
+    const logOf = (name: string) => readFileSync(`${folder}/logs/${name}.log`, "utf8")
+    return { folder, isolated, addressOf, folderOf, start, run, cut, mend, kill, logOf, now: () => performance.now() }
+  })
+
+export class Hosts extends Context.Service<Hosts, Effect.Success<ReturnType<typeof make>>>()("test/cluster/World") {
+  static readonly layer = (settings: HostSettings) => Layer.effect(Hosts, make(settings))
+}

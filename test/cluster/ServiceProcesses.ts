@@ -1,0 +1,143 @@
+/** The service's processes, as their operators start them: one a host, with all that they share. */
+import { Effect, Schedule } from "effect"
+import * as Mail from "../support/MailServer.ts"
+import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
+import { type AppHost, databaseRoles, servicePorts, startPgBouncerFor } from "./ProxiesAndPoolers.ts"
+import { NoResponse, requestWithTimeout } from "./TimedRequest.ts"
+import { Hosts, type Program } from "./Hosts.ts"
+
+export const databaseName = "tickerline"
+
+/** To the primary, whoever that is, past every pooler. */
+export const primaryUrl = (balancer: string, role: keyof typeof databaseRoles) =>
+  `postgres://${role}:${databaseRoles[role]}@${balancer}:${servicePorts.primary}/${databaseName}`
+
+/** Both ways are tried, beside each other. */
+const isPooled = (app: AppHost) => app !== "app2"
+
+const urlOf = (address: string, name: string = databaseName) =>
+  `postgres://tickerline_service:${databaseRoles.tickerline_service}@${address}/${name}`
+
+export const makeServiceProcesses = Effect.gen(function* () {
+  const world = yield* Hosts
+  const { addressOf } = world
+  const mail = yield* Mail.startMailServer(0, addressOf("clients"))
+  const poolers = new Map<AppHost, Program>()
+  const running = new Map<AppHost, Program>()
+
+  const waysOf = (app: AppHost): Record<string, string> => {
+    const itself = primaryUrl(addressOf("lb"), "tickerline_service")
+    const at = `${addressOf(app)}:${servicePorts.pooler}`
+    return isPooled(app)
+      ? {
+        DATABASE_URL: urlOf(at),
+        DATABASE_DIRECT_URL: itself,
+        DATABASE_READ_URLS: databaseHosts.map((member) => urlOf(at, `${databaseName}_${member}`)).join(" "),
+      }
+      : {
+        DATABASE_URL: itself,
+        DATABASE_READ_URLS: databaseHosts.map((member) => urlOf(`${addressOf(member)}:${databasePorts.postgres}`)).join(
+          " ",
+        ),
+      }
+  }
+
+  const environment = (app: AppHost): Record<string, string> => ({
+    HOST: addressOf(app),
+    PORT: String(servicePorts.service),
+    BASE_URL: `http://${addressOf("lb")}:${servicePorts.http}`,
+    ...waysOf(app),
+    REDIS_URL: `redis://${addressOf("redis")}:${servicePorts.redis}`,
+    TRUSTED_PROXIES: addressOf("lb"),
+    RATE_LIMIT_PRO: "100000000",
+    RATE_LIMIT_ULTIMATE: "100000000",
+    METRICS_HOST: addressOf(app),
+    METRICS_PORT: String(servicePorts.metrics),
+    SHUTDOWN_DELAY: "3 seconds",
+    SMTP_URL: `smtp://${addressOf("clients")}:${mail.port}`,
+    MAIL_FROM: "Tickerline <notices@tickerline.example>",
+    MAIL_PER_MINUTE: "600",
+    MAIL_RETRY_AFTER: "100 millis",
+    NODE_OPTIONS: "--max-semi-space-size=16",
+    NODE_COMPILE_CACHE: `${world.folder}/compiled`,
+  })
+
+  const startPooler = (app: AppHost) =>
+    Effect.map(Effect.provideService(startPgBouncerFor(app), Hosts, world), (program) => {
+      poolers.set(app, program)
+      return program
+    })
+
+  // As an init system does: PgBouncer 1.18 is known to end by itself where a client that cancels goes away meanwhile.
+  const revive = Effect.suspend(() =>
+    Effect.forEach(Array.from(poolers), ([app, { isRunning }]) => isRunning() ? Effect.void : startPooler(app))
+  )
+  yield* Effect.forkScoped(Effect.repeat(revive, Schedule.spaced("500 millis")))
+
+  const get = (app: AppHost, path: string, port: number = servicePorts.service) =>
+    requestWithTimeout({ host: addressOf(app), port, path, timeout: 5_000 })
+
+  const isReady = (app: AppHost) =>
+    get(app, "/health/ready").pipe(
+      Effect.filterOrFail(({ status }) => status === 200, ({ text }) => new NoResponse({ message: `${app}: ${text}` })),
+    )
+
+  const ready = (app: AppHost) =>
+    isReady(app).pipe(
+      Effect.retry({
+        schedule: Schedule.spaced("100 millis"),
+        times: 600,
+        while: () => running.get(app)?.isRunning() === true,
+      }),
+    )
+
+  /** Serves when this is done. */
+  const start = Effect.fnUntraced(function* (app: AppHost, more: Readonly<Record<string, string>> = {}) {
+    if (isPooled(app) && poolers.get(app)?.isRunning() !== true) yield* startPooler(app)
+    const program = yield* world.start({
+      host: app,
+      name: app,
+      command: process.execPath,
+      args: ["src/main.ts", "serve"],
+      env: { ...environment(app), ...more },
+    })
+    running.set(app, program)
+    yield* ready(app)
+    return program
+  })
+
+  const measure = (app: AppHost, name: string, labelled: (line: string) => boolean = () => true) =>
+    Effect.map(
+      get(app, "/metrics", servicePorts.metrics),
+      ({ text }) =>
+        text.split("\n").filter((line) =>
+          line.startsWith(name) && /^[{ ]/.test(line.slice(name.length)) && labelled(line)
+        ).reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0),
+    )
+
+  /** How many reads all processes sent to the replica, by whichever way. */
+  const readsOf = (member: DatabaseHost) => {
+    const [pooled, straight] = [`/${databaseName}_${member}"`, `"${addressOf(member)}:`]
+    const reads = Array.from(
+      running.keys(),
+      (app) =>
+        measure(app, "tickerline_replica_reads_total", (line) => line.includes(pooled) || line.includes(straight)),
+    )
+    return Effect.map(Effect.all(reads), (all) => all.reduce((sum, count) => sum + count, 0))
+  }
+
+  /** A command of the owner's. */
+  const command = (args: ReadonlyArray<string>) =>
+    world.run({
+      host: "app1",
+      command: process.execPath,
+      args: ["src/main.ts", ...args],
+      env: {
+        DATABASE_URL: primaryUrl(addressOf("lb"), "owner"),
+        BASE_URL: `http://${addressOf("lb")}:${servicePorts.http}`,
+        NODE_COMPILE_CACHE: `${world.folder}/compiled`,
+      },
+    })
+
+  return { mail, start, poolers, running, get, ready, isReady, measure, readsOf, command }
+})

@@ -1,0 +1,45 @@
+/** A request and its answer as they are on the wire, in a bounded time. */
+import { Data, Effect } from "effect"
+import { type Agent, request } from "node:http"
+
+export interface TimedResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  readonly text: string
+}
+
+export class NoResponse extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
+
+export interface TimedRequest {
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  readonly method?: "GET" | "POST" | "PATCH"
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly agent?: Agent
+  /** Whose address the request comes from; left out: the one that is nearest. */
+  readonly localAddress?: string
+  /** Milliseconds without a byte. */
+  readonly timeout?: number
+}
+
+export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...asked }: TimedRequest) =>
+  Effect.callback<TimedResponse, NoResponse>((resume) => {
+    const fail = ({ message }: Error) => resume(Effect.fail(new NoResponse({ message })))
+    const outgoing = request({ ...asked, headers, timeout }, (response) => {
+      const chunks: Array<Buffer> = []
+      response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      response.on("error", fail)
+      response.on("end", () => {
+        const text = Buffer.concat(chunks).toString("utf8")
+        resume(Effect.succeed({ status: response.statusCode ?? 0, headers: response.headers, text }))
+      })
+    })
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`no answer in ${timeout} ms`)))
+    outgoing.on("error", fail)
+    outgoing.end(body)
+    return Effect.sync(() => outgoing.destroy())
+  })
+
+export const headerValue = ({ headers }: TimedResponse, name: string) => String(headers[name] ?? "")

@@ -1,0 +1,90 @@
+/** D27, D29: what is recorded and charged against what clients were answered, request by request. */
+import { Effect, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import type { ObservedRequest } from "./Clients.ts"
+
+/** What may be missing: the requests that a process answered within its last second before it was killed. */
+export interface KilledProcess {
+  readonly by: string
+  readonly at: number
+}
+
+/** D29: a crash loses at most the last second; the rows of a moment are written a tenth of a second later. */
+const lastSecond = 1_100
+
+interface Row {
+  readonly request_id: string
+  readonly status: number
+  readonly bytes: string
+  readonly cost: string
+  readonly times: number
+}
+
+const sums = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ readonly name: string; readonly wrong: string }>`
+    with
+      rows as (select account_id, sum(request_count) as requests, sum(cost_microdollars) as cost from usage group by account_id),
+      days as (
+        select account_id, sum(requests) as requests, sum(cost_microdollars) as cost from usage_daily group by account_id
+      ),
+      paid as (select account_id, sum(amount_microdollars) as amount from credits group by account_id)
+    select name, format('usage %s/%s, days %s/%s, paid %s, balance %s',
+      rows.requests, rows.cost, days.requests, days.cost, amount, balance_microdollars) as wrong
+    from accounts left join rows using (account_id) left join days using (account_id) left join paid using (account_id)
+    where (rows.requests, rows.cost) is distinct from (days.requests, days.cost)
+      or balance_microdollars <> amount - coalesce(rows.cost, 0)
+  `
+})
+
+/** What is wrong; and how many rows are missing that may be. */
+export const reconcileUsage = Effect.fnUntraced(function* (
+  name: string,
+  told: ReadonlyArray<ObservedRequest>,
+  killed: ReadonlyArray<KilledProcess>,
+  /** Whether the database itself may have lost commits, from this moment on. */
+  lossFrom = Infinity,
+) {
+  const sql = yield* SqlClient.SqlClient
+  // Requests refused with 429 share a row, which has the id of the first.
+  const due = told.filter(({ isKeyed, status }) => isKeyed && status !== 429)
+  const read = sql<Row>`
+    select request_id, min(status_code)::int as status, min(bytes)::text as bytes,
+      sum(cost_microdollars)::text as cost, count(*)::int as times
+    from usage where request_id like ${`${name}-%`} group by request_id
+  `
+  const mayMiss = ({ servedBy: by, endedAt: ended }: ObservedRequest) =>
+    ended >= lossFrom || killed.some((process) => process.by === by && ended >= process.at - lastSecond)
+  const isAll = (rows: ReadonlyArray<Row>) => {
+    const ids = new Set(rows.map(({ request_id }) => request_id))
+    return due.every((one) => ids.has(one.id) || mayMiss(one))
+  }
+  const rows = yield* Effect.repeat(read, {
+    until: isAll,
+    schedule: Schedule.max([Schedule.spaced("250 millis"), Schedule.during("20 seconds")]),
+  }).pipe(Effect.andThen(Effect.delay(read, "500 millis")))
+  const found = new Map(rows.map((row) => [row.request_id, row]))
+  const byId = new Map(told.map((one) => [one.id, one]))
+
+  const missing = due.filter(({ id }) => !found.has(id))
+  const differs = due.filter(({ bytes, cost, id, status }) => {
+    const row = found.get(id)
+    return row !== undefined && (row.status !== status || Number(row.bytes) !== bytes || Number(row.cost) !== cost)
+  })
+  const wrong = [
+    ...rows.filter(({ times }) => times > 1).map(({ request_id, times }) => `${request_id} is recorded ${times} times`),
+    ...missing.filter((one) => !mayMiss(one)).map(({ servedBy: by, id, status }) =>
+      `${id} (${status}, ${by}) is not recorded`
+    ),
+    ...differs.map(({ bytes, cost, id, status }) =>
+      `${id} was ${status}, ${bytes} bytes, ${cost}, and is recorded as ${JSON.stringify(found.get(id))}`
+    ),
+    // What got no answer may be recorded; what was refused without its key being known is not.
+    ...rows.filter(({ request_id }) => {
+      const one = byId.get(request_id)
+      return one === undefined || (one.status !== 0 && !one.isKeyed && one.status !== 502 && one.status !== 504)
+    }).map(({ request_id }) => `${request_id} is recorded, but was not answered so`),
+    ...(yield* sums).map(({ name, wrong }) => `the sums of ${name} disagree: ${wrong}`),
+  ]
+  return { wrong, rows: rows.length, missing: missing.length }
+})

@@ -1,0 +1,192 @@
+/** What else the service stands on: standbys, the store of the cluster's state, data that are replaced. */
+import { Duration, Effect } from "effect"
+import { Cluster, retryWithin } from "../Cluster.ts"
+import { databaseHosts } from "../Patroni.ts"
+import { BrokenPromise, expectTrue, type Scenario } from "../Scenario.ts"
+import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
+import { requestWithTimeout } from "../TimedRequest.ts"
+
+const standbysOf = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const leader = yield* postgres.leader
+  return databaseHosts.filter((member) => member !== leader)
+})
+
+export const standbyBehind: Scenario = {
+  name: "standby-behind",
+  promise: "A standby falls behind, and is not asked until it has caught up",
+  maxOutageSeconds: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { postgres, service } = yield* Cluster
+    const [standby = "db3"] = yield* standbysOf
+    // Patroni resumes a replay that was paused by PostgreSQL's own means.
+    const replay = Number(
+      yield* postgres.psql(standby, "select pid from pg_stat_activity where backend_type = 'startup'"),
+    )
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.kill(replay, "SIGSTOP")),
+      () => Effect.sync(() => process.kill(replay, "SIGCONT")),
+    )
+    // Its lag has to grow beyond what is allowed.
+    yield* Effect.sleep("2 seconds")
+    const before = yield* service.readsOf(standby)
+    yield* clients.more(300)
+    const reads = (yield* service.readsOf(standby)) - before
+    process.kill(replay, "SIGCONT")
+    yield* clients.more(300)
+    const after = (yield* service.readsOf(standby)) - before - reads
+    yield* expectTrue(reads === 0, `It was asked ${reads} times while it was behind.`)
+    yield* expectTrue(after > 0, "It was not asked again when it had caught up.")
+    return { standby, "reads while behind": reads, "reads afterwards": after }
+  }, Effect.scoped),
+}
+
+const seconds = (taken: Duration.Duration) => Math.round(Duration.toMillis(taken) / 10) / 100
+
+export const standbyKilled: Scenario = {
+  name: "standby-killed",
+  promise: "The host of the standby that commits wait for dies, and comes back",
+  maxOutageSeconds: 10,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { numbers, postgres, world } = yield* Cluster
+    const synchronous = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
+    const standby = databaseHosts.find((member) => member === synchronous) ?? "db3"
+    yield* world.kill(standby)
+    // The commit that was under way may have been acknowledged.
+    yield* numbers.next
+    const [taken] = yield* Effect.timed(numbers.next)
+    yield* clients.more(300)
+    yield* postgres.startEtcd(standby)
+    yield* postgres.startPatroni(standby)
+    return { standby, "seconds without a commit": seconds(taken) }
+  }),
+}
+
+/** Leaves the primary's host alone; what brings the others back. */
+const lose = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const gone = yield* standbysOf
+  yield* Effect.forEach(gone, (member) => postgres.stores.get(member)?.end("SIGKILL") ?? Effect.void)
+  return Effect.forEach(
+    gone,
+    (member) => postgres.stores.get(member)?.isRunning() === true ? Effect.void : postgres.startEtcd(member),
+    { discard: true },
+  )
+})
+
+export const etcdLost: Scenario = {
+  name: "store-lost",
+  promise: "etcd loses its majority; while all servers reach each other the primary stays, and nobody notices",
+  maxOutageSeconds: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const restart = yield* lose
+    yield* Effect.sleep("25 seconds").pipe(Effect.andThen(clients.more(200)), Effect.ensuring(restart))
+    return {}
+  }),
+}
+
+const stepsDown = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const leader = yield* postgres.leader
+  const restart = yield* lose
+  yield* postgres.rest(leader, "/primary").pipe(
+    Effect.filterOrFail(
+      ({ status }) => status !== 200,
+      () => new BrokenPromise({ message: "The primary stays without etcd." }),
+    ),
+    retryWithin(40),
+    Effect.ensuring(restart),
+  )
+})
+
+export const etcdLostWithoutFailsafe: Scenario = {
+  name: "store-lost-no-failsafe",
+  promise: "The same without Patroni's failsafe mode: the primary steps down until etcd is back, and some seconds",
+  maxOutageSeconds: 60,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { numbers, postgres } = yield* Cluster
+    yield* postgres.configure({ failsafe_mode: false })
+    yield* Effect.sleep("4 seconds")
+    const failsafe = Effect.ignore(postgres.configure({ failsafe_mode: true }))
+    const [taken] = yield* stepsDown.pipe(
+      Effect.andThen(Effect.timed(Effect.andThen(numbers.next, clients.more(50)))),
+      Effect.ensuring(failsafe),
+    )
+    return { "seconds after etcd was back": seconds(taken) }
+  }),
+}
+
+/** How many queries of a standby its replay has cancelled. */
+const conflictsOf = Effect.gen(function* () {
+  const { postgres } = yield* Cluster
+  const counts = yield* Effect.forEach(
+    yield* standbysOf,
+    (member) =>
+      Effect.map(
+        postgres.psql(member, "select sum(confl_lock + confl_snapshot) from pg_stat_database_conflicts"),
+        Number,
+      ),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+})
+
+/** A whole list, read by the process of one's choice. */
+const whole = Effect.fnUntraced(function* (app: AppHost) {
+  const { keys, world } = yield* Cluster
+  const answer = yield* requestWithTimeout({
+    host: world.addressOf(app),
+    port: servicePorts.service,
+    path: "/v1/gap-stats?limit=all&format=ndjson",
+    headers: { Authorization: `Bearer ${keys["later"]}` },
+  })
+  const lines = answer.text.split("\n").length - 1
+  const isWhole = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
+  yield* expectTrue(
+    isWhole || (answer.status === 503 && answer.headers["retry-after"] === "5"),
+    `A whole list: ${answer.status}, ${lines} of ${String(answer.headers["x-row-count"])} lines`,
+  )
+  return isWhole
+})
+
+export const standbyConflicts: Scenario = {
+  name: "standby-conflict",
+  promise: "A load's swap cancels what standbys are reading; it is read elsewhere, and nobody notices",
+  maxOutageSeconds: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { postgres, service, world } = yield* Cluster
+    yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "0" } } })
+    yield* Effect.sleep("4 seconds")
+    const before = yield* conflictsOf
+    let lists = 0
+    const readers = Effect.forEach(
+      appHosts,
+      (app) => Effect.forever(Effect.map(whole(app), (isWhole) => void (lists += isWhole ? 1 : 0))),
+      { concurrency: "unbounded", discard: true },
+    )
+    // Whether a swap meets a query is chance.
+    const loads = service.command(["load", "gap-stats", `${world.folder}/samples/gap_stats.csv`]).pipe(
+      Effect.andThen(conflictsOf),
+      Effect.repeat({ until: (count) => count > before, times: 20 }),
+    )
+    yield* Effect.raceFirst(loads, readers)
+    yield* clients.more(100)
+    const cancelled = (yield* conflictsOf) - before
+    yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "500ms" } } })
+    yield* expectTrue(cancelled > 0, "Nothing was cancelled.")
+    return { "queries cancelled": cancelled, "whole lists": lists }
+  }),
+}
+
+export const datasetReplaced: Scenario = {
+  name: "dataset-loaded",
+  promise: "A dataset is replaced while clients ask for it",
+  maxOutageSeconds: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { service, world } = yield* Cluster
+    for (const table of ["gap_stats", "news", "gap_stats"]) {
+      yield* service.command(["load", table.replace("_", "-"), `${world.folder}/samples/${table}.csv`])
+      yield* clients.more(100)
+    }
+    return {}
+  }),
+}

@@ -1,0 +1,179 @@
+/** What all processes count and know together: limits, wrong keys, keys that were revoked, mails that were sent. */
+import { Effect, Schedule } from "effect"
+import { performance } from "node:perf_hooks"
+import * as Accounts from "../../../src/accounts/Accounts.ts"
+import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
+import { Cluster, retryWithin } from "../Cluster.ts"
+import { expectTrue, type Scenario } from "../Scenario.ts"
+import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
+import { requestWithTimeout } from "../TimedRequest.ts"
+
+const round = (milliseconds: number) => Math.round(milliseconds / 10) / 100
+
+const path = "/v1/gap-stats?limit=1"
+
+/** Past the balancer, at a process of one's choice. */
+const askAt = Effect.fnUntraced(function* (app: AppHost, key: string, localAddress?: string) {
+  const { world } = yield* Cluster
+  return yield* requestWithTimeout({
+    host: world.addressOf(app),
+    port: servicePorts.service,
+    path,
+    headers: { Authorization: `Bearer ${key}` },
+    ...(localAddress === undefined ? {} : { localAddress }),
+  })
+})
+
+const customer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro") {
+  yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: false })
+  return yield* Keys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
+})
+
+const revokedAt = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
+  const answer = yield* askAt(app, key).pipe(
+    Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced("20 millis"), times: 200 }),
+  )
+  yield* expectTrue(
+    /api_key_disabled/.test(answer.text),
+    `${app} says ${answer.status} ${answer.text} to a revoked key.`,
+  )
+  return performance.now() - since
+})
+
+export const keyRevoked: Scenario = {
+  name: "key-revoked",
+  promise: "A revoked key is refused by every process within a second",
+  isInShortRun: true,
+  maxOutageSeconds: 0,
+  run: Effect.fnUntraced(function* () {
+    const { asOwner } = yield* Cluster
+    const key = yield* asOwner(customer("leaving", "pro"))
+    for (const app of appHosts) {
+      // From memory, too.
+      const statuses = yield* Effect.replicateEffect(Effect.map(askAt(app, key), ({ status }) => status), 3)
+      yield* expectTrue(
+        statuses.every((status) => status === 200),
+        `${app} answers ${statuses.join(", ")} to a new key.`,
+      )
+    }
+    const id = (yield* asOwner(Keys.listApiKeys)).find(({ account }) => account === "leaving")?.key_id
+    yield* asOwner(Keys.revokeApiKey(Number(id)))
+    const since = performance.now()
+    const taken = yield* Effect.forEach(appHosts, (app) => revokedAt(app, key, since), { concurrency: "unbounded" })
+    // What is asked 20 ms after the second began is answered after it.
+    yield* expectTrue(Math.max(...taken) <= 1_100, `It was taken for good for ${Math.round(Math.max(...taken))} ms.`)
+    return Object.fromEntries(appHosts.map((app, at) => [`${app} refused after (s)`, round(taken[at] ?? 0)]))
+  }),
+}
+
+/** The checksum is right, the key is nobody's. */
+export const wrongKeys: Scenario = {
+  name: "wrong-keys",
+  promise: "Wrong keys of one address are counted by all processes together",
+  maxOutageSeconds: 0,
+  run: Effect.fnUntraced(function* () {
+    const { world } = yield* Cluster
+    const from = world.addressOf("stranger")
+    const key = "tl_live_00000000000000000000000000000000000000"
+    const answers = yield* Effect.forEach(
+      Array.from({ length: 120 }, (_, at) => appHosts[at % appHosts.length] ?? "app1"),
+      (app) => Effect.map(askAt(app, key, from), ({ status }) => status),
+    )
+    const guesses = answers.filter((status) => status === 401).length
+    yield* expectTrue(guesses === 30, `${guesses} guesses were free, and not 30.`)
+    yield* expectTrue(answers.every((status) => [401, 429].includes(status)), `Answers: ${answers.join(", ")}`)
+    return { "free guesses": guesses }
+  }),
+}
+
+const perMinute = 200
+
+/** As fast as they are answered, at all processes by turns, until all of them refuse. */
+const burst = Effect.fnUntraced(function* (key: string) {
+  const began = performance.now()
+  const answers = yield* Effect.forEach(
+    Array.from({ length: perMinute * (appHosts.length + 1) }, (_, at) => appHosts[at % appHosts.length] ?? "app1"),
+    (app) => askAt(app, key),
+    { concurrency: 8 },
+  )
+  const seconds = (performance.now() - began) / 1000
+  const strange = answers.filter(({ headers, status }) =>
+    status !== 200 && !(status === 429 && Number(headers["retry-after"]) > 0)
+  )
+  yield* expectTrue(strange.length === 0, `${strange.length} answers were neither 200 nor 429: ${strange[0]?.text}`)
+  const given = answers.filter(({ status }) => status === 200).length
+  // One is forgotten after a minute divided by the limit.
+  return { given, forgotten: Math.ceil(seconds * perMinute / 60) }
+})
+
+export const sharedRateLimits: Scenario = {
+  name: "limits",
+  promise: "All processes together allow an account its limit, no more and hardly less",
+  maxOutageSeconds: 0,
+  run: Effect.fnUntraced(function* () {
+    const { asOwner } = yield* Cluster
+    const { forgotten, given } = yield* burst(yield* asOwner(customer("eager", "basic")))
+    yield* expectTrue(
+      given >= perMinute * 0.9 && given <= perMinute + forgotten,
+      `${given} of ${perMinute} were allowed, and ${forgotten} were forgotten meanwhile.`,
+    )
+    return { allowed: given, limit: perMinute, forgotten }
+  }),
+}
+
+export const redis: Scenario = {
+  name: "redis-lost",
+  promise: "Redis dies and comes back; nobody is refused for that, and limits hold within their bound",
+  maxOutageSeconds: 0,
+  run: Effect.fnUntraced(function* ({ clients }) {
+    const { asOwner, redis, startRedis, well } = yield* Cluster
+    yield* redis().end("SIGKILL")
+    yield* clients.more(100)
+    const { forgotten, given } = yield* burst(yield* asOwner(customer("keen", "basic")))
+    const most = perMinute + forgotten * appHosts.length
+    yield* expectTrue(given >= perMinute * 0.9 && given <= most, `${given} were allowed, where ${most} are the bound.`)
+    yield* startRedis
+    yield* retryWithin(30)(well())
+    yield* clients.more(100)
+    return { "allowed without Redis": given, bound: most }
+  }),
+}
+
+const recipients = 40
+
+export const emailSenderKilled: Scenario = {
+  name: "mails",
+  promise: "The process that sends mails is killed; another goes on within seconds, and no mail is sent twice",
+  maxBrokenRequests: 16,
+  maxOutageSeconds: 3,
+  run: Effect.fnUntraced(function* ({ clients, recordKill: killed }) {
+    const { asOwner, service, world } = yield* Cluster
+    const { received } = service.mail
+    yield* asOwner(Effect.forEach(
+      Array.from({ length: recipients }, (_, at) => `reader${at}`),
+      (name) => Accounts.ensureAccount({ name, tier: "basic", email: `${name}@example.com`, prepaid: false }),
+    ))
+    yield* service.command(["announce", "--entry", "ticker-changes", "--include-new-accounts"])
+    const arrived = (count: number) =>
+      Effect.repeat(Effect.sync(() => received.length), {
+        until: (now) => now >= count,
+        schedule: Schedule.spaced("10 millis"),
+      }).pipe(Effect.timeout("60 seconds"))
+    yield* arrived(5)
+    const holder = appHosts.find((app) => world.addressOf(app) === received[0]?.from) ?? "app1"
+    killed(holder)
+    yield* service.running.get(holder)?.end("SIGKILL") ?? Effect.void
+    killed(holder)
+    const [before, since] = [received.length, performance.now()]
+    yield* arrived(before + 1)
+    const taken = performance.now() - since
+    yield* service.start(holder)
+    // The one that was under way when its sender died stays unknown.
+    yield* arrived(recipients - 1)
+    yield* clients.more(200)
+    const addresses = received.flatMap(({ to }) => to)
+    yield* expectTrue(new Set(addresses).size === addresses.length, `Some were sent twice: ${addresses.join(", ")}`)
+    yield* expectTrue(taken < 8_000, `Nobody went on for ${round(taken)} s.`)
+    return { "taken over after (s)": round(taken), mails: addresses.length }
+  }),
+}

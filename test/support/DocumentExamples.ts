@@ -1,0 +1,92 @@
+/** Programs as they stand in documents, run as a reader runs them. */
+import { execFile, spawnSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { type CodeBlock, repositoryRoot } from "./CodeBlocks.ts"
+
+/** Where examples ask. */
+export const exampleBaseUrl = "http://127.0.0.1:8080"
+
+export interface ProcessResult {
+  readonly code: number
+  readonly out: string
+  readonly error: string
+}
+
+/** Asynchronously, for the service that it asks may answer in this process; nothing of these tests' environment decides. */
+export const runProgram = (
+  program: string,
+  args: ReadonlyArray<string>,
+  cwd: string,
+  env: Readonly<Record<string, string>>,
+) =>
+  Effect.callback<ProcessResult>((resume) => {
+    const { HOME, PATH } = process.env
+    const options = { cwd, env: { HOME, PATH, NO_COLOR: "1", ...env }, timeout: 120_000, maxBuffer: 16 * 1024 * 1024 }
+    const child = execFile(program, [...args], options, (failure, out, error) => {
+      const code = failure === null ? 0 : typeof failure.code === "number" ? failure.code : 1
+      resume(Effect.succeed({ code, out, error }))
+    })
+    return Effect.sync(() => child.kill())
+  })
+
+/** A folder in which packages are found as in a reader's own project, and this one under its name. */
+export const makeReaderProject = Effect.acquireRelease(
+  Effect.sync(() => {
+    const place = mkdtempSync(join(tmpdir(), "tickerline-examples-"))
+    mkdirSync(join(place, "node_modules"))
+    for (const name of readdirSync(join(repositoryRoot, "node_modules"))) {
+      if (!name.startsWith(".")) {
+        symlinkSync(join(repositoryRoot, "node_modules", name), join(place, "node_modules", name))
+      }
+    }
+    symlinkSync(repositoryRoot, join(place, "node_modules", "tickerline"))
+    writeFileSync(join(place, "package.json"), `{ "type": "module" }\n`)
+    mkdirSync(join(place, ".tickerline"))
+    return place
+  }),
+  (place) => Effect.sync(() => rmSync(place, { recursive: true })),
+)
+
+const nameOf = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
+
+/** Type errors of the TypeScript blocks, under the strict rules of this project; each names file and line. */
+export const findTypeErrors = Effect.fnUntraced(function* (place: string, fences: ReadonlyArray<CodeBlock>) {
+  const config = { extends: join(repositoryRoot, "tsconfig.json"), include: ["*.ts"], exclude: [] }
+  writeFileSync(join(place, "tsconfig.json"), JSON.stringify(config))
+  for (const fence of fences) writeFileSync(join(place, `${nameOf(fence)}.ts`), `${fence.text}\n`)
+  const { code, out } = yield* runProgram(
+    join(repositoryRoot, "node_modules/.bin/tsc"),
+    ["--noEmit", "--pretty", "false"],
+    place,
+    {},
+  )
+  if (code === 0) return ""
+  return fences.reduce(
+    (text, fence) => text.replaceAll(`${nameOf(fence)}.ts`, `${fence.file}:${fence.line}`),
+    `tsc ends with ${code}: ${out}`,
+  )
+})
+
+/** Runs what stands in a block, against the service at `base`. */
+export const runCodeBlock = (fence: CodeBlock, place: string, base: string, key: string) => {
+  const text = fence.text.replaceAll(exampleBaseUrl, base)
+  const env = { TICKERLINE_KEY: key, TICKERLINE_URL: base }
+  if (fence.language === "sh") return runProgram("bash", ["-euo", "pipefail", "-c", text], place, env)
+  const file = join(place, `run-${nameOf(fence)}.${fence.language === "ts" ? "ts" : "py"}`)
+  writeFileSync(file, `${text}\n`)
+  return runProgram(fence.language === "ts" ? process.execPath : pythonWithRequests ?? "python3", [file], place, env)
+}
+
+/** The first that has `requests`: a Python of one's own may stand before Debian's. */
+export const pythonWithRequests = ["python3", "/usr/bin/python3"].find((program) =>
+  spawnSync(program, ["-c", "import requests"], { stdio: "ignore" }).status === 0
+)
+
+/** Ids are others each time, and lines of headers end in what nobody sees. */
+export const normalizeOutput = (text: string, base: string) =>
+  text.replaceAll(base, exampleBaseUrl)
+    .replaceAll(/("request_id":\s*")[^"]*"/g, `$101a1f000-0000-7000-8000-000000000000"`)
+    .split("\n").map((line) => line.trimEnd()).join("\n").trimEnd()

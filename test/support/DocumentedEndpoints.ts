@@ -1,0 +1,116 @@
+/** The endpoints as the OpenAPI document tells a stranger of them. */
+import { Predicate } from "effect"
+import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+
+/** A value inside JSON, by keys and indexes: `at(body, "error", "code")`. */
+export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
+  path.reduce<unknown>(
+    (value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined,
+    body,
+  )
+
+/** What a `$ref` of the document leads to; anything else as it is. */
+export const resolveReference = (value: unknown): unknown => {
+  const reference = valueAt(value, "$ref")
+  return typeof reference === "string"
+    ? resolveReference(valueAt(openApiDocument, ...reference.replace("#/", "").split("/")))
+    : value
+}
+
+/** What the document says about a status of an endpoint, by its name in `responses`. */
+export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
+  new Map(
+    Object.entries(Object(valueAt(openApiDocument, "paths", path, "get", "responses"))).map(([status, response]) =>
+      [status, resolveReference(response)] as const
+    ),
+  )
+
+export type ParameterKind = "number" | "whole" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
+
+export interface DocumentedParameter {
+  readonly name: string
+  readonly required: boolean
+  readonly kind: ParameterKind
+  /** The words that may be sent, where the document lists them. */
+  readonly words: ReadonlyArray<string>
+}
+
+export interface DocumentedEndpoint {
+  readonly path: string
+  readonly parameters: ReadonlyArray<DocumentedParameter>
+}
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const oneOf = /^One of ((?:\w+, )+\w+); several comma-separated/
+
+const kindOf = (name: string, schema: unknown, description: string): ParameterKind => {
+  if (name === "ticker") return description.startsWith("One symbol") ? "ticker" : "tickers"
+  if (name === "sort") return "sort"
+  if (oneOf.test(description)) return "words"
+  // It may also be `all`, which is no page.
+  if (name === "limit") return "whole"
+  const type = valueAt(schema, "type")
+  if (type === "number") return "number"
+  if (type === "integer") return "whole"
+  if (type === "boolean") return "boolean"
+  return valueAt(schema, "format") === "date" ? "date" : "text"
+}
+
+const parameterOf = (parameter: unknown): DocumentedParameter => {
+  const [name, description] = [String(valueAt(parameter, "name")), String(valueAt(parameter, "description"))]
+  const kind = kindOf(name, valueAt(parameter, "schema"), description)
+  const [, listed = ""] = oneOf.exec(description) ?? []
+  const enumerated = listOf(valueAt(parameter, "schema", "enum")).map(String)
+  const words = enumerated.length > 0 ? enumerated : listed.split(", ")
+  return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
+}
+
+/** Where an endpoint takes the parameters of another, one that stands for them all tells so; it has no value itself. */
+export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
+
+/** In what is answered is tested in `test/lists`; everywhere else it is JSON. */
+const isFilter = ({ name }: DocumentedParameter) => name !== "format"
+
+export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(openApiDocument.paths).map((
+  path,
+) => ({
+  path,
+  parameters: listOf(valueAt(openApiDocument, "paths", path, "get", "parameters")).filter(isQueryParameter).map(
+    parameterOf,
+  ).filter(isFilter),
+}))
+
+/** The endpoints of datasets. */
+export const documentedDatasetEndpoints = documentedEndpoints.filter(({ parameters }) =>
+  parameters.some(({ name }) => name === "ticker")
+)
+
+const undemanding = documentedEndpoints.filter(({ parameters }) => parameters.every(({ required }) => !required))
+const undemandingPaths = new Set(undemanding.map(({ path }) => path))
+
+/** Of the words that a parameter takes the one to send: of several paths one that needs nothing more in its turn. */
+export const pickSampleValue = (words: ReadonlyArray<string>) =>
+  words.find((word) => undemandingPaths.has(word)) ?? words[0]
+
+/** What must be sent for the rest to be looked at. */
+export const requiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>
+  parameters.filter(({ name, required }) => required && name !== except).map(({ name, words }) =>
+    [name, pickSampleValue(words) ?? "ZZ9"] as const
+  )
+
+export const buildUrl = (path: string, query: ReadonlyArray<readonly [string, string]>) => {
+  const search = query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")
+  return search === "" ? path : `${path}?${search}`
+}
+
+/** D27: what tells data has a price; what the service tells of an account, or of itself, has none. */
+export const freeEndpointPaths = [
+  "/estimate",
+  "/v1/account",
+  "/v1/account/api-keys",
+  "/v1/datasets",
+  "/v1/overview",
+  "/v1/usage",
+  "/v1/usage/daily",
+]

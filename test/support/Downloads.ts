@@ -1,0 +1,86 @@
+/** What comes over the wire of a list in CSV or NDJSON, and what a reader makes of it. */
+import { Data, Effect, Stream } from "effect"
+import { Csv } from "effect/encoding"
+import { createHash } from "node:crypto"
+import { type IncomingMessage, request } from "node:http"
+import { decompress } from "./ServiceInstances.ts"
+
+export interface Download {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly trailers: Readonly<Record<string, string>>
+  /** Without what compressed it. */
+  readonly bytes: Buffer
+  readonly text: string
+  /** The body came to its end. */
+  readonly isComplete: boolean
+}
+
+const named = (headers: IncomingMessage["headers"]) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
+
+const asked = (port: number, path: string, key: string, headers: Readonly<Record<string, string>>) =>
+  request({ port, path, host: "127.0.0.1", agent: false, headers: { Authorization: `Bearer ${key}`, ...headers } })
+
+/** All of it, or as much as came. */
+export const download = (port: number, path: string, key: string, headers: Readonly<Record<string, string>> = {}) =>
+  Effect.callback<Download, Error>((resume) => {
+    const outgoing = asked(port, path, key, headers)
+    outgoing.on("error", (error) => resume(Effect.fail(error)))
+    outgoing.on("response", (response) => {
+      const chunks: Array<Buffer> = []
+      response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      response.on("error", () => {})
+      response.on("close", () => {
+        const isComplete = response.complete
+        const encoding = isComplete ? response.headers["content-encoding"] : undefined
+        const bytes = decompress(encoding, Buffer.concat(chunks))
+        resume(Effect.succeed({
+          status: response.statusCode ?? 0,
+          headers: named(response.headers),
+          trailers: named(response.trailers),
+          bytes,
+          text: bytes.toString("utf8"),
+          isComplete,
+        }))
+      })
+    })
+    outgoing.end()
+    return Effect.sync(() => outgoing.destroy())
+  })
+
+/** An answer that has begun, of which nothing more is taken; for as long as the scope. */
+export const beginDownload = (port: number, path: string, key: string) =>
+  Effect.acquireRelease(
+    Effect.callback<IncomingMessage, Error>((resume) => {
+      const outgoing = asked(port, path, key, {})
+      outgoing.on("error", (error) => resume(Effect.fail(error)))
+      outgoing.on("response", (response) => {
+        response.on("error", () => {})
+        resume(Effect.succeed(response.pause()))
+      })
+      outgoing.end()
+    }),
+    (response) => Effect.sync(() => response.destroy()),
+  )
+
+/** The rest of it: whether it came to its end. */
+export const finishDownload = (response: IncomingMessage) =>
+  Effect.callback<boolean>((resume) => {
+    response.on("close", () => resume(Effect.succeed(response.complete)))
+    response.resume()
+  })
+
+export const contentDigest = (bytes: Uint8Array) => `sha-256=:${createHash("sha256").update(bytes).digest("base64")}:`
+
+class NoMark extends Data.TaggedError("NoMark")<{ readonly text: string }> {}
+
+/** By a reader that knows nothing of who wrote it. */
+export const parseCsv = Effect.fnUntraced(function* (text: string) {
+  if (!text.startsWith("\uFEFF")) return yield* new NoMark({ text: text.slice(0, 20) })
+  const records = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(text.slice(1)), Csv.decodeString()))
+  return { header: records[0] ?? [], records: records.slice(1) }
+})
+
+export const splitLines = (text: string): ReadonlyArray<string> =>
+  text === "" ? [] : text.replace(/\n$/, "").split("\n")

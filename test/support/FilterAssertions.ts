@@ -1,0 +1,207 @@
+/** What holds for every filter of a kind. Each test brings rows of its own; a key is what it knows a row by. */
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { todayInNewYork } from "../../src/rules/Dates.ts"
+import type { ValidationRefusal } from "./ListClients.ts"
+
+type Refused<E, R> = (query: string) => Effect.Effect<ValidationRefusal, E, R>
+
+interface Asking<E, R> {
+  /** The keys of those of the test's rows that the query finds, in the order of the list. */
+  readonly asked: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
+  readonly refused: Refused<E, R>
+}
+
+/** D5: without a symbol that is one, never all rows. */
+export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(refused: Refused<E, R>) {
+  for (const sent of ["@@", "@@,a_b", "", ",", "%20", "toolongtoolong123"]) {
+    const { field, message } = yield* refused(`ticker=${sent}`)
+    assert.strictEqual(field, "ticker")
+    assert.match(message, /^Invalid ticker\(s\): .*uppercase letters, numbers, dots, hyphens or carets/)
+  }
+})
+
+/** D4: parameters of other endpoints, and columns that are no filters. `besides` is what the endpoint requires. */
+export const assertUnknownParametersRefused = Effect.fnUntraced(
+  function* <E, R>(refused: Refused<E, R>, names: ReadonlyArray<string>, besides = "") {
+    for (const name of names) {
+      const { field, reason } = yield* refused(`${besides}${name}=1`)
+      assert.strictEqual(field, name)
+      assert.include(reason, "is not a parameter of this endpoint")
+    }
+  },
+)
+
+/** True and false find their rows; those of which it is not known are in neither. */
+export const assertBooleanFilter = Effect.fnUntraced(
+  function* <E, R>({ asked, refused }: Asking<E, R>, name: string, found: {
+    readonly yes: ReadonlyArray<unknown>
+    readonly no: ReadonlyArray<unknown>
+  }) {
+    assert.deepStrictEqual(yield* asked(`${name}=true`), found.yes)
+    assert.deepStrictEqual(yield* asked(`${name}=false`), found.no)
+    for (const sent of ["", "1", "yes", "TRUE", "null"]) {
+      assert.strictEqual((yield* refused(`${name}=${sent}`)).field, name)
+    }
+  },
+)
+
+/** D33: one word of a few in any case, or several. `rows` are words with their keys; `known` is the list of all words in a refusal. */
+export const assertEnumFilter = Effect.fnUntraced(
+  function* <E, R>(
+    { asked, refused }: Asking<E, R>,
+    name: string,
+    known: string,
+    rows: ReadonlyArray<readonly [word: string, key: unknown]>,
+  ) {
+    for (const [word, key] of rows) {
+      for (const sent of [word, word.toUpperCase(), `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`]) {
+        assert.deepStrictEqual(yield* asked(`${name}=${sent}`), [key])
+      }
+    }
+    for (const some of [rows, [...rows.slice(0, 1), ...rows.slice(-1)]]) {
+      const sent = some.map(([word]) => word).toReversed().join(",%20")
+      assert.deepStrictEqual(yield* asked(`${name}=${sent}`), some.map(([, key]) => key))
+    }
+    const [[word] = [""]] = rows
+    for (const sent of ["", "nothing", `${word},`, `${word},nothing`, word.slice(0, -1)]) {
+      const { field, message } = yield* refused(`${name}=${sent}`)
+      assert.strictEqual(field, name)
+      assert.include(message, known)
+    }
+  },
+)
+
+/** D9: `min_` and `max_` include their value, compare exact decimals, and never match what is missing. */
+export const assertRangeFilter = Effect.fnUntraced(
+  function* <E, R>({ asked, refused }: Asking<E, R>, name: string, ascending: {
+    readonly values: ReadonlyArray<string>
+    readonly keys: ReadonlyArray<unknown>
+  }) {
+    const { keys, values } = ascending
+    for (const [index, value] of values.entries()) {
+      assert.deepStrictEqual(yield* asked(`min_${name}=${value}`), keys.slice(index))
+      assert.deepStrictEqual(yield* asked(`max_${name}=${value}`), keys.slice(0, index + 1))
+      assert.deepStrictEqual(yield* asked(`min_${name}=${value}&max_${name}=${value}`), keys.slice(index, index + 1))
+    }
+    const [least, most] = [values[0] ?? "", values.at(-1) ?? ""]
+    assert.deepStrictEqual(yield* asked(`min_${name}=${least}&max_${name}=${most}`), keys)
+    assert.deepStrictEqual(yield* asked(`min_${name}=-1e300`), keys)
+    assert.deepStrictEqual(yield* asked(`max_${name}=1e300`), keys)
+    assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
+    assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
+    for (const [min, max] of [[most, least], ["2", "1"], ["1", "0.9999"]]) {
+      const { field, message } = yield* refused(`min_${name}=${min}&max_${name}=${max}`)
+      assert.strictEqual(field, `min_${name}`)
+      assert.strictEqual(message, `min_${name} must not be greater than max_${name}`)
+    }
+    for (const bound of [`min_${name}`, `max_${name}`]) {
+      for (const sent of ["", "x", "NaN", "Infinity", "1,5"]) {
+        assert.strictEqual((yield* refused(`${bound}=${sent}`)).field, bound)
+      }
+    }
+  },
+)
+
+/** One row for each of them, and one without a date, are what the checks of dates ask for. */
+export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
+
+/** D7: `_from` and `_to` include their day and never match what is missing; asked, rows are known by day, latest first. */
+export const assertDayRangeFilter = Effect.fnUntraced(function* <E, R>({ asked, refused }: Asking<E, R>, name: string) {
+  assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))
+  assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-08`), sampleDays.slice(2))
+  assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-08&${name}_to=2025-04-09`), sampleDays.slice(1, 3))
+  assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-08&${name}_to=2025-04-08`), ["2025-04-08"])
+  assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-11`), [])
+  assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-06`), [])
+  const { field, message } = yield* refused(`${name}_from=2025-04-02&${name}_to=2025-04-01`)
+  assert.strictEqual(field, `${name}_from`)
+  assert.strictEqual(message, `${name}_from must not be greater than ${name}_to`)
+  for (const parameter of [`${name}_from`, `${name}_to`]) {
+    for (const sent of ["2025-02-29", "20250101", "x", ""]) {
+      const { field, reason } = yield* refused(`${parameter}=${sent}`)
+      assert.strictEqual(field, parameter)
+      assert.include(reason, "YYYY-MM-DD")
+    }
+  }
+})
+
+/** §7.2 D7: today in New York is accepted, a day to come is not, and the message says so. */
+export const assertFutureDaysRefused = Effect.fnUntraced(
+  function* <A, E, R>(
+    { found, refused }: { readonly found: (query: string) => Effect.Effect<A, E, R>; readonly refused: Refused<E, R> },
+    parameters: ReadonlyArray<string>,
+    besides = "",
+  ) {
+    const today = yield* todayInNewYork
+    for (const parameter of parameters) {
+      yield* found(`${besides}${parameter}=${today}`)
+      for (const day of ["2999-01-01", "9999-12-31"]) {
+        const { field, message } = yield* refused(`${besides}${parameter}=${day}`)
+        assert.strictEqual(field, parameter)
+        assert.match(message, /must be in the past/)
+      }
+    }
+  },
+)
+
+/** D7: `date` is exact and stands alone, `date_from` and `date_to` are a range, and none lies ahead. */
+export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ asked, refused }: Asking<E, R>) {
+  assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["2025-04-08"])
+  assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
+  yield* assertDayRangeFilter({ asked, refused }, "date")
+  for (const range of ["date_from=2025-01-01", "date_to=2025-01-02", "date_from=2025-01-01&date_to=2025-01-02"]) {
+    const { field, message } = yield* refused(`date=2025-01-01&${range}`)
+    assert.strictEqual(field, "date")
+    assert.include(message, "date_from")
+  }
+  yield* assertFutureDaysRefused({ found: asked, refused }, ["date", "date_from", "date_to"])
+  const today = yield* todayInNewYork
+  assert.deepStrictEqual(yield* asked(`date=${today}`), [])
+  assert.deepStrictEqual(yield* asked(`date_from=${today}`), [])
+  assert.deepStrictEqual(yield* asked(`date_to=${today}`), sampleDays)
+})
+
+/** §7.2: a date that may lie ahead, of a row that has 2999-01-01. The order of its range is kept there too. */
+export const assertFutureDaysFound = Effect.fnUntraced(
+  function* <E, R>({ asked, refused }: Asking<E, R>, name: string, key: unknown) {
+    assert.deepStrictEqual(yield* asked(`${name}_from=2998-12-31&${name}_to=9999-12-31`), [key])
+    assert.deepStrictEqual(yield* asked(`${name}_from=2999-01-01`), [key])
+    assert.deepStrictEqual(yield* asked(`${name}_from=2999-01-02`), [])
+    assert.deepStrictEqual(yield* asked(`${name}_to=2998-12-31`), [])
+    assert.strictEqual((yield* refused(`${name}_from=2999-01-02&${name}_to=2999-01-01`)).field, `${name}_from`)
+  },
+)
+
+/** Texts whose parts `partOfText` asks for: one row for each of them, and one without a text. */
+export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
+
+/** §4: a part of the text in any case, of 3 to 100 characters; `asked` takes the part and answers texts. */
+export const assertContainsFilter = Effect.fnUntraced(
+  function* <E, R>({ asked, refused }: Asking<E, R>, name: string) {
+    const parts = [
+      ["wainWRIGHT", sampleTexts[0]],
+      ["H.C", sampleTexts[0]],
+      ["100% bank_of", sampleTexts[1]],
+      ["k_o", sampleTexts[1]],
+      ["'a' \\ b", sampleTexts[1]],
+      ["über", sampleTexts[3]],
+    ] as const
+    for (const [part, text] of parts) assert.deepStrictEqual(yield* asked(part), [text])
+    for (const miss of ["%%%", "___", "W%t", "H_C", "\\\\\\", `"""`, "wainwrights"]) {
+      assert.deepStrictEqual(yield* asked(miss), [], miss)
+    }
+    yield* assertInvalidTextsRefused(refused, name)
+  },
+)
+
+/** Too short, too long, or what PostgreSQL has no text for. */
+export const assertInvalidTextsRefused = Effect.fnUntraced(
+  function* <E, R>(refused: Refused<E, R>, name: string, besides = "") {
+    for (const sent of ["", "ab", "%20%20a", "%20%20%20", "a%20", "a%00bc", "x".repeat(101)]) {
+      const { field, message } = yield* refused(`${besides}${name}=${sent}`)
+      assert.strictEqual(field, name)
+      assert.include(message, "3 to 100 characters")
+    }
+  },
+)

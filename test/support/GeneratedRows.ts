@@ -1,0 +1,95 @@
+/** Many rows for every dataset's table, made by PostgreSQL itself from what each column is: for tests of plans. */
+import { Effect, Predicate } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Dataset, datasets } from "../../src/load/Datasets.ts"
+import { readColumns } from "../../src/load/RowInserter.ts"
+import { describeColumnTypes } from "../../src/load/DatasetDescription.ts"
+
+/** Tickers of a table that has several rows for each. */
+const tickers = 2_000
+
+/** A value of the column's type for row g; different columns run at different paces, so that they do not correlate. */
+const value = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
+  const number = `((g * ${pace}) % 1000003)`
+  if (type === "boolean") return `${number} % 10 = 0`
+  if (words.length > 1) {
+    return `(array[${words.map((word) => `'${word}'`).join(", ")}])[1 + ${number} % ${words.length}]`
+  }
+  if (isList) return `array['tag' || ${number} % 500]`
+  if (type === "date") return `date '2014-01-01' + (${number} % 4000)::int`
+  if (type.startsWith("timestamp")) return `timestamp '2014-01-01' + make_interval(mins => ${number}::int)`
+  if (type.startsWith("numeric")) return `${number} / 100.0`
+  if (type === "bigint") return number
+  return `'text ' || md5((${number})::text)`
+}
+
+/** What tells rows apart must differ, and what the table's checks ask for must hold. */
+const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  ticker_changes: {
+    old_ticker: `'O' || g`,
+    new_ticker: `'N' || g`,
+    cik: `lpad((g % 100000)::text, 10, '0')`,
+    status: `'confirmed'`,
+  },
+  historical_tickers: { former_ticker: `'F' || g` },
+  intraday_runners: { daily_volume_ratio: "10 + g % 90", anomaly_flagged: "true" },
+  dilution_data: Object.fromEntries(
+    [
+      "conversion_price",
+      "conversion_price_type",
+      "offering_amount",
+      "convertible_debt_remaining",
+      "interest_rate_percentage",
+      "convertible_date",
+      "maturity_date",
+    ]
+      .map((column) => [column, "null"]).concat([["security_type", "'warrant'"]]),
+  ),
+  news: { form_type: `(array['news', '8-K', 'S-3'])[1 + g % 3]` },
+}
+
+/** ISO 3166 alpha-2 by its shape. */
+const country = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
+
+const tickerOf = ({ key }: Dataset) => key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickers}`
+
+/** Days count up with each round through the tickers, so that a ticker and a day are a key. */
+const keyValue = (dataset: Dataset, column: string, type: string) => {
+  if (column === "ticker") return tickerOf(dataset)
+  if (!dataset.key.includes(column)) return undefined
+  if (type === "date") return `date '2014-01-01' + (g / ${tickers})::int`
+  return type === "text" ? `'key ' || g` : undefined
+}
+
+export const fillTable = Effect.fnUntraced(function* (dataset: Dataset, rows: number) {
+  const sql = yield* SqlClient.SqlClient
+  const { table } = dataset
+  const columns = yield* readColumns(table)
+  const known = describeColumnTypes(dataset)
+  const values = columns.map(({ is_list, name, type }, at) => {
+    const words = known[name]?.split(" | ") ?? []
+    const key = words.length > 1 ? undefined : keyValue(dataset, name, type)
+    return special[table]?.[name] ?? (name === "country" ? country : key) ??
+      value(type, words, 7919 + at * 104, is_list)
+  })
+  const names = columns.map(({ name }) => `"${name}"`).join(", ")
+  // The limit of the session is one for readers; on a busy machine so many rows take longer.
+  yield* sql.withTransaction(Effect.gen(function* () {
+    yield* sql`set local statement_timeout = 0`
+    yield* sql.unsafe(
+      `insert into ${table} (${names}) select ${values.join(", ")} from generate_series(1, ${rows}) as g`,
+    )
+    yield* sql.unsafe(`analyze ${table}`)
+  }))
+})
+
+export const fillAllTables = (rows: number) =>
+  Effect.forEach(datasets, (dataset) => fillTable(dataset, rows), { discard: true })
+
+/** The tables that a plan reads from end to end. */
+export const findSequentialScans = (plan: unknown): ReadonlyArray<string> => {
+  if (Array.isArray(plan)) return plan.flatMap(findSequentialScans)
+  if (!Predicate.isObject(plan)) return []
+  const own = Reflect.get(plan, "Node Type") === "Seq Scan" ? [String(Reflect.get(plan, "Relation Name"))] : []
+  return [...own, ...Object.values(plan).flatMap(findSequentialScans)]
+}

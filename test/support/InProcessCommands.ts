@@ -1,0 +1,32 @@
+/** The service's own commands without a process for each; what a process has beside that is `src/main.ts`, in a few lines. */
+import { NodeServices } from "@effect/platform-node"
+import { ConfigProvider, Console, Effect, Exit, Layer, Stdio } from "effect"
+import { format } from "node:util"
+import * as Commands from "../../src/cli/CommandLine.ts"
+import { toExitCode } from "../../src/cli/ErrorReport.ts"
+import type { EndedProcess, Environment } from "./Processes.ts"
+
+/** As `run` of `Processes.ts`: to its end, with nothing of the environment of the tests; after ninety seconds no code. */
+export const runCommand = (args: ReadonlyArray<string>, environment: Environment) =>
+  Effect.promise(async (signal): Promise<EndedProcess> => {
+    const said = { out: "", err: "" }
+    const out = (...words: ReadonlyArray<unknown>) => void (said.out += `${format(...words)}\n`)
+    const err = (...words: ReadonlyArray<unknown>) => void (said.err += `${format(...words)}\n`)
+    const written = { ...console, log: out, info: out, debug: out, error: err, warn: err, trace: err }
+    // Begun from nothing, so that it shares no layer, no clock and no context with the test.
+    const exit = await Effect.runPromiseExit(
+      Commands.runCommandLine().pipe(
+        Effect.timeoutOption("90 seconds"),
+        Effect.provideService(Console.Console, written),
+        Effect.provide(
+          Layer.mergeAll(
+            NodeServices.layer,
+            Stdio.layerTest({ args: Effect.succeed(args) }),
+            ConfigProvider.layer(ConfigProvider.fromEnv({ env: environment })),
+          ),
+        ),
+      ),
+      { signal },
+    )
+    return { code: Exit.isFailure(exit) ? toExitCode(exit.cause) : exit.value._tag === "None" ? null : 0, ...said }
+  })

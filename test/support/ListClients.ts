@@ -1,0 +1,151 @@
+/** What tests ask of a dataset's list, or of the two lists that show one dataset. */
+import { assert } from "@effect/vitest"
+import { Effect, FileSystem, Predicate, Ref } from "effect"
+import { loadFile } from "../../src/load/Load.ts"
+import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
+import * as Service from "./Service.ts"
+
+const { requestJson, valueAt } = Service
+
+type Asking = ReturnType<typeof requestJson>
+type Answer = Effect.Success<Asking>
+type Asked<A> = Effect.Effect<A, Effect.Error<Asking>, Effect.Services<Asking>>
+
+export const resultRows = (body: unknown): ReadonlyArray<unknown> => {
+  const results = valueAt(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+/** The names of what is null in a row. */
+export const nullFields = (row: unknown) =>
+  Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) => cell === null ? [name] : [])
+
+/** What is null or a list in a row, by name: of a row with what it cannot do without, the lists are empty. */
+export const nullAndListFields = (row: unknown) =>
+  Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
+    cell === null || Array.isArray(cell) ? [[name, cell]] : []
+  )
+
+/** `TICKER date`: what tells sessions apart. */
+export const tickerAndDate = (row: unknown) => `${String(valueAt(row, "ticker"))} ${String(valueAt(row, "date"))}`
+
+const foundIn = ({ body, status, text }: Answer, query: string) => {
+  assert.strictEqual(status, 200, `${query}: ${text}`)
+  return resultRows(body)
+}
+
+/** What a 422 says; `field` and `reason` are those of the first field. */
+const refusalIn = ({ body, headers, status, text }: Answer, query: string) => {
+  assert.strictEqual(status, 422, `${query}: ${text}`)
+  assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
+  assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
+  const fields = valueAt(body, "error", "details", "fields")
+  return {
+    message: String(valueAt(body, "error", "message")),
+    fields,
+    field: valueAt(fields, 0, "field"),
+    reason: String(valueAt(fields, 0, "reason")),
+  }
+}
+
+export type ValidationRefusal = ReturnType<typeof refusalIn>
+
+const printedIn = ({ headers, status, text }: Answer) => {
+  assert.strictEqual(status, 200, text)
+  assert.match(String(headers["content-type"]), /^application\/json/)
+  return text
+}
+
+/** Where `Link` leads. */
+export const nextPagePath = (headers: Readonly<Record<string, string | undefined>>) =>
+  /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
+
+/** The rows of every page from the first on, following `Link` to its end; each page is full, except the last. */
+const walked = Effect.fnUntraced(function* (first: string, limit: number, asked: Service.TestRequestOptions) {
+  const seen: Array<unknown> = []
+  let path: string | undefined = `${first}&limit=${limit}`
+  for (let page = 1; path !== undefined; page++) {
+    const { body, headers, status, text }: Answer = yield* requestJson(path, asked)
+    assert.strictEqual(status, 200, text)
+    assert.strictEqual(valueAt(body, "page"), page)
+    assert.strictEqual(valueAt(body, "limit"), limit)
+    const rows = resultRows(body)
+    assert.strictEqual(valueAt(body, "count"), rows.length)
+    seen.push(...rows)
+    path = nextPagePath(headers)
+    assert.strictEqual(valueAt(body, "has_more"), path !== undefined)
+    if (path !== undefined) assert.strictEqual(rows.length, limit)
+    assert.isAbove(rows.length, 0)
+  }
+  return seen
+})
+
+/** A list, asked with the basic key. */
+export const listClient = (path: string) => {
+  const list = (query: string): Asked<Answer> => requestJson(`${path}?${query}`)
+  const found = (query: string) => Effect.map(list(query), (answer) => foundIn(answer, query))
+  return {
+    /** The answer, whatever it is. */
+    list,
+    /** The rows of a 200. */
+    found,
+    /** One field of each row. */
+    column: (name: string, query: string) => Effect.map(found(query), (rows) => rows.map((row) => valueAt(row, name))),
+    /** The text of a 200, to the letter. */
+    printed: (query: string) => Effect.map(list(query), printedIn),
+    /** What a 422 says. */
+    refused: (query: string) => Effect.map(list(query), (answer) => refusalIn(answer, query)),
+    /** The rows of every page. */
+    walk: (query: string, limit: number): Asked<ReadonlyArray<unknown>> => walked(`${path}?${query}`, limit, {}),
+  }
+}
+
+/** Two lists of one dataset, which refuse alike; asked with a key of the tier. */
+export const pairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
+  const each = Effect.fnUntraced(function* <A, E, R>(asked: (path: string, key: string) => Effect.Effect<A, E, R>) {
+    const { [tier]: key } = yield* Service.TestKeys
+    return [yield* asked(paths[0], key), yield* asked(paths[1], key)] as const
+  })
+  const list = (query: string): Asked<readonly [Answer, Answer]> =>
+    each((path, key) => requestJson(`${path}?${query}`, { key }))
+  return {
+    list,
+    found: (query: string) =>
+      Effect.map(list(query), ([full, brief]) => [foundIn(full, query), foundIn(brief, query)] as const),
+    printed: (query: string) =>
+      Effect.map(list(query), ([full, brief]) => [printedIn(full), printedIn(brief)] as const),
+    refused: (query: string) =>
+      Effect.map(list(query), ([full, brief]) => {
+        assert.deepStrictEqual(valueAt(brief.body, "error"), valueAt(full.body, "error"))
+        refusalIn(brief, query)
+        return refusalIn(full, query)
+      }),
+    walk: (query: string, limit: number) => each((path, key) => walked(`${path}?${query}`, limit, { key })),
+  }
+}
+
+/** The answers, with a key of each tier: 200. */
+export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
+  const keys = yield* Service.TestKeys
+  const answers = yield* Effect.forEach(Object.values(keys), (key) => requestJson(path, { key }))
+  assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200], path)
+  return answers
+})
+
+/** Loads a CSV file with this content: after the rows that are there, or instead of them. */
+export const loadCsv = Effect.fnUntraced(function* (dataset: string, csv: string, how: "append" | "replace") {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: `tickerline-${dataset}-` })}/rows.csv`
+  yield* fs.writeFileString(file, csv)
+  const { dropped, rows, table } = yield* loadFile({ dataset, file, append: how === "append" }, yield* Ref.make(0))
+  return { table, rows, dropped }
+})
+
+/** Stored times of New York's clock, as they are printed: an hour earlier in daylight time. */
+export const newYorkTimestampSamples = [
+  ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
+  ["2025-07-15 16:00:00.250", "2025-07-15T15:00:00.250-05:00"],
+  ["2025-07-16 00:30:00", "2025-07-15T23:30:00-05:00"],
+  ["2025-03-09 02:30:00", "2025-03-09T02:30:00-05:00"],
+  ["2025-11-02 01:30:00", "2025-11-02T01:30:00-05:00"],
+] as const

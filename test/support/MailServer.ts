@@ -1,0 +1,100 @@
+/** A real mail server in the process of the tests, which does what a test tells it. */
+import { Effect } from "effect"
+import { SMTPServer } from "smtp-server"
+
+export interface ReceivedEmail {
+  readonly to: ReadonlyArray<string>
+  readonly raw: string
+  /** The address of whoever brought it. */
+  readonly from: string
+}
+
+export interface SmtpReply {
+  readonly code: number
+  readonly message: string
+}
+
+/** What the server says at a step; none: it accepts. A promise that never ends is a server that says nothing. */
+export interface SmtpBehaviour {
+  rcpt: (address: string) => Promise<SmtpReply | undefined>
+  data: (received: ReceivedEmail) => Promise<SmtpReply | undefined>
+  /** Before the first byte of a mail is read. */
+  beforeBody: () => Promise<void>
+}
+
+const accept = () => Promise.resolve(undefined)
+
+const failing = ({ code, message }: SmtpReply) => Object.assign(new Error(message), { responseCode: code })
+
+/** Mails are in `received` once the server has said 250, or would have. */
+export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "127.0.0.1") {
+  const received: Array<ReceivedEmail> = []
+  const behaviour: SmtpBehaviour = { rcpt: accept, data: accept, beforeBody: () => Promise.resolve() }
+  let connections = 0
+  let most = 0
+  let open = 0
+  const smtp = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    allowInsecureAuth: true,
+    closeTimeout: 50,
+    onAuth: ({ password, username }, _session, done) =>
+      username === "mailer" && password === "s3cret:/@" ? done(null, { user: username }) : done(
+        Object.assign(new Error("Wrong"), { responseCode: 535 }),
+      ),
+    onConnect: (_session, done) => {
+      connections += 1
+      open += 1
+      most = Math.max(most, open)
+      done()
+    },
+    onClose: () => {
+      open -= 1
+    },
+    onRcptTo: ({ address }, _session, done) =>
+      void behaviour.rcpt(address).then((reply) => reply === undefined ? done() : done(failing(reply))),
+    onData: (stream, session, done) => {
+      const chunks: Array<Buffer> = []
+      void behaviour.beforeBody().then(() => stream.on("data", (chunk: Buffer) => chunks.push(chunk)))
+      stream.on("end", () => {
+        const mail = {
+          to: session.envelope.rcptTo.map(({ address }) => address),
+          raw: Buffer.concat(chunks).toString("utf8"),
+          from: session.remoteAddress,
+        }
+        void behaviour.data(mail).then((reply) => {
+          if (reply !== undefined) return done(failing(reply))
+          received.push(mail)
+          done()
+        })
+      })
+    },
+  })
+  // A client that was killed is no error of the server.
+  smtp.on("error", () => {})
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => {
+      smtp.listen(port, host, () => resume(Effect.void))
+    }),
+    () =>
+      Effect.callback<void>((resume) => {
+        smtp.close(() => resume(Effect.void))
+      }),
+  )
+  const address = smtp.server.address()
+  return {
+    port: typeof address === "object" && address !== null ? address.port : 0,
+    received,
+    behaviour,
+    connections: () => connections,
+    most: () => most,
+  }
+})
+
+/** A header of a mail, unfolded. */
+export const readEmailHeaders = (raw: string, name: string) => {
+  const head = raw.slice(0, raw.indexOf("\r\n\r\n")).replaceAll(/\r\n[ \t]+/g, " ")
+  return head.split("\r\n").filter((line) => line.toLowerCase().startsWith(`${name.toLowerCase()}:`)).map((line) =>
+    line.slice(name.length + 1).trim()
+  )
+}

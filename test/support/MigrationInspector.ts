@@ -1,0 +1,202 @@
+/** What a migration does to a database that is in use, as PostgreSQL itself tells it. */
+import { Data, Effect, Predicate } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import type { MigrationScript } from "../../src/db/migrations/MigrationScripts.ts"
+import { smallRowCount } from "./MigrationDatabases.ts"
+
+/** Of tables and their columns, keys and functions: what whoever was there before relies on, one thing a line. */
+const contents = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql<{ readonly thing: string }>`
+    with ours as (
+      select oid, relname, relkind from pg_class
+      where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and not relispartition
+    ), columns as (
+      select ours.oid, relname, attname, format_type(atttypid, atttypmod) as type, attnotnull,
+        atthasdef or attidentity <> '' as filled
+      from ours join pg_attribute on attrelid = ours.oid
+      where relkind in ('r', 'p', 'v', 'm') and attnum > 0 and not attisdropped
+    )
+    select format('table %s', relname) as thing from ours where relkind in ('r', 'p', 'v', 'm', 'S')
+    union all select format('column %s.%s %s', relname, attname, type) from columns
+    union all select format('null in %s.%s', relname, attname) from columns where not attnotnull
+    union all select format('a row of %s without %s', relname, attname) from columns where filled or not attnotnull
+    union all select format('index %s', regexp_replace(pg_get_indexdef(indexrelid), 'INDEX \S+ ON', 'INDEX ON'))
+      from pg_index join ours on ours.oid = indrelid where indisvalid
+    union all select format('trigger %s of %s', tgname, relname)
+      from pg_trigger join ours on ours.oid = tgrelid where not tgisinternal and tgenabled <> 'D'
+    union all select format('function %s returning %s', pg_proc.oid::regprocedure, pg_get_function_result(pg_proc.oid))
+      from pg_proc where pronamespace = 'public'::regnamespace
+        and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e')
+  `
+  return new Set(found.map(({ thing }) => thing))
+})
+
+/** Columns that must be given, and rules of columns: whatever may refuse a row; a rule of two columns is there twice. */
+const refusals = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ readonly table: string; readonly column: string; readonly rule: string }>`
+    select relname as table, attname as column, attname || ' must be given' as rule
+    from pg_attribute join pg_class on pg_class.oid = attrelid
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and attnum > 0
+      and not attisdropped and attnotnull and not atthasdef and attidentity = ''
+    union all
+    select relname, attname, replace(pg_get_constraintdef(pg_constraint.oid), ' NOT VALID', '')
+    from pg_constraint join pg_class on pg_class.oid = conrelid
+      join pg_attribute on attrelid = conrelid and attnum = any (conkey)
+    where relnamespace = 'public'::regnamespace and not relispartition and contype in ('c', 'f', 'x')
+    union all
+    select relname, attname, pg_get_indexdef(indexrelid)
+    from pg_index join pg_class on pg_class.oid = indrelid
+      join pg_attribute on attrelid = indrelid and attnum = any (indkey::int2[])
+    where relnamespace = 'public'::regnamespace and not relispartition and indisunique
+  `
+})
+
+/** Every relation that was there, with how many rows its table has. */
+const relations = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<
+    { readonly oid: number; readonly name: string; readonly file: number | null; readonly rows: number }
+  >`
+    select pg_class.oid::int, relname as name, pg_relation_filenode(pg_class.oid)::int as file,
+      (xpath('/row/c/text()', query_to_xml(format('select count(*) as c from %s', coalesce(indrelid, pg_class.oid)::regclass),
+        false, true, '')))[1]::text::int as rows
+    from pg_class left join pg_index on indexrelid = pg_class.oid
+    where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and relkind in ('r', 'p', 'i', 'I', 'm')
+  `
+})
+
+/** Tables that have few rows, however much there is to serve. */
+const small = /^(dataset_versions|announcement_sender|tickerline_migrations)(_|$)/
+
+/** A table that is not filled would let everything pass. */
+export const findUnderfilledTables = Effect.map(
+  relations,
+  (found) => found.filter(({ name, rows }) => rows < smallRowCount * 10 && !small.test(name)).map(({ name }) => name),
+)
+
+/** What this transaction did so far. */
+const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
+  const sql = yield* SqlClient.SqlClient
+  const ids = `{${old.join(",")}}`
+  const locks = yield* sql<{ readonly name: string; readonly mode: string }>`
+    select distinct relation::regclass::text as name, mode from pg_locks
+    where pid = pg_backend_pid() and locktype = 'relation' and relation = any (${ids}::text::oid[])
+      and mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    order by 1, 2
+  `
+  const [rows] = yield* sql<{ readonly touched: number; readonly changed: number }>`
+    select sum(seq_tup_read + coalesce(idx_tup_fetch, 0) + n_tup_ins + n_tup_upd + n_tup_del)::int as touched,
+      coalesce(sum(n_tup_upd + n_tup_del) filter (where relid = any (${ids}::text::oid[])), 0)::int as changed
+    from pg_stat_xact_user_tables
+  `
+  return { locks, touched: rows?.touched ?? 0, changed: rows?.changed ?? 0 }
+})
+
+const brief = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
+
+/** What keeps others out while it works, statement by statement; in a transaction that stays open. */
+const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
+  const sql = yield* SqlClient.SqlClient
+  const before = yield* relations
+  const old = before.map(({ oid }) => oid)
+  const found: Array<string> = []
+  let last = yield* done(old)
+  for (const statement of statements) {
+    yield* sql.unsafe(statement)
+    const now = yield* done(old)
+    const touched = now.touched - last.touched
+    const held = now.locks.map(({ mode, name }) => `${mode} of ${name}`).join(", ")
+    if (held !== "" && touched > smallRowCount) {
+      found.push(`works on ${touched} rows under ${held}: ${brief(statement)}`)
+    }
+    if (now.changed - last.changed > smallRowCount) {
+      found.push(`writes many rows in one transaction: ${brief(statement)}`)
+    }
+    // It does nothing by itself, so whatever needs it is better without it.
+    if (/^lock\b/i.test(statement)) found.push(`locks a table: ${brief(statement)}`)
+    last = now
+  }
+  const files = new Map((yield* relations).map(({ file, oid }) => [oid, file]))
+  const anew = before.filter(({ file, oid, rows }) => rows > smallRowCount && files.has(oid) && files.get(oid) !== file)
+  return [...found, ...anew.map(({ name }) => `writes ${name} anew`)]
+})
+
+/** What a program that knows nothing of it misses, and what its rows may be refused by. */
+const breaking = Effect.fnUntraced(function* <E, R>(work: Effect.Effect<ReadonlyArray<string>, E, R>) {
+  const [before, rules] = [yield* contents, yield* refusals]
+  const known = new Set(rules.map(({ rule, table }) => `${table}: ${rule}`))
+  const columns = new Set(Array.from(before, (thing) => /^column (\S+)/.exec(thing)?.[1]))
+  const locks = yield* work
+  const [after, now] = [yield* contents, yield* refusals]
+  const isFelt = ({ column, rule, table }: (typeof now)[number]) =>
+    before.has(`table ${table}`) && !known.has(`${table}: ${rule}`) &&
+    (rule.endsWith("must be given") || columns.has(`${table}.${column}`))
+  const refused = new Set(now.filter(isFelt).map(({ rule, table }) => `may refuse rows of ${table}: ${rule}`))
+  const gone = Array.from(before).filter((thing) => !after.has(thing)).map((thing) => `takes away: ${thing}`)
+  return { locks, breaks: [...gone.toSorted(), ...refused] }
+})
+
+const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
+  Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+
+class TakenBack extends Data.TaggedError("TakenBack")<{}> {}
+
+/** Looks at work, and takes it back. */
+export const runAndRollBack = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+  const sql = yield* SqlClient.SqlClient
+  let result: A | undefined
+  const taken = Effect.flatMap(work, (found) => {
+    result = found
+    return Effect.fail(new TakenBack())
+  })
+  yield* Effect.catchIf(sql.withTransaction(taken), (error) => error instanceof TakenBack, () => Effect.void)
+  return result
+})
+
+/** 25001 and 2D000: PostgreSQL refuses to do it, or to commit on the way, within a transaction. */
+const needsNone = (statement: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    runAndRollBack(sql.unsafe(statement)).pipe(
+      Effect.as(false),
+      Effect.catchIf(SqlError.isSqlError, (error) =>
+        ["25001", "2D000"].includes(codeOf(error)) ? Effect.succeed(true) : Effect.fail(error)),
+    ))
+
+/** Broken off after each statement, or in the middle of an index, and run again: is all there in the end? */
+const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
+  const sql = yield* SqlClient.SqlClient
+  const found: Array<string> = []
+  for (const statement of statements) {
+    if (!(yield* needsNone(statement))) found.push(`belongs into a transaction: ${brief(statement)}`)
+  }
+  const apply = (some: ReadonlyArray<string>) =>
+    Effect.forEach(some, (statement) => sql.unsafe(statement), { discard: true })
+  const before = new Set((yield* relations).map(({ name }) => name))
+  yield* apply(statements)
+  const whole = yield* contents
+  const made = (yield* relations).filter(({ name }) => !before.has(name))
+  const again = (how: string) =>
+    Effect.flatMap(Effect.result(Effect.andThen(apply(statements), contents)), (result) =>
+      Effect.sync(() => {
+        const isSame = result._tag === "Success" && result.success.symmetricDifference(whole).size === 0
+        if (!isSame) found.push(`is not all there when it is run again after ${how}`)
+      }))
+  for (let count = 1; count <= statements.length; count++) {
+    yield* apply(statements.slice(0, count)).pipe(Effect.ignore)
+    yield* again(`its statement ${count}`)
+  }
+  yield* sql`
+    update pg_index set indisvalid = false where indexrelid = any (${`{${made.map(({ oid }) => oid)}}`}::text::oid[])
+  `
+  yield* again("a break while an index was made")
+  return found
+})
+
+/** Applies it, for good where it is not within `takenBack`. */
+export const inspectMigration = (script: MigrationScript) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => breaking(script.inTransaction ? sql.withTransaction(locking(script)) : restarting(script)),
+  )

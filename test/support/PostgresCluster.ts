@@ -1,0 +1,51 @@
+/**
+ * The tests' PostgreSQL: the embedded one, or with `TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin` one made with the
+ * programs of that folder, in the way in which an operator would make it. Either belongs to the run and ends with it.
+ */
+import { Effect, FileSystem } from "effect"
+import { randomBytes } from "node:crypto"
+import { dirname } from "node:path"
+import { chooseFreePort, type Cluster, databaseUser, openCluster } from "../../src/db/embedded/Cluster.ts"
+import { locateServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
+import { EmbeddedPostgresError, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
+
+/** The folder of the programs, where it is not the embedded server's. */
+export const installedPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
+
+const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
+  const fs = yield* FileSystem.FileSystem
+  const place = yield* locateServer(yield* openHomeDirectory(path))
+  const { account, base } = place
+  const [folder, secret, password] = [`${base}/cluster`, `${base}/password`, randomBytes(24).toString("hex")]
+  const data = `${folder}/data`
+  yield* fs.makeDirectory(data, { recursive: true })
+  yield* fs.writeFileString(secret, password, { mode: 0o600 })
+  yield* Effect.forEach(
+    [data, secret],
+    (file) => account === undefined ? Effect.void : fs.chown(file, account.uid, account.gid),
+  )
+  const { code, output } = yield* runToCompletion({
+    command: `${bin}/initdb`,
+    args: [
+      `--pgdata=${data}`,
+      `--pwfile=${secret}`,
+      `--username=${databaseUser}`,
+      "--auth=scram-sha-256",
+      "--encoding=UTF8",
+      "--locale=C.UTF-8",
+      "--no-sync",
+    ],
+    account,
+  })
+  if (code !== 0) return yield* new EmbeddedPostgresError({ message: output })
+  const settings = ["max_connections = 200", "shared_buffers = 128MB", "jit = off", "timezone = 'UTC'"]
+  yield* fs.writeFileString(`${data}/postgresql.conf`, `${settings.join("\n")}\n`, { flag: "a" })
+  // Where the house remembers a server's port and password.
+  yield* fs.writeFileString(`${folder}/server.json`, JSON.stringify({ password, port: yield* chooseFreePort }))
+  const cluster: Cluster = { ...place, programs: dirname(bin), data, log: `${base}/postgres.log`, password }
+  return cluster
+})
+
+/** A server's data below `path`, just made; it is not started yet. */
+export const makePostgresCluster = (path: string) =>
+  installedPrograms === undefined ? openCluster(path, undefined) : initdb(path, installedPrograms)

@@ -1,0 +1,160 @@
+/** Bytes as no HTTP client would send them, on a socket of their own, and the answers that came back. */
+import { assert } from "@effect/vitest"
+import { Context, Effect, Layer, Schedule } from "effect"
+import { readFileSync } from "node:fs"
+import { connect, type Socket } from "node:net"
+import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
+import { valueAt } from "./DocumentedEndpoints.ts"
+import * as Instances from "./ServiceInstances.ts"
+import { TestKeys } from "./Service.ts"
+
+/** Where a service as `serve` starts it listens. */
+export class ServicePort extends Context.Service<ServicePort, number>()("test/Raw/Port") {}
+
+export const socketServiceLayer = (patience?: ConnectionTimeouts, settings: Readonly<Record<string, string>> = {}) =>
+  Layer.effect(ServicePort, Instances.startInstance(settings, undefined, patience === undefined ? {} : { patience }))
+    .pipe(
+      Layer.provideMerge(Instances.databaseWithKeys),
+    )
+
+/** Others are answered, from the database. */
+export const assertServiceResponds = Effect.gen(function* () {
+  const { pro } = yield* TestKeys
+  assert.strictEqual((yield* Instances.requestOverWire(yield* ServicePort, "/v1/screener", pro)).status, 200)
+})
+
+/** A request of a key, after which the connection is closed; the target goes byte for byte. */
+export const formatGetRequest = (key: string, target: string, more = "") =>
+  `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
+
+/** A request to which headers and the empty line are still to be added. */
+export const livenessRequestHead = "GET /health/live HTTP/1.1\r\nHost: x\r\n"
+
+export interface ParsedResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+}
+
+/** However busy the machine is: whoever waits for longer waits for ever. */
+const bound = "30 seconds"
+
+const headersOf = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
+  Object.fromEntries(lines.map((line) => {
+    const colon = line.indexOf(":")
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+  }))
+
+/** A body in chunks, and what follows it. */
+const unchunked = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | undefined => {
+  const end = bytes.indexOf("\r\n")
+  const size = Number.parseInt(bytes.subarray(0, end).toString("latin1"), 16)
+  if (end < 0 || !(bytes.length >= end + 2 + size + 2)) return undefined
+  const rest = bytes.subarray(end + 2 + size + 2)
+  const more = size === 0 ? [Buffer.alloc(0), rest] as const : unchunked(rest)
+  return more && [Buffer.concat([bytes.subarray(end + 2, end + 2 + size), more[0]]), more[1]]
+}
+
+/** The final answers that came whole; those in between (`100 Continue`) are left out. */
+export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => {
+  const end = bytes.indexOf("\r\n\r\n")
+  if (end < 0) return []
+  const [start = "", ...lines] = bytes.subarray(0, end).toString("latin1").split("\r\n")
+  assert.match(start, /^HTTP\/1\.1 \d{3} /)
+  const status = Number(start.slice(9, 12))
+  const headers = headersOf(lines)
+  const after = bytes.subarray(end + 4)
+  if (status < 200) return parseResponses(after)
+  const length = Number(headers["content-length"] ?? 0)
+  const whole = after.length < length ? undefined : [after.subarray(0, length), after.subarray(length)] as const
+  const read = headers["transfer-encoding"] === "chunked" ? unchunked(after) : whole
+  if (read === undefined) return []
+  const text = Instances.decompress(headers["content-encoding"], read[0]).toString("utf8")
+  return [{ status, headers, text }, ...parseResponses(read[1])]
+}
+
+/** An open connection: what came, and whether the service has ended it. */
+export interface RawConnection {
+  readonly socket: Socket
+  readonly received: () => Buffer
+  /** It succeeds when the service has ended its side, or the whole connection. */
+  readonly ended: Effect.Effect<void>
+}
+
+/** A connection whose client never ends its own side by itself. */
+export const openConnection = (port: number) =>
+  Effect.acquireRelease(
+    Effect.sync((): RawConnection => {
+      const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+      const chunks: Array<Buffer> = []
+      let isEnded = false
+      const waiting: Array<() => void> = []
+      const end = () => {
+        isEnded = true
+        waiting.splice(0).forEach((resume) => resume())
+      }
+      socket.on("data", (chunk) => chunks.push(chunk))
+      // What was refused is closed while more of it is on the way.
+      socket.on("error", end).on("end", end).on("close", end)
+      const ended = Effect.callback<void>((resume) => {
+        if (isEnded) resume(Effect.void)
+        else waiting.push(() => resume(Effect.void))
+      })
+      return { socket, received: () => Buffer.concat(chunks), ended: Effect.orDie(Effect.timeout(ended, bound)) }
+    }),
+    ({ socket }) => Effect.sync(() => socket.destroy()),
+  )
+
+/** Everything that is answered until the service ends the connection; what is left is no answer. */
+export const exchangeBytes = (port: number, bytes: string | Uint8Array) =>
+  Effect.scoped(Effect.gen(function* () {
+    const { ended, received, socket } = yield* openConnection(port)
+    socket.write(typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes)
+    yield* ended
+    return parseResponses(received())
+  }))
+
+export const waitUntil = (condition: () => boolean) =>
+  Effect.sync(condition).pipe(
+    Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced("20 millis") }),
+    Effect.timeout(bound),
+    Effect.orDie,
+  )
+
+/** Whether this process has the service's end of a client's connection; the kernel alone may go on to close it. */
+export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
+  const hex = (number: number | undefined) => (number ?? 0).toString(16).toUpperCase().padStart(4, "0")
+  const ends = [`0100007F:${hex(port)}`, `0100007F:${hex(localPort)}`]
+  return readFileSync("/proc/net/tcp", "utf8").split("\n").map((line) => line.trim().split(/\s+/)).some((row) =>
+    row[1] === ends[0] && row[2] === ends[1] && row[9] !== "0"
+  )
+}
+
+/** Words of code, SQL and the machine; what a client sent may stand in an answer. */
+const inner = /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/
+
+/** §7.2, D11, D12, D14: what every answer has, and what none has. */
+export const assertProperResponse = ({ headers, status, text }: ParsedResponse) => {
+  assert.strictEqual(headers["x-api-version"], "v1", text)
+  assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
+  // The reference page is a program.
+  if (headers["content-type"] !== "text/html") assert.notMatch(text, inner)
+  assert.notInclude(text, process.cwd())
+  if (status < 400) return
+  const body: unknown = JSON.parse(text)
+  assert.match(String(valueAt(body, "error", "code")), /^[a-z_]+$/)
+  assert.isNotEmpty(valueAt(body, "error", "message"))
+  assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
+}
+
+/** One answer and no other, which is this error. */
+export const assertSingleError = (answers: ReadonlyArray<ParsedResponse>, status: number, code = "bad_request") => {
+  const told = answers.map((answer) => `${answer.status} ${answer.text.slice(0, 300)}`).join("\n")
+  assert.strictEqual(answers.length, 1, told)
+  for (const answer of answers) {
+    assertProperResponse(answer)
+    assert.deepStrictEqual([answer.status, valueAt(JSON.parse(answer.text), "error", "code")], [status, code], told)
+    // Twenty reasons at most, each with the names of all parameters: a flood is not given back.
+    assert.isBelow(answer.text.length, 65_536)
+  }
+}

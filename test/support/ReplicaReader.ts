@@ -1,0 +1,38 @@
+/** An instance that reads from a test's standbys, and what it measures of them. */
+import { Effect, Metric, Schedule } from "effect"
+import * as Instances from "./ServiceInstances.ts"
+import { findFreePort } from "./Processes.ts"
+import { StandbyPair } from "./StandbyPair.ts"
+
+export const waitUntilFound = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+  Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("60 seconds"))
+
+interface Named {
+  readonly name: string
+}
+
+export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}) {
+  const { first, second, urls } = yield* StandbyPair
+  const metrics = yield* findFreePort
+  const port = yield* Instances.startInstance({ DATABASE_READ_URLS: urls, METRICS_PORT: String(metrics), ...values })
+    .pipe(
+      Effect.provideService(Metric.MetricRegistry, new Map()),
+    )
+  const scrape = Effect.map(
+    Instances.requestOverWire(metrics, "/metrics", ""),
+    ({ text }) =>
+      new Map(
+        text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {
+          const at = line.lastIndexOf(" ")
+          return [line.slice(0, at), Number(line.slice(at + 1))]
+        }),
+      ),
+  )
+  const value = (name: string) => Effect.map(scrape, (found) => found.get(name) ?? 0)
+  const of = (name: string) => ({ name: replica }: Named) => value(`tickerline_replica_${name}{replica="${replica}"}`)
+  const [reads, used, lag] = [of("reads_total"), of("used"), of("lag_seconds")]
+  /** How many reads were sent to both. */
+  const total = Effect.map(Effect.all([reads(first), reads(second)]), ([one, other]) => one + other)
+  const bothUsed = waitUntilFound(Effect.all([used(first), used(second)]), ([one, other]) => one === 1 && other === 1)
+  return { port, value, reads, used, lag, total, bothUsed }
+})

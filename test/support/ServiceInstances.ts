@@ -1,0 +1,99 @@
+/** Services as `serve` starts them, each on a port of its own, over one database; and what comes over the wire. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
+import { HttpServer } from "effect/http"
+import { request } from "node:http"
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
+import * as Serve from "../../src/cli/ServeCommand.ts"
+import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
+import { TestKeys } from "./Service.ts"
+import * as Service from "./Service.ts"
+import { poolableClient } from "./PoolerMode.ts"
+
+export interface WireResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** As it came. */
+  readonly bytes: Buffer
+  readonly text: string
+}
+
+export interface WireRequestOptions {
+  readonly method?: "GET" | "HEAD"
+  readonly headers?: Readonly<Record<string, string>>
+  /** False: the header `Host` is left out. */
+  readonly setHost?: boolean
+}
+
+/** A body as it was before it was compressed. */
+export const decompress = (encoding: string | undefined, bytes: Buffer) =>
+  bytes.length === 0
+    ? bytes
+    : encoding === "br"
+    ? brotliDecompressSync(bytes)
+    : encoding === "gzip"
+    ? gunzipSync(bytes)
+    : encoding === "zstd"
+    ? zstdDecompressSync(bytes)
+    : bytes
+
+/** A request with a Bearer key, the way of most clients. */
+export const requestOverWire = (
+  port: number,
+  path: string,
+  key: string,
+  { headers = {}, method = "GET", setHost = true }: WireRequestOptions = {},
+) =>
+  Effect.callback<WireResponse, Error>((resume) => {
+    const all = { Authorization: `Bearer ${key}`, ...headers }
+    const outgoing = request({ port, path, method, host: "127.0.0.1", headers: all, setHost }, (response) => {
+      const chunks: Array<Buffer> = []
+      response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      response.on("error", (error) => resume(Effect.fail(error)))
+      response.on("end", () => {
+        const bytes = Buffer.concat(chunks)
+        const named = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
+        const text = decompress(response.headers["content-encoding"], bytes).toString("utf8")
+        resume(Effect.succeed({ status: response.statusCode ?? 0, headers: Object.fromEntries(named), bytes, text }))
+      })
+    })
+    outgoing.on("error", (error) => resume(Effect.fail(error)))
+    outgoing.end()
+    return Effect.sync(() => outgoing.destroy())
+  })
+
+/** Settings of all instances: what a test of the cache needs generous, and a cache. */
+const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16" }), { asPrimary: true })
+
+/** One more instance, with settings of its own, at any port unless `at` says which; its port. */
+export const startInstance = Effect.fnUntraced(function* (
+  values: Readonly<Record<string, string>> = {},
+  at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
+  { patience, watched = Logger.layer([]) }: {
+    readonly patience?: ConnectionTimeouts
+    readonly watched?: Layer.Layer<never>
+  } = {},
+) {
+  const services = yield* Serve.startServer({ host: "127.0.0.1", ...at }, patience).pipe(
+    Effect.provide(Layer.mergeAll(
+      watched,
+      ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true }).pipe(
+        Layer.provideMerge(settings),
+        Layer.provideMerge(Service.generousLimitsLayer),
+      ),
+    )),
+  )
+  const { address } = Context.get(services, HttpServer.HttpServer)
+  return "port" in address ? address.port : 0
+})
+
+/** A database of its own, keys, and nothing that serves yet. */
+export const databaseWithKeys = TestKeys.layer.pipe(
+  Layer.provideMerge(
+    Layer.unwrap(
+      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
+    ),
+  ),
+  Layer.provideMerge(NodeCrypto.layer),
+  Layer.provideMerge(NodeServices.layer),
+)

@@ -1,0 +1,130 @@
+/** Two standbys of a test's own primary: real servers that stream its WAL, and stop replaying it when a test says so. */
+import { PgConnection } from "@effect/sql-pg"
+import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import type { SqlError } from "effect/sql"
+import { closeSync, openSync } from "node:fs"
+import { chooseFreePort, databaseUser } from "../../src/db/embedded/Cluster.ts"
+import { type DetachedProcess, launchDetached, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
+import * as Migrations from "../../src/db/migrations/Migrations.ts"
+import { DedicatedPostgres } from "./DedicatedPostgres.ts"
+
+export interface Standby {
+  readonly name: string
+  readonly url: string
+  /** Starts it, elsewhere or without the primary's stream where told; returns when it can be asked. */
+  readonly start: (other?: { readonly port?: number; readonly upstream?: string }) => Effect.Effect<void>
+  readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
+  readonly query: (statement: string) => Effect.Effect<PgConnection.Result>
+  /** Stops replaying; what is received waits. */
+  readonly pause: Effect.Effect<void>
+  readonly resume: Effect.Effect<void>
+}
+
+/** One statement over a connection of its own. */
+export const queryServer = (url: string, statement: string) =>
+  Effect.scoped(
+    Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(statement)),
+  )
+
+const isCancelled = ({ reason }: SqlError.SqlError) => reason._tag === "SerializationError"
+
+/** Queries that are in the way of replay are cancelled soon, and the primary is followed at once. */
+const settings = {
+  max_standby_streaming_delay: "300ms",
+  wal_retrieve_retry_interval: "100ms",
+  hot_standby_feedback: "off",
+  listen_addresses: "127.0.0.1",
+  unix_socket_directories: "",
+}
+
+/** The data of a primary that is stopped, marked as a standby's. */
+const copied = Effect.fnUntraced(function* (number: number) {
+  const fs = yield* FileSystem.FileSystem
+  const { cluster } = yield* DedicatedPostgres
+  const data = `${cluster.base}/standby-${number}`
+  yield* runToCompletion({ command: "cp", args: ["-a", cluster.data, data], account: undefined })
+  yield* fs.writeFileString(`${data}/standby.signal`, "")
+  return data
+})
+
+const standby = Effect.fnUntraced(function* (data: string) {
+  const { cluster, port: primary } = yield* DedicatedPostgres
+  const port = yield* chooseFreePort
+  const of = (port: number) => `postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
+  const streaming = `host=127.0.0.1 port=${primary} user=${databaseUser} password=${cluster.password}`
+  let [child, url]: [DetachedProcess | undefined, string] = [undefined, of(port)]
+
+  const end: Standby["stop"] = (signal) =>
+    Effect.gen(function* () {
+      if (child === undefined) return
+      yield* child.kill(signal)
+      yield* child.exited
+      child = undefined
+    })
+  // Replay cancels what is in its way, and a test that looks is.
+  const asked = (statement: string) =>
+    Effect.orDie(
+      Effect.retry(queryServer(url, statement), { while: isCancelled, schedule: Schedule.spaced("20 millis") }),
+    )
+  const start: Standby["start"] = (other = {}) =>
+    Effect.gen(function* () {
+      url = of(other.port ?? port)
+      const options = { ...settings, port: String(other.port ?? port), primary_conninfo: other.upstream ?? streaming }
+      const output = openSync(`${data}.log`, "a")
+      child = yield* launchDetached({
+        command: `${cluster.programs}/bin/postgres`,
+        args: ["-D", data, ...Object.entries(options).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
+        account: cluster.account,
+        output,
+      })
+      closeSync(output)
+      yield* queryServer(url, "select 1").pipe(Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 600 }))
+    }).pipe(Effect.orDie)
+  yield* start()
+  yield* Effect.addFinalizer(() => end("SIGINT"))
+  const made: Standby = {
+    name: `127.0.0.1:${port}/postgres`,
+    url,
+    start,
+    stop: end,
+    query: asked,
+    pause: Effect.asVoid(asked("select pg_wal_replay_pause()")),
+    resume: Effect.asVoid(asked("select pg_wal_replay_resume()")),
+  }
+  return made
+})
+
+export class StandbyPair extends Context.Service<StandbyPair, {
+  readonly first: Standby
+  readonly second: Standby
+  /** For `DATABASE_READ_URLS`. */
+  readonly urls: string
+  /** Waits until both have replayed all that the primary has written. */
+  readonly waitUntilCaughtUp: Effect.Effect<void>
+}>()("test/Standbys") {
+  /** Of a migrated primary, which is stopped for a moment to be copied. */
+  static readonly layer = Layer.effect(
+    StandbyPair,
+    Effect.gen(function* () {
+      const { stop: end, start, url } = yield* DedicatedPostgres
+      yield* Migrations.runMigrations
+      yield* end("SIGINT")
+      const copies = [yield* copied(1), yield* copied(2)] as const
+      yield* start
+      const [first, second] = yield* Effect.all([standby(copies[0]), standby(copies[1])])
+      const caughtUp = Effect.gen(function* () {
+        const [row] = (yield* Effect.orDie(queryServer(url, "select pg_current_wal_lsn()::text as written"))).rows
+        const reached = (one: Standby) =>
+          Effect.map(
+            one.query(`select pg_last_wal_replay_lsn() >= '${String(row?.["written"])}' as reached`),
+            ({ rows }) => rows[0]?.["reached"],
+          )
+        yield* Effect.forEach(
+          [first, second],
+          (one) => Effect.repeat(reached(one), { until: (is) => is === true, schedule: Schedule.spaced("20 millis") }),
+        )
+      })
+      return StandbyPair.of({ first, second, urls: `${first.url} ${second.url}`, waitUntilCaughtUp: caughtUp })
+    }),
+  )
+}

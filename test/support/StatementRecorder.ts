@@ -1,0 +1,51 @@
+/** The statements that the service sends to PostgreSQL, for tests of how they are executed. */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient, Statement } from "effect/sql"
+
+export interface SentStatement {
+  readonly text: string
+  readonly parameters: ReadonlyArray<unknown>
+}
+
+/** What was sent so far. */
+class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
+
+/** Versions are looked at, minutes counted, old guesses deleted, jobs held; and whether the server is there is asked. */
+const ofNoRequest = /dataset_versions|rate_limits|delete from wrong_keys|update leases|pg_postmaster_start_time/
+
+/** To be provided to the service, and to the tests. */
+export const layer = Layer.unwrap(Effect.sync(() => {
+  const seen: Array<SentStatement> = []
+  const record: Statement.Transformer = (statement) =>
+    Effect.sync(() => {
+      const [text, parameters] = statement.compile()
+      if (!ofNoRequest.test(text)) seen.push({ text, parameters })
+      return statement
+    })
+  return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
+}))
+
+/** What a request comes to, and the statements that it sent. */
+export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {
+  const seen = yield* Statements
+  seen.length = 0
+  const answer = yield* request
+  return { answer, sent: Array.from(seen) }
+})
+
+/** PostgreSQL's plan of a statement: the one row that `explain` answers. */
+export const explainStatement = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, how = "format json") {
+  const sql = yield* SqlClient.SqlClient
+  const [plan] = yield* sql.unsafe(`explain (${how}) ${text}`, parameters)
+  return plan
+})
+
+/** The plan, as text, of the one statement of a request that contains the words. */
+export const explainRequest = Effect.fnUntraced(
+  function* <A, E, R>(request: Effect.Effect<A, E, R>, words: string, how?: string) {
+    const { sent } = yield* recordStatements(request)
+    const statement = sent.find(({ text }) => text.includes(words))
+    if (statement === undefined) return yield* Effect.die(new Error(`no statement has ${words}`))
+    return yield* explainStatement(statement, how)
+  },
+)

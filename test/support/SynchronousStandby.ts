@@ -1,0 +1,84 @@
+/** A hot standby of a test's own server: its data copied while it was down, and streamed since. */
+import { PgConnection } from "@effect/sql-pg"
+import { Effect, FileSystem, Redacted, Schedule } from "effect"
+import { execFileSync } from "node:child_process"
+import { closeSync, openSync, writeFileSync } from "node:fs"
+import { launchDetached } from "../../src/db/embedded/ChildProcess.ts"
+import { DedicatedPostgres } from "./DedicatedPostgres.ts"
+import { findFreePort } from "./Processes.ts"
+import { startTcpProxy } from "./TcpProxy.ts"
+
+/** Its name in `synchronous_standby_names`. */
+export const standbyName = "standby"
+
+/** A single statement, over a connection of its own. */
+export const queryOnce = (url: string, statement: string) =>
+  Effect.scoped(
+    Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(statement)),
+  )
+
+const until = <A, E, R>(what: string, asked: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+  asked.pipe(
+    Effect.filterOrFail(holds, () => `${what} did not come about`),
+    Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
+  )
+
+/**
+ * The server is stopped for the moment of the copy. What the two have between them goes through `link`, which a test
+ * may stall; while it does the standby is sent nothing.
+ */
+export const makeSynchronousStandby = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const server = yield* DedicatedPostgres
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-standby-" })
+  yield* fs.chmod(folder, 0o755)
+  const data = `${folder}/data`
+  const link = yield* startTcpProxy(server.port)
+  const port = yield* findFreePort
+  const { account, data: original, programs } = server.cluster
+  yield* server.stop("SIGINT")
+  yield* Effect.sync(() => execFileSync("cp", ["-a", original, data]))
+  yield* server.start
+  const upstream = new URL(server.url)
+  const source = `host=127.0.0.1 port=${link.port} user=${upstream.username} password=${upstream.password} ` +
+    `application_name=${standbyName}`
+  yield* Effect.sync(() => {
+    writeFileSync(`${data}/standby.signal`, "")
+    writeFileSync(`${data}/postgresql.auto.conf`, `primary_conninfo = '${source}'\n`, { flag: "a" })
+  })
+  yield* fs.remove(`${data}/postmaster.pid`, { force: true })
+  const log = openSync(`${folder}/log`, "a", 0o600)
+  const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories="]
+  const child = yield* Effect.acquireRelease(
+    launchDetached({
+      command: `${programs}/bin/postgres`,
+      args: ["-D", data, ...options.flatMap((option) => ["-c", option])],
+      account,
+      output: log,
+    }),
+    ({ exited, kill }) =>
+      Effect.andThen(kill("SIGQUIT"), exited).pipe(Effect.andThen(Effect.sync(() => closeSync(log)))),
+  )
+  const own = new URL(server.url)
+  own.port = String(port)
+  const url = own.href
+
+  const streams = until(
+    "that it streams",
+    queryOnce(server.url, `select state from pg_stat_replication where application_name = '${standbyName}'`),
+    ({ rows }) => rows[0]?.["state"] === "streaming",
+  )
+  yield* streams
+  /** From now on a commit of the primary waits until the standby has it. */
+  const synchronous = queryOnce(server.url, `alter system set synchronous_standby_names = '${standbyName}'`).pipe(
+    Effect.andThen(queryOnce(server.url, "select pg_reload_conf()")),
+    Effect.andThen(until(
+      "that it is synchronous",
+      queryOnce(server.url, `select sync_state from pg_stat_replication where application_name = '${standbyName}'`),
+      ({ rows }) => rows[0]?.["sync_state"] === "sync",
+    )),
+    Effect.asVoid,
+  )
+  const promote = Effect.asVoid(queryOnce(url, "select pg_promote(true, 30)"))
+  return { url, port, link, synchronous, promote, end: Effect.andThen(child.kill("SIGQUIT"), child.exited) }
+})

@@ -1,0 +1,58 @@
+/** The network between the service and its database, which a test lets stall or break, or lead to another server. */
+import { Effect } from "effect"
+import { connect, createServer, type Socket } from "node:net"
+
+export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
+  const pairs = new Set<readonly [Socket, Socket]>()
+  let [stalled, target, connections] = [false, first, 0]
+  const server = createServer((near) => {
+    connections += 1
+    const far = connect(target, "127.0.0.1")
+    const pair = [near, far] as const
+    pairs.add(pair)
+    const end = () => {
+      pairs.delete(pair)
+      pair.forEach((socket) => socket.destroy())
+    }
+    pair.forEach((socket) => socket.on("error", end).on("close", end))
+    near.pipe(far)
+    far.pipe(near)
+    if (stalled) pair.forEach((socket) => socket.pause())
+  })
+  const port = yield* Effect.acquireRelease(
+    Effect.callback<number>((resume) => {
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
+      })
+    }),
+    () =>
+      Effect.sync(() => {
+        server.close()
+        pairs.forEach((pair) => pair.forEach((socket) => socket.destroy()))
+      }),
+  )
+  const each = (act: (socket: Socket) => void) => Effect.sync(() => pairs.forEach((pair) => pair.forEach(act)))
+  /** From now on nothing passes, and nobody is told. */
+  const stall = Effect.andThen(
+    Effect.sync(() => {
+      stalled = true
+    }),
+    each((socket) => socket.pause()),
+  )
+  const resume = Effect.andThen(
+    Effect.sync(() => {
+      stalled = false
+    }),
+    each((socket) => socket.resume()),
+  )
+  /** Every connection ends at once. */
+  const cut = each((socket) => socket.resetAndDestroy())
+  /** New connections lead there and pass; those that are open stay as they are, stalled ones for good. */
+  const lead = (port: number) =>
+    Effect.sync(() => {
+      target = port
+      stalled = false
+    })
+  return { port, stall, resume, cut, lead, connections: () => connections }
+})

@@ -1,0 +1,52 @@
+/** One PostgreSQL for a run of the tests, with a migrated database to copy (each test file has its own copy). */
+import { NodeServices } from "@effect/platform-node"
+import { PgClient, PgConnection } from "@effect/sql-pg"
+import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
+import type { TestProject } from "vitest/node"
+import { databaseUser } from "../../src/db/embedded/Cluster.ts"
+import { ensureServerRuns, stopServer } from "../../src/db/embedded/PostgresServer.ts"
+import * as Migrations from "../../src/db/migrations/Migrations.ts"
+import { sessionTimeouts } from "../../src/db/pool/Session.ts"
+import * as PgBouncer from "./PgBouncer.ts"
+import { makePostgresCluster } from "./PostgresCluster.ts"
+import * as Through from "./PoolerMode.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Of the migrated database; other databases are reached by changing its path. */
+    readonly databaseUrl: string
+  }
+}
+
+const start = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
+  yield* fs.chmod(home, 0o755)
+  const cluster = yield* makePostgresCluster(home)
+  const port = yield* Effect.acquireRelease(ensureServerRuns(cluster, undefined), () => stopServer(cluster))
+  const at = (database: string) => `postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/${database}`
+  const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
+  yield* admin.query(`create database ${databaseUser}`)
+  const url = at(databaseUser)
+  yield* Effect.scoped(
+    Layer.build(Migrations.migrationsLayer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
+  )
+  if (!Through.isPoolerRequested) return url
+  // Of all databases: copies of one do not have what a role was given in that one.
+  yield* Effect.forEach(
+    Object.entries(sessionTimeouts),
+    ([name, value]) => admin.query(`alter role ${databaseUser} set ${name} = '${value}'`),
+  )
+  const pooler = yield* PgBouncer.startPgBouncer({ port, user: databaseUser, password: cluster.password })
+  Through.announcePooler(port, pooler.port)
+  return url
+})
+
+export default async function setup(project: TestProject) {
+  const scope = Scope.makeUnsafe()
+  const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope | NodeServices.NodeServices>) =>
+    Effect.runPromise(effect.pipe(Effect.provide(NodeServices.layer), Scope.provide(scope)))
+  const stop = () => run(Scope.close(scope, Exit.void))
+  project.provide("databaseUrl", await run(start.pipe(Effect.tapCause(() => Effect.promise(stop)))))
+  return stop
+}

@@ -1,0 +1,139 @@
+/** The program of the last release and this one, over one database, behind one balancer. */
+import { Data, Effect, FileSystem, Schedule } from "effect"
+import { execFileSync } from "node:child_process"
+import { accessSync, constants } from "node:fs"
+import packageJson from "../../package.json" with { type: "json" }
+import { requestOverWire } from "../support/ServiceInstances.ts"
+import {
+  candidatePaths,
+  type Environment,
+  findFreePort,
+  isExecutable,
+  projectRoot,
+  startProgram,
+} from "../support/Processes.ts"
+
+const git = (...args: ReadonlyArray<string>) =>
+  execFileSync("git", ["-C", projectRoot, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
+
+/** The commit that gave the last release its version; none where the history is not there, as in a shallow clone. */
+const commitOf = (version: string) => {
+  try {
+    accessSync(`${projectRoot}/.git`, constants.R_OK)
+    const introduced = `"version": "${version}"`
+    return git("log", "--format=%H", "-1", `-S${introduced}`, "--", "package.json") || undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const previousRelease = { version: packageJson.version, commit: commitOf(packageJson.version) }
+
+export const haproxyProgram = [...candidatePaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
+
+/** What is missing for it, in the name of the test that is skipped. */
+export const missingPrerequisites = [
+  ...(previousRelease.commit === undefined ? ["no history of the last release"] : []),
+  ...(haproxyProgram === undefined ? ["no haproxy"] : []),
+].join(", ")
+
+export class MissingPrerequisite extends Data.TaggedError("Lacking")<{ readonly message: string }> {}
+
+/** The folder with the sources of the last release. */
+export const extractPreviousRelease = Effect.gen(function* () {
+  const { commit } = previousRelease
+  if (commit === undefined) {
+    return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no history of the last release" })
+  }
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-former-" })
+  yield* Effect.sync(() => {
+    git("archive", "--format=tar", `--output=${folder}/sources.tar`, commit)
+    execFileSync("tar", ["-xf", `${folder}/sources.tar`, "-C", folder])
+  })
+  yield* fs.symlink(`${projectRoot}/node_modules`, `${folder}/node_modules`)
+  return folder
+})
+
+/** A command of the program in a folder, to its end; what it printed. */
+export const runReleaseCommand = (folder: string, environment: Environment, ...args: ReadonlyArray<string>) =>
+  Effect.scoped(Effect.gen(function* () {
+    const { ended } = yield* startProgram(process.execPath, [`${folder}/src/main.ts`, ...args], environment)
+    const { code, err, out } = yield* Effect.promise(() => ended)
+    if (code !== 0) return yield* new MissingPrerequisite({ message: `${args.join(" ")}: ${err}` })
+    return out.trim()
+  }))
+
+/** A service that is ready, on a port of its own. */
+export const startRelease = Effect.fnUntraced(function* (folder: string, port: number, environment: Environment) {
+  const running = yield* startProgram(process.execPath, [`${folder}/src/main.ts`, "serve"], {
+    PORT: String(port),
+    ...environment,
+  })
+  const ready = Effect.flatMap(
+    requestOverWire(port, "/health/ready", ""),
+    ({ status }) =>
+      status === 200 ? Effect.void : Effect.fail(new MissingPrerequisite({ message: running.output.err })),
+  )
+  yield* Effect.retry(ready, {
+    schedule: Schedule.spaced("50 millis"),
+    times: 1800,
+    while: () => running.child.exitCode === null,
+  })
+  return running
+})
+
+/** HAProxy as `ops/README.md` shows it, which retries nothing by itself; one of the services is there at first. */
+export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArray<number>) {
+  if (haproxyProgram === undefined) return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no haproxy" })
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-haproxy-" })
+  const [port, stats] = [yield* findFreePort, yield* findFreePort]
+  const servers = backends.map((backend) => `  server s${backend} 127.0.0.1:${backend}`)
+  yield* fs.writeFileString(
+    `${folder}/haproxy.cfg`,
+    [
+      "defaults",
+      "  mode http",
+      "  timeout connect 5s",
+      "  timeout client 60s",
+      "  timeout server 60s",
+      // A busy machine is no reason to take a process for dead.
+      "  timeout check 5s",
+      "  retries 0",
+      "listen states",
+      `  bind 127.0.0.1:${stats}`,
+      "  stats enable",
+      "  stats uri /states",
+      "frontend clients",
+      `  bind 127.0.0.1:${port}`,
+      "  default_backend tickerline",
+      "backend tickerline",
+      "  option httpchk GET /health/ready",
+      "  default-server check inter 500ms fall 2 rise 1",
+      ...servers,
+      "",
+    ].join("\n"),
+  )
+  yield* startProgram(haproxyProgram, ["-db", "-f", `${folder}/haproxy.cfg`], {})
+  /** It takes all for ready until it has looked. */
+  const settled = Effect.flatMap(
+    requestOverWire(stats, "/states;csv", ""),
+    ({ text }) =>
+      /,UP,/.test(text) && backends.length - 1 === Array.from(text.matchAll(/^tickerline,s\d+,.*,DOWN,/gm)).length
+        ? Effect.void
+        : Effect.fail(new MissingPrerequisite({ message: text })),
+  )
+  yield* Effect.retry(settled, { schedule: Schedule.spaced("50 millis"), times: 600 })
+  return port
+})
+
+/** How many requests of customers a process has answered, as it says itself. */
+export const countResponsesOf = (metrics: number) =>
+  Effect.map(
+    requestOverWire(metrics, "/metrics", ""),
+    ({ text }) =>
+      Array.from(text.matchAll(/^tickerline_http_requests_total\{([^}]*)\} (\d+)/gm)).filter(([, labels = ""]) =>
+        labels.includes("/v1/")
+      ).reduce((sum, [, , count]) => sum + Number(count), 0),
+  )
