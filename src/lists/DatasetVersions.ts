@@ -8,6 +8,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "../db/replicas/ServerState.ts"
+import { monotonicMillis } from "../db/MonotonicTime.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/Session.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
@@ -39,6 +40,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
   static readonly layer = Layer.effect(
     DatasetVersions,
     Effect.gen(function* () {
+      const now = yield* monotonicMillis
       const { config } = yield* DirectConnection
       const read = makePoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
       const replicas = yield* ReadRouter
@@ -66,7 +68,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
 
       const look = Effect.gen(function* () {
         const found = yield* read
-        if (found.recovers) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
+        if (found.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
         known = found
         yield* Effect.forEach(Array.from(found.datasets.keys()).filter((dataset) => !measured.has(dataset)), measure)
         away = false
@@ -84,7 +86,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
       // Of no request, and four times a second: of no use among traces.
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(tryToLook, every)), false))
 
-      const isYounger = (age: number) => known !== undefined && performance.now() - known.polledAt <= age
+      const isYounger = (age: number) => known !== undefined && now() - known.polledAt <= age
 
       const of = (tables: ReadonlyArray<string>): TableVersions => {
         const join = versionOf(tables)

@@ -5,14 +5,15 @@
  * has a connection of its own beside the pool, which ends with it; how many there are at once is bounded.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Exit, Layer, Predicate, Schema, Scope } from "effect"
+import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError, type Statement } from "effect/sql"
-import { isStatementTimeout, PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
+import { PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
 import { swapLockName } from "../db/AdvisoryLocks.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/Session.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
+import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
@@ -66,11 +67,6 @@ const message =
 
 const tooLong = () => new DataRefreshing({ error: { message } })
 
-/** PostgreSQL's class of errors for what it has too little of, such as space on its disk. */
-const isShort = (error: unknown) =>
-  SqlError.isSqlError(error) && Predicate.hasProperty(error.reason.cause, "code") &&
-  /^53[124]/.test(String(error.reason.cause.code))
-
 const noSpace = () =>
   new DatabasePoolTimeout({
     error: { message: "The database has no space for a whole list at the moment. Ask for less, or for pages." },
@@ -90,22 +86,27 @@ export class ExportCursors extends Context.Service<ExportCursors, {
     ExportCursors,
     Effect.gen(function* () {
       const replicas = yield* ReadRouter
-      const { config, pooled } = yield* DirectConnection
+      const { config, pooler } = yield* DirectConnection
       const reactivity = yield* Reactivity.Reactivity
       const fromPrimary = PgClient.makeClient(config)
       const places = yield* MaxExportsConfig
       const most = Math.ceil(places / 2)
       let refused = 0
-      const { inside, stay } = makePoolQueue(places, yield* PoolTimeout, (isFull) => {
-        refused += 1
-        const [who, which] = isFull ? ["This account is", most] : ["The service is", places]
-        const words = `${who} sending ${which} whole lists already. Ask again when one has ended, or ask for pages.`
-        return new DatabasePoolTimeout({ error: { message: words } })
-      }, most)
+      const { acquireScoped, permitsInUse } = makePoolQueue({
+        permits: places,
+        maxPerPartition: most,
+        timeout: yield* PoolTimeout,
+        onTimeout: (isPartitionFull) => {
+          refused += 1
+          const [who, which] = isPartitionFull ? ["This account is", most] : ["The service is", places]
+          const words = `${who} sending ${which} whole lists already. Ask again when one has ended, or ask for pages.`
+          return new DatabasePoolTimeout({ error: { message: words } })
+        },
+      })
       yield* registerGauge({
         name: "tickerline_whole_lists",
         description: "Lists that are being sent in whole.",
-        read: inside,
+        read: permitsInUse,
       })
       yield* registerCounter({
         name: "tickerline_whole_lists_refused_total",
@@ -146,12 +147,12 @@ export class ExportCursors extends Context.Service<ExportCursors, {
        */
       const anywhere = (wanted: Wanted) => {
         const { tables, version } = wanted
-        const near = version === undefined || pooled ? undefined : { tables, version }
+        const near = version === undefined || pooler !== undefined ? undefined : { tables, version }
         const replica = near === undefined ? undefined : replicas.chooseReplica(near)
         const primary = orNothing(declare(fromPrimary, wanted))
         if (near === undefined || replica === undefined) return primary
         return replicas.withFallback(
-          orNothing(declare(replica.session(near), { ...wanted, tables: [] })),
+          orNothing(declare(replica.openSession(near), { ...wanted, tables: [] })),
           replica,
           primary,
         )
@@ -159,10 +160,10 @@ export class ExportCursors extends Context.Service<ExportCursors, {
 
       const open = Effect.fnUntraced(function* (wanted: Wanted) {
         const { account_id } = yield* RequestContext
-        yield* stay(String(account_id))
+        yield* acquireScoped(String(account_id))
         return yield* Effect.suspend(() => anywhere(wanted)).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(tooLong())),
-          Effect.catchIf(isShort, () => Effect.fail(noSpace())),
+          Effect.catchIf(isOutOfResources, () => Effect.fail(noSpace())),
           retryRead,
         )
       })

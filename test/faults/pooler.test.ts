@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { Database, databaseClientLayer } from "../../src/db/Database.ts"
-import { repairSessionSettings } from "../../src/db/pool/SessionSettingsGuard.ts"
+import { repairSessionSettings } from "../../src/db/pool/PoolerCheck.ts"
 import * as PgBouncer from "../support/PgBouncer.ts"
 import {
   makeServiceRoleDatabase,
