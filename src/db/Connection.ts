@@ -33,7 +33,8 @@ const databaseUrls = Effect.gen(function* () {
   const [url, directUrl] = [yield* DatabaseUrl, yield* DirectUrl]
   if (Option.isNone(url) && Option.isSome(directUrl)) {
     return yield* new DatabaseUrlError({
-      message: "DATABASE_DIRECT_URL is set, but DATABASE_URL is not. Set DATABASE_URL to the pooler, or to PostgreSQL " +
+      message:
+        "DATABASE_DIRECT_URL is set, but DATABASE_URL is not. Set DATABASE_URL to the pooler, or to PostgreSQL " +
         "itself if there is no pooler.",
     })
   }

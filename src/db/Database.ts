@@ -92,7 +92,11 @@ export type ReadFailure = SqlError.SqlError | Schema.SchemaError
 type Read<A, R> = Effect.Effect<A, ReadFailure | DataRefreshing | DatabasePoolTimeout, R>
 
 /** Runs a query for `route` on a replica, or `primary` if no replica can answer. */
-export type ReplicaReader = <A, R>(query: Effect.Effect<A, ReadFailure, R>, route: string, primary: Read<A, R>) => Read<A, R>
+export type ReplicaReader = <A, R>(
+  query: Effect.Effect<A, ReadFailure, R>,
+  route: string,
+  primary: Read<A, R>,
+) => Read<A, R>
 
 /**
  * Set only for results that all accounts share (`lists/QueryCache.ts`).
@@ -102,7 +106,8 @@ export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("ticke
   defaultValue: () => undefined,
 })
 
-const isReadFailure = (error: unknown): error is ReadFailure => SqlError.isSqlError(error) || Schema.isSchemaError(error)
+const isReadFailure = (error: unknown): error is ReadFailure =>
+  SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
 /** Errors that a retry may cure become 503; all others are bugs. */
 const toApiError = (error: ReadFailure) =>

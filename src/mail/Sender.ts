@@ -6,6 +6,7 @@
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, type Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Job, JobLease } from "../jobs/Job.ts"
+import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import { composeMimeMessage } from "./MimeMessage.ts"
 import { type ClaimedEmail, makeOutbox, senderLeaseSeconds } from "./Outbox.ts"
@@ -160,8 +161,7 @@ const work = Effect.fnUntraced(function* (settings: Settings, { holder, isHeld }
     }
     yield* Effect.timeoutOption(Effect.ignore(release), "2 seconds")
   })
-  // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
-  yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
+  yield* addForkedFinalizer(finish)
   return turn
 })
 

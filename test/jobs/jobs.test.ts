@@ -67,10 +67,12 @@ const startWorker = Effect.fnUntraced(function* (
       const recordRun = Effect.sync(() => {
         if (ownLease.isHeld()) runs.push({ worker: name, at: performance.now() })
       })
-      return Effect.succeed(Option.some(Effect.onInterrupt(Effect.andThen(recordRun, work(ownLease)), () =>
-        Effect.sync(() => {
-          interrupted += 1
-        }))))
+      return Effect.succeed(
+        Option.some(Effect.onInterrupt(Effect.andThen(recordRun, work(ownLease)), () =>
+          Effect.sync(() => {
+            interrupted += 1
+          }))),
+      )
     },
   }
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
@@ -133,7 +135,10 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       assert.isBelow(performance.now() - stalledAt, 9_000)
       assert.isFalse(first.isHeld())
       assertNoOverlap(runs)
-      const [last, next] = [runs.findLast(({ worker }) => worker === "first"), runs.find(({ worker }) => worker === "second")]
+      const [last, next] = [
+        runs.findLast(({ worker }) => worker === "first"),
+        runs.find(({ worker }) => worker === "second"),
+      ]
       assert.isAbove((next?.at ?? 0) - (last?.at ?? 0), 500)
       yield* first.proxy.resume
       yield* Effect.sleep("1500 millis")
@@ -181,12 +186,17 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       const sql = yield* SqlClient.SqlClient
       const competitors = Array.from({ length: 20 }, () => makeLeaseStatements(sql, crypto.randomUUID()))
       yield* Effect.forEach(competitors, ({ declare }) => declare(["raced"]), { concurrency: "unbounded" })
-      const taken = yield* Effect.forEach(competitors, ({ take }) => take(["raced", "unknown"]), { concurrency: "unbounded" })
+      const taken = yield* Effect.forEach(competitors, ({ take }) => take(["raced", "unknown"]), {
+        concurrency: "unbounded",
+      })
       assert.deepStrictEqual(taken.flat(), ["raced"])
       const held = yield* Effect.forEach(
         competitors,
         ({ holderCondition }) =>
-          Effect.map(sql<{ readonly yes: boolean }>`select ${holderCondition("raced")} as yes`, ([row]) => row?.yes === true),
+          Effect.map(
+            sql<{ readonly yes: boolean }>`select ${holderCondition("raced")} as yes`,
+            ([row]) => row?.yes === true,
+          ),
       )
       assert.deepStrictEqual(held, taken.map((names) => names.length === 1))
     }))

@@ -4,7 +4,8 @@
  * wait, further requests are refused instead, since what is not recorded cannot be billed. Requests refused with 429
  * are free and without limit, so they are counted by the minute, and never cause another refusal.
  */
-import { Config, Context, Data, Duration, Effect, Fiber, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import { addForkedFinalizer } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import * as Refusals from "./RefusalCounter.ts"
@@ -183,8 +184,7 @@ export class Metering extends Context.Service<Metering, {
       })
 
       const finish = Effect.timeoutOrElse(writeAll, { duration: lastPatience, orElse: () => lost })
-      // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
-      yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
+      yield* addForkedFinalizer(finish)
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(writer), false))
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(refusalWriter), false))
       return Metering.of({ requireCapacity: admit, hasCapacity: hasRoom, record })

@@ -93,15 +93,17 @@ const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => 
 const readPid = (connection: PgConnection.PgConnection) => Effect.map(readSession(connection), ({ pid }) => pid)
 
 /** Whether a client changes its server process while another client is in a transaction: transaction mode. */
-const isTransactionMode = Effect.fnUntraced(function* (connection: PgConnection.PgConnection, other: typeof connection) {
-  const before = yield* readPid(connection)
-  yield* other.query("begin", [], false)
-  const isTaken = (yield* readPid(other)) === before
-  // A pooler with a single connection would let the first client wait for the second, so skip the query.
-  const hasMoved = !isTaken && (yield* readPid(connection)) !== before
-  yield* other.query("rollback", [], false)
-  return isTaken || hasMoved
-})
+const isTransactionMode = Effect.fnUntraced(
+  function* (connection: PgConnection.PgConnection, other: typeof connection) {
+    const before = yield* readPid(connection)
+    yield* other.query("begin", [], false)
+    const isTaken = (yield* readPid(other)) === before
+    // A pooler with a single connection would let the first client wait for the second, so skip the query.
+    const hasMoved = !isTaken && (yield* readPid(connection)) !== before
+    yield* other.query("rollback", [], false)
+    return isTaken || hasMoved
+  },
+)
 
 /** A pooler in session mode may have no second connection to give; no reply then counts as session mode. */
 const modeCheckTimeout = Duration.seconds(5)

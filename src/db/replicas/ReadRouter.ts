@@ -134,11 +134,18 @@ export class ReadRouter extends Context.Service<ReadRouter, {
         return chosen
       }
 
-      const withFallback = <A, E, R>(effect: Effect.Effect<A, E, R>, replica: Replica, fallback: Effect.Effect<A, E, R>) =>
+      const withFallback = <A, E, R>(
+        effect: Effect.Effect<A, E, R>,
+        replica: Replica,
+        fallback: Effect.Effect<A, E, R>,
+      ) =>
         Effect.catch(effect, (error) => {
           if (!isReplicaFailure(error)) return Effect.fail(error)
           if (!isRecoveryConflict(error)) replica.markUnavailable()
-          return Effect.andThen(Metric.update(isRecoveryConflict(error) ? conflictRetries : replicaRetries, 1), fallback)
+          return Effect.andThen(
+            Metric.update(isRecoveryConflict(error) ? conflictRetries : replicaRetries, 1),
+            fallback,
+          )
         })
 
       const makeReplicaReader = (required: TablesAtVersion): ReplicaReader => (query, route, primary) => {

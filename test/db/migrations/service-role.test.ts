@@ -278,7 +278,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       assert.deepStrictEqual(Array.from(yield* run), [])
       yield* owner`delete from tickerline_migrations where migration_id = 20`
       const error = yield* Effect.flip(run)
-      assert.strictEqual(error._tag, "MayNotMigrate")
+      assert.strictEqual(error._tag, "MigrationNotPermitted")
       assert.include(error.message, "tickerline -- migrate")
       yield* owner`insert into tickerline_migrations (migration_id, name) values (20, 'usage')`
     }))
@@ -327,7 +327,7 @@ layer(bare, { excludeTestServices: true })("grants", (it) => {
           yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
           yield* Effect.provide(Roles.grantServiceRole(role.name), granter)
-          assert.match(String(said), /may still make tables.*: revoke temporary on database test_\w+ from public$/)
+          assert.match(String(said), /may still create tables.*: revoke temporary on database test_\w+ from public$/)
           assert.lengthOf(said, 1)
           yield* Roles.grantServiceRole(role.name)
           assert.lengthOf(said, 1)

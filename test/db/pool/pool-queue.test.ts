@@ -111,7 +111,8 @@ describe("The pool queue", () => {
       Effect.gen(function* () {
         const permits = 5
         const { permitsInUse, waiterCount, withPermit } = makeQueue(permits)
-        const tasks: Array<{ readonly partition: string; readonly end: Deferred.Deferred<void>; isRunning: boolean }> = []
+        const tasks: Array<{ readonly partition: string; readonly end: Deferred.Deferred<void>; isRunning: boolean }> =
+          []
         const fibers: Array<Fiber.Fiber<void, typeof timedOut>> = []
         for (const { action, partition } of steps) {
           if (action === "start") {
