@@ -27,7 +27,7 @@ export interface SystemUser {
 interface Command {
   readonly command: string
   readonly args: ReadonlyArray<string>
-  readonly account: SystemUser | undefined
+  readonly systemUser: SystemUser | undefined
   /** File descriptor for stdout and stderr. If unset, both are collected in memory. */
   readonly output?: number
 }
@@ -42,7 +42,7 @@ const start = (options: Command): ChildProcess =>
     env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" },
     stdio: ["ignore", options.output ?? "pipe", options.output ?? "pipe"],
     detached: true,
-    ...(options.account && { uid: options.account.uid, gid: options.account.gid }),
+    ...(options.systemUser && { uid: options.systemUser.uid, gid: options.systemUser.gid }),
   })
 
 /** The operating systems that the programs in the npm packages support. */

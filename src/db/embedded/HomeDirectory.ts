@@ -10,7 +10,7 @@ export interface ServerLocation {
   readonly home: string
   /** `<home>/postgres`, with symbolic links resolved. */
   readonly base: string
-  readonly account: SystemUser | undefined
+  readonly systemUser: SystemUser | undefined
 }
 
 /** Data directory for root if the server's user cannot access the home, for example in /root. */
@@ -91,7 +91,7 @@ const makeAccessibleIfNew = Effect.fnUntraced(function* (home: string) {
   if (entries.every((name) => name === "lock")) yield* fs.chmod(home, 0o711)
 })
 
-const findBase = Effect.fnUntraced(function* (home: string, account: SystemUser | undefined) {
+const findBase = Effect.fnUntraced(function* (home: string, systemUser: SystemUser | undefined) {
   const fs = yield* FileSystem.FileSystem
   const link = `${home}/postgres`
   const target = yield* Effect.option(fs.readLink(link))
@@ -102,17 +102,17 @@ const findBase = Effect.fnUntraced(function* (home: string, account: SystemUser 
     })
   }
   if (!(yield* fs.exists(link))) {
-    if (!(yield* canEnterDirectory(account, home))) yield* makeAccessibleIfNew(home)
-    if (!(yield* canEnterDirectory(account, home))) return yield* createInSystemDirectory(home, link)
+    if (!(yield* canEnterDirectory(systemUser, home))) yield* makeAccessibleIfNew(home)
+    if (!(yield* canEnterDirectory(systemUser, home))) return yield* createInSystemDirectory(home, link)
     yield* fs.makeDirectory(link)
     yield* fs.chmod(link, 0o755)
   }
   const base = yield* fs.realPath(link)
-  if (yield* canEnterDirectory(account, base)) return base
+  if (yield* canEnterDirectory(systemUser, base)) return base
   return yield* new EmbeddedPostgresError({
     message:
-      `PostgreSQL runs as user ${account?.name}, who cannot access ${base}. Make that folder and its parents accessible ` +
-      `it (chmod a+x), set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
+      `PostgreSQL runs as user ${systemUser?.name}, who cannot access ${base}. Make that folder and its parents accessible ` +
+      `(chmod a+x), set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
   })
 })
 
@@ -141,6 +141,6 @@ export const locateServer = Effect.fnUntraced(function* (home: string): Effect.f
   EmbeddedPostgresError | PlatformError.PlatformError,
   FileSystem.FileSystem
 > {
-  const account = yield* chooseSystemUser(`${home}/postgres/cluster/data`)
-  return { home, account, base: yield* findBase(home, account) }
+  const systemUser = yield* chooseSystemUser(`${home}/postgres/cluster/data`)
+  return { home, systemUser, base: yield* findBase(home, systemUser) }
 })

@@ -98,20 +98,20 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
 })
 
 /** A folder for unfinished work. `openCluster` removes what a killed process leaves behind. */
-export const makeTemporaryDirectory = (place: Pick<ServerLocation, "base">) =>
+export const makeTemporaryDirectory = (location: Pick<ServerLocation, "base">) =>
   Effect.acquireRelease(
-    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: place.base, prefix: "tmp-" })),
+    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: location.base, prefix: "tmp-" })),
     (folder) =>
       Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(folder, { recursive: true, force: true }))),
   )
 
 /** Copies the programs, once per version, so that a running server survives `npm ci` and needs no access to node_modules. */
 export const installPostgresPrograms = Effect.fnUntraced(
-  function* (place: Pick<ServerLocation, "base">, source: PostgresPackage, platform = currentPlatform) {
+  function* (location: Pick<ServerLocation, "base">, source: PostgresPackage, platform = currentPlatform) {
     const fs = yield* FileSystem.FileSystem
-    const programs = `${place.base}/postgresql-${source.version}-${platform}`
+    const programs = `${location.base}/postgresql-${source.version}-${platform}`
     if (yield* fs.exists(programs)) return programs
-    const folder = yield* makeTemporaryDirectory(place)
+    const folder = yield* makeTemporaryDirectory(location)
     // Interrupting a running copy would race with the removal of its folder.
     yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
     yield* fs.rename(`${folder}/programs`, programs)

@@ -49,7 +49,7 @@ export const findDataDirectory = Effect.fnUntraced(function* (pid: number, platf
     return folderInProc(yield* fs.readFileString(`/proc/${pid}/cmdline`))
   }
   const args = ["-ww", "-o", "command=", "-p", String(pid)]
-  return parseDataDirectory((yield* runToCompletion({ command: "/bin/ps", args, account: undefined })).output)
+  return parseDataDirectory((yield* runToCompletion({ command: "/bin/ps", args, systemUser: undefined })).output)
 })
 
 /**
@@ -113,7 +113,7 @@ const launchServer = Effect.fnUntraced(function* (cluster: Cluster, port: number
   return yield* launchDetached({
     command: `${cluster.programs}/bin/postgres`,
     args: ["-D", cluster.data, ...options.flatMap((option) => ["-c", option])],
-    account: cluster.account,
+    systemUser: cluster.systemUser,
     output: yield* openLog(cluster),
   })
 }, Effect.scoped)

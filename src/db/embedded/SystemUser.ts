@@ -46,8 +46,8 @@ export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const known = yield* readUsers()
   const names = unprivilegedUserNames(process.platform)
   const candidates = names.flatMap((name) => known.find((user) => user.name === name) ?? [])
-  const account = Option.isSome(owner) ? candidates.find(({ uid }) => uid === owner.value) : candidates[0]
-  if (account) return account
+  const systemUser = Option.isSome(owner) ? candidates.find(({ uid }) => uid === owner.value) : candidates[0]
+  if (systemUser) return systemUser
   if (Option.isSome(owner)) return yield* failWithOwner(data, owner.value)
   return yield* new EmbeddedPostgresError({
     message:
@@ -56,8 +56,8 @@ export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   })
 })
 
-export const canEnterDirectory = (account: SystemUser | undefined, path: string) =>
-  account === undefined ? Effect.succeed(true) : Effect.map(
-    runToCompletion({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], account }),
+export const canEnterDirectory = (systemUser: SystemUser | undefined, path: string) =>
+  systemUser === undefined ? Effect.succeed(true) : Effect.map(
+    runToCompletion({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], systemUser }),
     ({ code }) => code === 0,
   )

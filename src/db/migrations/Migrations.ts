@@ -10,8 +10,8 @@ import { SqlClient, SqlError } from "effect/sql"
 import { Progress } from "../../observability/Progress.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { isLockTimeout } from "../SqlState.ts"
-import * as Roles from "./ServiceRole.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
+import { renewServiceRoles } from "./ServiceRole.ts"
 
 /** Migrations are pending, and the database role may not apply them. */
 export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
@@ -120,7 +120,7 @@ const applyNext = Effect.gen(function* () {
   const work = Effect.gen(function* () {
     yield* script.inTransaction ? runStatements(sql, script) : runOutsideTransaction(script)
     yield* sql`insert into ${sql(migrationsTable)} (migration_id, name) values (${id}, ${name})`
-    if (pending.length === 1) yield* Roles.renewServiceRoles
+    if (pending.length === 1) yield* renewServiceRoles
   })
   yield* Effect.mapError(
     work,
