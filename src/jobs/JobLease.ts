@@ -8,7 +8,7 @@ import type { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 
 /** Validity of a lease after its last renewal. Then another process may take it. */
-export const leaseDuration = Duration.seconds(5)
+const leaseDuration = Duration.seconds(5)
 export const renewalInterval = Duration.seconds(1)
 
 /**

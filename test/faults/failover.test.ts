@@ -97,7 +97,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
 })
 
 layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With asynchronous replication", (it) => {
-  it.effect("two simultaneous primaries never record the same usage; unreplicated usage is lost with the old one (RELIABILITY, D29)", () =>
+  it.effect("two simultaneous primaries never record the same usage (RELIABILITY, D29)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, key } = yield* Ledger.createCustomer("split", { tier: "ultimate", balance: credit })

@@ -31,11 +31,13 @@ export const checkPooler = Effect.fnUntraced(
       return passed("pooler", hasPooler ? "one in session mode" : "none: the service asks PostgreSQL itself")
     }
     const { hasPooler } = yield* Pooler.checkBothConnections(url, direct.value)
-    return hasPooler ? passed("pooler", "in transaction mode; what needs a session goes by DATABASE_DIRECT_URL") : warned(
-      "pooler",
-      "DATABASE_URL leads to PostgreSQL itself, and yet each statement is planned anew",
-      "Unset DATABASE_DIRECT_URL, or name the pooler in DATABASE_URL.",
-    )
+    return hasPooler
+      ? passed("pooler", "in transaction mode; what needs a session goes by DATABASE_DIRECT_URL")
+      : warned(
+        "pooler",
+        "DATABASE_URL leads to PostgreSQL itself, and yet each statement is planned anew",
+        "Unset DATABASE_DIRECT_URL, or name the pooler in DATABASE_URL.",
+      )
   },
 )
 

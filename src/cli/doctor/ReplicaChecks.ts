@@ -53,7 +53,9 @@ const checkOne = (name: string, { look: primary, system }: Effect.Success<typeof
       ? passed(name, `it keeps up: what the primary wrote is here within ${Duration.format(catchUpTimeout)}`)
       : warned(
         name,
-        `it is ${megabytes(left)} of WAL behind after ${Duration.format(catchUpTimeout)}, so it is not used where data change`,
+        `it is ${megabytes(left)} of WAL behind after ${
+          Duration.format(catchUpTimeout)
+        }, so it is not used where data change`,
         "See pg_stat_replication on the primary, and what replay waits for: a query, or its resumption.",
       )
   })

@@ -55,7 +55,7 @@ const cannotRun = (command: string, cause: Error) =>
       `The embedded PostgreSQL cannot start (${cause.message}): ${command} needs ${
         describeSystemRequirement(process.platform)
       } and a ` +
-      `folder that allows programs to run (not mounted noexec). Set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
+      `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
   })
 
 /** Runs a command to completion. An interruption terminates the command. */

@@ -126,8 +126,8 @@ const checkVersion = Effect.fnUntraced(function* (data: string, version: string)
   if (dataVersion === programVersion) return
   return yield* new EmbeddedPostgresError({
     message:
-      `The data in ${data} belongs to PostgreSQL ${dataVersion}, but PostgreSQL ${programVersion} is installed. Dump it with the ` +
-      `older version, move the folder away to start with an empty database, ${ownServerHint}.`,
+      `The data in ${data} belongs to PostgreSQL ${dataVersion}, but PostgreSQL ${programVersion} is installed. ` +
+      `Dump it with the older version, move the folder away to start with an empty database, ${ownServerHint}.`,
   })
 })
 

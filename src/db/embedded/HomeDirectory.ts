@@ -111,8 +111,8 @@ const findBase = Effect.fnUntraced(function* (home: string, systemUser: SystemUs
   if (yield* canEnterDirectory(systemUser, base)) return base
   return yield* new EmbeddedPostgresError({
     message:
-      `PostgreSQL runs as user ${systemUser?.name}, who cannot access ${base}. Make that folder and its parents accessible ` +
-      `(chmod a+x), set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
+      `PostgreSQL runs as user ${systemUser?.name}, who cannot access ${base}. Make that folder and its parents ` +
+      `accessible (chmod a+x), set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
   })
 })
 

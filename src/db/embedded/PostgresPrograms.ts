@@ -9,7 +9,7 @@ const PostgresPackage = Schema.fromJsonString(Schema.Struct({ version: Schema.St
 
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
-export interface PostgresPackage {
+interface PostgresPackage {
   readonly root: string
   readonly version: string
 }
@@ -67,7 +67,7 @@ const copyFolder = (
     }, { concurrency: 16, discard: true })
   })
 
-/** npm packages cannot contain symbolic links, so this one lists them for its install script, which may not have run. */
+/** npm packages cannot contain symbolic links, so this one lists them for its install script, which may be disabled. */
 const readLinks = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(`${root}/native/pg-symlinks.json`).pipe(
@@ -105,7 +105,7 @@ export const makeTemporaryDirectory = (location: Pick<ServerLocation, "base">) =
       Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(folder, { recursive: true, force: true }))),
   )
 
-/** Copies the programs, once per version, so that a running server survives `npm ci` and needs no access to node_modules. */
+/** Copies the programs once per version, so that a running server survives `npm ci` and does not need node_modules. */
 export const installPostgresPrograms = Effect.fnUntraced(
   function* (location: Pick<ServerLocation, "base">, source: PostgresPackage, platform = currentPlatform) {
     const fs = yield* FileSystem.FileSystem

@@ -101,8 +101,8 @@ const openLog = ({ log }: Cluster) =>
       try: () => openSync(log, "a", 0o600),
       catch: (cause) =>
         new EmbeddedPostgresError({
-          message:
-            `The embedded PostgreSQL cannot write its log (${cause}). Free disk space or fix the permissions, ${ownServerHint}.`,
+          message: `The embedded PostgreSQL cannot write its log (${cause}). Free disk space or fix the permissions, ` +
+            `${ownServerHint}.`,
         }),
     }),
     (output) => Effect.sync(() => closeSync(output)),

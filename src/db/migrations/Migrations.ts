@@ -16,7 +16,7 @@ import { renewServiceRoles } from "./ServiceRole.ts"
 /** Migrations are pending, and the database role may not apply them. */
 export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
 
-/** The migration was rolled back. Without a transaction, its completed statements remain, and the next run repeats it. */
+/** The migration was rolled back. If it has no transaction, completed statements remain, and the next run repeats it. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly message: string
   readonly cause: SqlError.SqlError
@@ -92,7 +92,7 @@ const runOutsideTransaction = Effect.fnUntraced(
   function* (script: MigrationScript) {
     const { config } = yield* PgClient.PgClient
     const lockConnection = yield* SqlClient.SqlClient
-    // A result keeps its snapshot until the next statement, and a concurrent index would wait for that snapshot forever.
+    // A result keeps its snapshot until the next statement, and a concurrent index would wait for that forever.
     yield* lockConnection`set local statement_timeout = 0`
     const sql = yield* PgClient.makeClient(config)
     yield* sql`set statement_timeout = 0`

@@ -9,9 +9,9 @@ interface Waiter {
   readonly granted: Latch.Latch
 }
 
-export interface PoolQueueOptions<E> {
+interface PoolQueueOptions<E> {
   readonly permits: number
-  /** By default, a fifth of the permits is out of reach for any single partition, so one slow endpoint blocks no other. */
+  /** Default: four fifths of the permits, so that one slow endpoint does not block the others. */
   readonly maxPerPartition?: number
   readonly timeout: Duration.Duration
   /** Makes the error for a caller that timed out. */

@@ -152,7 +152,7 @@ const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgCo
 })
 
 /** Checks a connection through a pooler in transaction mode. */
-export const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
+const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
   const connection = yield* connect(setting, url, true)
   const session = yield* readSession(connection)
   if (session.different.length > 0) return yield* makeSettingsError(setting, session)

@@ -4,7 +4,7 @@ import { Config, Context, Effect, Redacted, Schema } from "effect"
 import { makeSocketRegistry, type SocketRegistry } from "../health/SocketRegistry.ts"
 import { makeTypeRegistry } from "./NumericParser.ts"
 
-/** Time limits of a session (§8: database load). Poolers drop them, so there the role carries them (`ServiceRole.ts`). */
+/** Time limits of a session (§8: database load). Poolers drop them, so the role has them too (`ServiceRole.ts`). */
 export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const
 
 /** The driver assumes UTC when it decodes timestamps. Poolers in transaction mode keep this setting per client. */
@@ -44,7 +44,7 @@ export const roleHasTimeoutsSql = (role: "current_user" | "$1") =>
     and setdatabase in (0, pg_database.oid) and entry in (${settingEntries.join(", ")})
 )`
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly url: Redacted.Redacted
   readonly applicationName: string
   /** Whether the URL names a pooler in transaction mode, which may run each transaction on another session. */

@@ -167,7 +167,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     yield* logUsage(error.message)
   })
 
-  /** Polls the replica right after the primary, and again shortly if it has not replayed the primary's latest change. */
+  /** Polls the replica right after the primary, and again soon if it has not replayed the primary's latest change. */
   const poll = (primary: ServerState) => {
     const pollOnce = Effect.gen(function* () {
       const polled = yield* Effect.retry(pollReplica, { while: isRecoveryConflict, times: 3 })

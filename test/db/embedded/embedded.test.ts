@@ -349,7 +349,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     }))
 
   const systemDirectoryTitle =
-    "uses a system directory if its user cannot access root's home, and starts empty with a new home (operations: embedded server)"
+    "uses a system directory if its user cannot access root's home (operations: embedded server)"
   it.effect.skipIf(!isRoot)(systemDirectoryTitle, () =>
     Effect.gen(function* () {
       const home = yield* freshHome

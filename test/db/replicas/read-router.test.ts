@@ -264,7 +264,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.isBelow(slowest, 20_000)
     }).pipe(Effect.scoped))
 
-  it.effect("need not be usable: the service starts if they are down, reject the password, or are not replicas (operations: replicas)", () =>
+  it.effect("need not be usable when the service starts (operations: replicas)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { first } = yield* StandbyPair
