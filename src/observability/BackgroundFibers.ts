@@ -9,6 +9,6 @@ export const forkUntraced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 export const repeatInBackground = <A, E, R>(effect: Effect.Effect<A, E, R>, pause: Duration.Duration) =>
   forkUntraced(Effect.forever(Effect.delay(effect, pause)))
 
-/** Adds a finalizer that runs in its own fiber. A scope closes uninterruptibly, where `Effect.timeout` has no effect. */
+/** Adds a finalizer that runs in its own fiber. A scope closes uninterruptibly, which disables timeouts. */
 export const addForkedFinalizer = <A, E, R>(finalizer: Effect.Effect<A, E, R>) =>
   Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finalizer), Fiber.await))

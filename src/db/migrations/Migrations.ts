@@ -16,7 +16,7 @@ import { renewServiceRoles } from "./ServiceRole.ts"
 /** Migrations are pending, and the database role may not apply them. */
 export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
 
-/** The migration was rolled back. If it has no transaction, completed statements remain, and the next run repeats it. */
+/** The migration was rolled back. Without a transaction, completed statements remain, and a new run repeats it. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly message: string
   readonly cause: SqlError.SqlError
