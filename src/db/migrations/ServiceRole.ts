@@ -66,7 +66,7 @@ const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Gives the role the session time limits, which matter behind a pooler. The granter may lack this permission. */
-const setTimeouts = Effect.fnUntraced(function* (role: string) {
+const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeTimeouts(sql.unsafe(
     `select datname as database, ${
@@ -117,7 +117,7 @@ export const grantServiceRole = Effect.fnUntraced(function* (role: string) {
     const statements = [...makeGrants(quoteIdentifier(role)), ...readGrants.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
     yield* revokeDefaultPermissions(role)
-    yield* setTimeouts(role)
+    yield* setRoleTimeLimits(role)
   }))
 })
 
