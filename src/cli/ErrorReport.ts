@@ -3,7 +3,7 @@ import { Cause, Config, Console, Effect, Layer, Option, Predicate, Stdio } from 
 import { CliError, CliOutput } from "effect/cli"
 import { HttpServerError } from "effect/http"
 import { SqlError } from "effect/sql"
-import { isConnectionLost } from "../db/Database.ts"
+import { isConnectionLost } from "../db/SqlState.ts"
 import { describeListenError } from "./ListenErrors.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { formatSettingProblems, toSettingProblems } from "./SettingErrors.ts"

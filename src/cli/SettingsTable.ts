@@ -45,7 +45,6 @@ export const settings: Readonly<Record<string, Setting>> = {
     isSecret: true,
     hasRules: true,
   },
-  MAX_REPLICA_LAG: { expected: duration, example: "1 second", unset: "for 1 second" },
   DATABASE_POOL_SIZE: { expected: "an integer between 1 and 1000", example: "10", unset: "for 10" },
   DATABASE_POOL_TIMEOUT: { expected: duration, example: "5 seconds", unset: "for 5 seconds" },
   WHOLE_LISTS: { expected: "an integer between 1 and 100", example: "4", unset: "for 4" },

@@ -6,6 +6,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "../db/replicas/ServerState.ts"
+import { monotonicMillis } from "../db/MonotonicTime.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/Session.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
@@ -37,6 +38,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
   static readonly layer = Layer.effect(
     DatasetVersions,
     Effect.gen(function* () {
+      const now = yield* monotonicMillis
       const { config } = yield* DirectConnection
       const readState = makePoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
       const readRouter = yield* ReadRouter
@@ -64,7 +66,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
 
       const poll = Effect.gen(function* () {
         const polled = yield* readState
-        if (polled.recovers) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
+        if (polled.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
         state = polled
         const newDatasets = Array.from(polled.datasets.keys()).filter((dataset) => !registered.has(dataset))
         yield* Effect.forEach(newDatasets, registerMetrics)
@@ -83,7 +85,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
       // Not traced, because a poll belongs to no request.
       yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(tryPoll, pollInterval)), false))
 
-      const isYounger = (ageMillis: number) => state !== undefined && performance.now() - state.polledAt <= ageMillis
+      const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
 
       const watchTables = (tables: ReadonlyArray<string>): TableVersions => {
         const combine = versionOf(tables)

@@ -3,14 +3,15 @@
  * before the first byte is sent: docs/decisions/0031-exports-from-held-cursors.md.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Exit, Layer, Predicate, Schema, Scope } from "effect"
+import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError, type Statement } from "effect/sql"
-import { isStatementTimeout, PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
+import { PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
 import { swapLockName } from "../db/AdvisoryLocks.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/Session.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
+import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
@@ -64,11 +65,6 @@ const makeTimeoutError = () =>
     },
   })
 
-/** PostgreSQL lacks a resource, such as disk space (SQLSTATE class 53). */
-const isResourceShortage = (error: unknown) =>
-  SqlError.isSqlError(error) && Predicate.hasProperty(error.reason.cause, "code") &&
-  /^53[124]/.test(String(error.reason.cause.code))
-
 const makeResourceError = () =>
   new DatabasePoolTimeout({
     error: { message: "The database has no space for this export at the moment. Reduce it, or request pages." },
@@ -90,25 +86,30 @@ export class ExportCursors extends Context.Service<ExportCursors, {
     ExportCursors,
     Effect.gen(function* () {
       const readRouter = yield* ReadRouter
-      const { config, pooled } = yield* DirectConnection
+      const { config, pooler } = yield* DirectConnection
       const reactivity = yield* Reactivity.Reactivity
       const connectToPrimary = PgClient.makeClient(config)
       const maxExports = yield* MaxExportsConfig
       const maxPerAccount = Math.ceil(maxExports / 2)
       let refusedCount = 0
-      const { inside, stay } = makePoolQueue(maxExports, yield* PoolTimeout, (isAccountLimit) => {
-        refusedCount += 1
-        const reason = isAccountLimit
-          ? `This account already has ${maxPerAccount} exports in progress`
-          : `The service already has ${maxExports} exports in progress`
-        return new DatabasePoolTimeout({
-          error: { message: `${reason}. Try again when one has ended, or request pages.` },
-        })
-      }, maxPerAccount)
+      const { acquireScoped, permitsInUse } = makePoolQueue({
+        permits: maxExports,
+        maxPerPartition: maxPerAccount,
+        timeout: yield* PoolTimeout,
+        onTimeout: (isAccountLimit) => {
+          refusedCount += 1
+          const reason = isAccountLimit
+            ? `This account already has ${maxPerAccount} exports in progress`
+            : `The service already has ${maxExports} exports in progress`
+          return new DatabasePoolTimeout({
+            error: { message: `${reason}. Try again when one has ended, or request pages.` },
+          })
+        },
+      })
       yield* registerGauge({
         name: "tickerline_whole_lists",
         description: "Exports in progress.",
-        read: inside,
+        read: permitsInUse,
       })
       yield* registerCounter({
         name: "tickerline_whole_lists_refused_total",
@@ -149,12 +150,12 @@ export class ExportCursors extends Context.Service<ExportCursors, {
        */
       const declareAnywhere = (options: CursorOptions) => {
         const { tables, version } = options
-        const requirement = version === undefined || pooled ? undefined : { tables, version }
+        const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }
         const replica = requirement === undefined ? undefined : readRouter.chooseReplica(requirement)
         const onPrimary = closeOnError(declare(connectToPrimary, options))
         if (requirement === undefined || replica === undefined) return onPrimary
         return readRouter.withFallback(
-          closeOnError(declare(replica.session(requirement), { ...options, tables: [] })),
+          closeOnError(declare(replica.openSession(requirement), { ...options, tables: [] })),
           replica,
           onPrimary,
         )
@@ -162,10 +163,10 @@ export class ExportCursors extends Context.Service<ExportCursors, {
 
       const open = Effect.fnUntraced(function* (options: CursorOptions) {
         const { account_id } = yield* RequestContext
-        yield* stay(String(account_id))
+        yield* acquireScoped(String(account_id))
         return yield* Effect.suspend(() => declareAnywhere(options)).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),
-          Effect.catchIf(isResourceShortage, () => Effect.fail(makeResourceError())),
+          Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),
           retryRead,
         )
       })

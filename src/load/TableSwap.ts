@@ -1,7 +1,7 @@
 /** D31: how a new table takes the place of the old one, in one moment and with everything that hung on it. */
 import { Console, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { isLockTimeout } from "../db/Database.ts"
+import { isLockTimeout } from "../db/SqlState.ts"
 import { loadLockName, swapLockName } from "../db/AdvisoryLocks.ts"
 import type { Dataset } from "./Datasets.ts"
 

@@ -5,6 +5,7 @@
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Job, JobLease } from "../jobs/Job.ts"
+import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import { loadMailSettings } from "./MailSettings.ts"
 import { composeMimeMessage, type DeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
@@ -304,8 +305,7 @@ const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, i
     }
     yield* Effect.timeoutOption(Effect.ignore(releaseLease), "2 seconds")
   })
-  // Finalizers are uninterruptible, and timeouts only work in an interruptible fiber.
-  yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(shutDown), Fiber.await))
+  yield* addForkedFinalizer(shutDown)
   return run
 })
 

@@ -29,7 +29,6 @@ const wrong: Environment = {
   BASE_URL: "ftp://example.com",
   DATABASE_URL: "mysql://user:geheim@host/database",
   DATABASE_READ_URLS: "http://user:geheim@host",
-  MAX_REPLICA_LAG: "often",
   DATABASE_DIRECT_URL: "geheim",
   DATABASE_POOLER_PREPARES: "perhaps",
   DATABASE_POOL_SIZE: "0",

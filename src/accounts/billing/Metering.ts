@@ -2,7 +2,8 @@
  * D29 (usage): records requests in batches, outside the request path. Rows wait in memory until PostgreSQL takes them
  * and are never dropped; while too many wait, requests are refused, because unrecorded requests cannot be billed.
  */
-import { Config, Context, Data, Duration, Effect, Fiber, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import { addForkedFinalizer } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { makeRefusalCounter } from "./RefusalCounter.ts"
@@ -179,8 +180,7 @@ export class Metering extends Context.Service<Metering, {
       })
 
       const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
-      // A finalizer cannot be interrupted, so its timeout needs a fiber of its own.
-      yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
+      yield* addForkedFinalizer(finish)
       yield* Effect.forEach(loops, ({ count, delay, hasRows, persist }) =>
         Effect.gen(function* () {
           yield* hasRows.await

@@ -27,15 +27,17 @@ export const readOnlyConnection = (url: Redacted.Redacted) =>
 export const checkPooler = Effect.fnUntraced(
   function* (url: Redacted.Redacted, direct: Option.Option<Redacted.Redacted>) {
     if (Option.isNone(direct)) {
-      const { through } = yield* Pooler.checkDirectConnection("DATABASE_URL", url)
-      return passed("pooler", through ? "one in session mode" : "none: the service asks PostgreSQL itself")
+      const { hasPooler } = yield* Pooler.checkDirectConnection("DATABASE_URL", url)
+      return passed("pooler", hasPooler ? "one in session mode" : "none: the service asks PostgreSQL itself")
     }
-    const { through } = yield* Pooler.checkBothConnections(url, direct.value)
-    return through ? passed("pooler", "in transaction mode; what needs a session goes by DATABASE_DIRECT_URL") : warned(
-      "pooler",
-      "DATABASE_URL leads to PostgreSQL itself, and yet each statement is planned anew",
-      "Unset DATABASE_DIRECT_URL, or name the pooler in DATABASE_URL.",
-    )
+    const { hasPooler } = yield* Pooler.checkBothConnections(url, direct.value)
+    return hasPooler
+      ? passed("pooler", "in transaction mode; what needs a session goes by DATABASE_DIRECT_URL")
+      : warned(
+        "pooler",
+        "DATABASE_URL leads to PostgreSQL itself, and yet each statement is planned anew",
+        "Unset DATABASE_DIRECT_URL, or name the pooler in DATABASE_URL.",
+      )
   },
 )
 

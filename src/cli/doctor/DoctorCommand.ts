@@ -78,7 +78,7 @@ const database = Effect.gen(function* () {
       return [named, way.success, ...found, ...replicas]
     }
     // Who cannot be reached at all is told by the check that asks for that.
-    if (way.failure._tag !== "WrongWay") return yield* Effect.fail(way.failure)
+    if (way.failure._tag !== "DatabaseUrlError") return yield* Effect.fail(way.failure)
     return [named, failed("pooler", way.failure.message, "The service would not start; README, poolers, tells more.")]
   }
   const { findings, url: running } = yield* checkEmbeddedDatabase

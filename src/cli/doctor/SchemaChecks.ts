@@ -1,7 +1,8 @@
 /** Whether tables, rights, triggers and indexes are what the program expects. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Migrations from "../../db/migrations/Migrations.ts"
+import { migrationsTable } from "../../db/migrations/Migrations.ts"
+import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"
 import { datasets } from "../../load/Datasets.ts"
 import { failed, passed, skipped, warned } from "./Finding.ts"
 
@@ -13,7 +14,7 @@ const listed = (names: ReadonlyArray<string>) =>
 export const isMigrated = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly there: boolean }>`
-    select to_regclass(${Migrations.migrationsTable}) is not null and to_regclass('public.usage') is not null as there
+    select to_regclass(${migrationsTable}) is not null and to_regclass('public.usage') is not null as there
   `
   return found?.there === true
 })
@@ -21,16 +22,16 @@ export const isMigrated = Effect.gen(function* () {
 /** A connection may read the record of migrations, or it is no role of ours. */
 export const checkMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const known = yield* Migrations.loader
+  const known = yield* listMigrationScripts
   const [found] = yield* sql<{ readonly there: boolean; readonly may: boolean }>`
-    select to_regclass(${Migrations.migrationsTable}) is not null as there,
-      coalesce(has_table_privilege(to_regclass(${Migrations.migrationsTable})::oid, 'select'), false) as may
+    select to_regclass(${migrationsTable}) is not null as there,
+      coalesce(has_table_privilege(to_regclass(${migrationsTable})::oid, 'select'), false) as may
   `
   const run = "Run `tickerline migrate` as the role that owns the tables; a start as that role does it too."
   if (found?.there !== true) return warned("migrations", "the database is empty", run)
   if (!found.may) return skipped("migrations", "this role may not read which were applied")
   const applied = yield* sql<{ readonly id: number; readonly name: string }>`
-    select migration_id as id, name from ${sql(Migrations.migrationsTable)} order by migration_id
+    select migration_id as id, name from ${sql(migrationsTable)} order by migration_id
   `
   const ids = new Set(applied.map(({ id }) => id))
   const pending = known.filter(([id]) => !ids.has(id)).map(([id, name]) => `${id}_${name}`)

@@ -10,7 +10,7 @@ import * as Prices from "../../catalogue/PriceList.ts"
 import { CorsOriginsConfig } from "../../http/Cors.ts"
 import { PoolSize, PoolTimeout } from "../../db/Database.ts"
 import { TickerlineHome } from "../../db/embedded/EmbeddedPostgres.ts"
-import { MaxLag, ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
+import { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
 import { DatabaseUrl, DirectUrl, PoolerPrepares } from "../../db/pool/Session.ts"
 import { MaxExportsConfig } from "../../lists/ExportCursors.ts"
 import * as Logs from "../Logging.ts"
@@ -36,7 +36,6 @@ export const settingReaders: Readonly<Record<string, Effect.Effect<unknown, Conf
   BASE_URL: BaseUrlConfig,
   DATABASE_URL: DatabaseUrl,
   DATABASE_READ_URLS: ReplicaUrls,
-  MAX_REPLICA_LAG: MaxLag,
   DATABASE_DIRECT_URL: DirectUrl,
   DATABASE_POOLER_PREPARES: PoolerPrepares,
   DATABASE_POOL_SIZE: PoolSize,

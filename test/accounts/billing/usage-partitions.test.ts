@@ -8,7 +8,8 @@ import {
   dropUsagePartitionsBefore,
 } from "../../../src/accounts/billing/UsagePartitions.ts"
 import { makeUsageBatch, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
-import { databaseClientLayer, isLockTimeout } from "../../../src/db/Database.ts"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { isLockTimeout } from "../../../src/db/SqlState.ts"
 import * as Instances from "../../support/ServiceInstances.ts"
 import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
