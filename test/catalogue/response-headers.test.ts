@@ -16,6 +16,8 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import * as Raw from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const { valueAt } = Contract
 
 /** Headers of the connection and of how the content is sent, which OpenAPI describes by other means. */

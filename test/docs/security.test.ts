@@ -6,6 +6,7 @@ import { existsSync, globSync, readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { projectRoot, startProgram, combinedOutput } = Processes
 
@@ -96,6 +97,7 @@ const hole = (severity: string) => ({
 layer(NodeServices.layer, { excludeTestServices: true })("audit", (it) => {
   it.effect("SECURITY.md, audit: a known hole of a high severity fails, and an audit that cannot be is said loudly", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const cases = [
         [{}, 0, "No known hole"],

@@ -7,6 +7,8 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
+// @module-tag slow
+
 const { assertServiceResponds, ServicePort } = Raw
 
 /** Bytes that never become a request are given up soon, for there are many of them. */

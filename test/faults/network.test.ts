@@ -11,6 +11,8 @@ import * as Service from "../support/Service.ts"
 import * as Steady from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
+// @module-tag slow
+
 /** The way to a database that is filled. */
 class Way extends Context.Service<
   Way,

@@ -8,6 +8,8 @@ import * as Ledger from "../support/CustomerUsage.ts"
 import * as Steady from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
+// @module-tag slow
+
 /** Rows of ticker_changes in which every lineage is one step, from a generation that its symbols tell. */
 const generation = Effect.fnUntraced(function* (of: string, count: number) {
   const sql = yield* SqlClient.SqlClient

@@ -15,6 +15,7 @@ import {
 } from "../support/DocumentedEndpoints.ts"
 import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
+import { inputs } from "../support/Thoroughness.ts"
 
 /** Enough rows for pages, filters and nulls of every table. */
 const service = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
@@ -136,6 +137,6 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries",
         assert.strictEqual(headers["x-api-version"], "v1")
         assert.isString(headers["x-request-id"])
       }),
-    { arbitrary: { runs: 1500 } },
+    { arbitrary: { runs: inputs(1500) } },
   )
 })

@@ -11,6 +11,8 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
 
+// @module-tag slow
+
 /** Enough that reading all of them is what PostgreSQL avoids where it can. */
 const rows = 20_000
 

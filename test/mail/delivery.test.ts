@@ -7,6 +7,7 @@ import * as Announce from "../../src/mail/Announcements.ts"
 import { Option } from "effect"
 import * as Instances from "../support/ServiceInstances.ts"
 import * as Mail from "../support/MailServer.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const nowhere = { baseUrl: Option.none<string>(), unsubscribeAddress: Option.none<string>() }
 
@@ -154,6 +155,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
 
     it.effect("§9.6 a connection that ends after the whole mail and before the answer leaves it unknown, and sent once", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const smtp = yield* Mail.startMailServer()
         yield* customers("perhaps@x.example")
         let seen = 0
@@ -186,6 +188,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
 
     it.effect("§9.6 of two instances one sends at a time, and each mail goes out once", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const smtp = yield* Mail.startMailServer()
         const many = Array.from({ length: 60 }, (_, at) => `c${at}@x.example`)
         yield* customers(...many)
@@ -199,6 +202,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
 
     it.effect("§9.6 beside a process of release 0.2.0 that has its lease nothing is sent, and it gets none while one of ours sends", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* Mail.startMailServer()
         /** As that release asks, word for word. */

@@ -108,7 +108,9 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
   it.effect("README, Watching it: what never became a request is counted by its status", () =>
     Effect.gen(function* () {
       const metrics = yield* findFreePort
-      const port = yield* startInstance({ METRICS_PORT: String(metrics) })
+      const port = yield* startInstance({ METRICS_PORT: String(metrics) }).pipe(
+        Effect.provideService(Metric.MetricRegistry, new Map()),
+      )
       yield* exchangeText(port, "GET nothing at all\r\n\r\n")
       yield* exchangeText(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(20_000)}\r\n\r\n`)
       const { text } = yield* requestOverWire(metrics, "/metrics", "")

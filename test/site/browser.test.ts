@@ -14,6 +14,8 @@ import {
   runInBrowser,
 } from "../support/Browser.ts"
 
+// @module-tag slow
+
 /** Of the endpoints' pages, which are made alike: the shortest, the longest, and one with a deprecation. */
 const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((name) => `/v1/docs/reference/${name}`)
 

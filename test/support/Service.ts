@@ -14,29 +14,58 @@ import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
 import { poolableClient } from "./PoolerMode.ts"
 
-/** A database of the test's own on the server of all tests, dropped at the end; of a template, or empty. */
-export const makeDatabase = Effect.fnUntraced(function* (template?: string) {
-  const url = new URL(inject("databaseUrl"))
-  const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
-  const admin = new URL(url)
-  admin.pathname = "/postgres"
-  const as = (statement: string) =>
-    Effect.scoped(
-      Effect.flatMap(
-        PgConnection.make({ url: Redacted.make(admin.href) }),
-        (connection) => connection.query(statement),
-      ),
-    )
-  yield* Effect.acquireRelease(
-    as(`create database ${name}${template === undefined ? "" : ` template ${template}`}`),
-    () => Effect.orDie(as(`drop database ${name} with (force)`)),
-  )
-  url.pathname = `/${name}`
+const migratedUrl = () => new URL(inject("databaseUrl"))
+
+const urlOf = (database: string) => {
+  const url = migratedUrl()
+  url.pathname = `/${database}`
   return Redacted.make(url.href)
+}
+
+/** A connection for statements about whole databases. */
+const adminConnection = Effect.suspend(() => PgConnection.make({ url: urlOf("postgres") }))
+
+const runAsAdmin = (statement: string) =>
+  Effect.scoped(Effect.flatMap(adminConnection, (connection) => connection.query(statement)))
+
+/** Creates a database, empty or as a copy of `template`, and drops it when the scope closes. */
+export const makeDatabase = Effect.fnUntraced(function* (template?: string) {
+  const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
+  yield* Effect.acquireRelease(
+    runAsAdmin(`create database ${name}${template === undefined ? "" : ` template ${template} strategy file_copy`}`),
+    () => Effect.orDie(runAsAdmin(`drop database ${name} with (force)`)),
+  )
+  return urlOf(name)
 })
 
-/** A copy of the migrated database, made in milliseconds. */
-export const copyMigratedDatabase = Effect.suspend(() => makeDatabase(new URL(inject("databaseUrl")).pathname.slice(1)))
+const migratedDatabase = () => migratedUrl().pathname.slice(1)
+
+/** Copies the migrated database, which takes milliseconds. */
+export const copyMigratedDatabase = Effect.suspend(() => makeDatabase(migratedDatabase()))
+
+const loadSampleMarket = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
+}).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
+
+/** A template with the sample market. The first test that needs it creates it, while those of other workers wait. */
+const sampleTemplate = Effect.gen(function* () {
+  const [name, unfinished] = ["sample_market", "sample_market_unfinished"]
+  const admin = yield* adminConnection
+  yield* admin.query("select pg_advisory_lock(1)")
+  const { rows } = yield* admin.query(`select 1 from pg_database where datname = '${name}'`)
+  if (rows.length > 0) return name
+  yield* admin.query(`drop database if exists ${unfinished} with (force)`)
+  yield* admin.query(`create database ${unfinished} template ${migratedDatabase()} strategy file_copy`)
+  yield* Effect.provide(
+    loadSampleMarket,
+    poolableClient({ url: urlOf(unfinished), applicationName: "tickerline-test" }),
+  )
+  yield* admin.query(`alter database ${unfinished} rename to ${name}`)
+  return name
+}).pipe(Effect.scoped)
+
+const copySampleDatabase = Effect.flatMap(sampleTemplate, makeDatabase)
 
 /** A key of the account, which is made where there is none. */
 export const ensureAccountWithKey = Effect.fnUntraced(
@@ -93,23 +122,18 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
     Layer.provideMerge(NodeServices.layer),
   )
 
-export const layer = serviceLayerOver(
-  Layer.unwrap(Effect.map(copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" }))),
-)
+const serviceLayerOverCopy = <E, R>(database: Effect.Effect<Redacted.Redacted, E, R>) =>
+  serviceLayerOver(
+    Layer.unwrap(Effect.map(database, (url) => poolableClient({ url, applicationName: "tickerline-test" }))),
+  )
+
+export const layer = serviceLayerOverCopy(copyMigratedDatabase)
 
 /** The service of another day. Its clock is set before anything waits on it, and is to be moved by seconds only. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
-/** The service of today, with the data that a new embedded database is given. */
-export const sampleDataLayer = Layer.effectDiscard(
-  Effect.flatMap(
-    FileSystem.FileSystem,
-    (fs) =>
-      Effect.scoped(
-        Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSampleMarket),
-      ),
-  ),
-).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(layer))
+/** The service of today, with the sample market. */
+export const sampleDataLayer = serviceLayerOverCopy(copySampleDatabase)
 
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"

@@ -8,6 +8,7 @@ import {
   resolveLineage,
   type TickerChangeEvent,
 } from "../../src/v1/ticker-changes/Lineage.ts"
+import { inputs } from "../support/Thoroughness.ts"
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
@@ -307,7 +308,7 @@ describe("D20 a clean chain", () => {
 
   it.prop("D21 the order in which events come is nothing to a refusal", [heap, keys], ([events, order]) => {
     assert.deepStrictEqual(ask(shuffled(events, order)), ask(events))
-  }, { arbitrary: { runs: 1000 } })
+  }, { arbitrary: { runs: inputs(1000) } })
 
   it("§2.2 one event is a chain", () => {
     assert.deepStrictEqual(resolved([event("FB", "META", "2022-06-09", "0001326801", "Meta")]), {
@@ -436,7 +437,7 @@ describe("D21 the events of a refusal", () => {
         )
       }
     },
-    { arbitrary: { runs: 1000 } },
+    { arbitrary: { runs: inputs(1000) } },
   )
 
   it.prop("D21 of a long chain the events from the thirteenth on are too many", [chain(13, 23)], ([events]) => {
@@ -606,11 +607,11 @@ describe("D21 an independent oracle agrees", () => {
 
   it.prop("D21 on random heaps of events over few symbols, dates and CIKs", [heap], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
-  }, { arbitrary: { runs: 4000 } })
+  }, { arbitrary: { runs: inputs(4000) } })
 
   it.prop("D21 on chains of about twelve links with up to three of them spoilt", [spoiltChain], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
-  }, { arbitrary: { runs: 1000 } })
+  }, { arbitrary: { runs: inputs(1000) } })
 })
 
 describe("D20 D21 the sample data", () => {

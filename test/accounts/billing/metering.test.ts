@@ -27,6 +27,7 @@ import { makeUsageBatch, makeUsageWriter, type UsageBatch } from "../../../src/a
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
+import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
 const settings = (values: Record<string, string>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
@@ -349,6 +350,7 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
   (it) => {
     it.effect("D29 loses at most the last second", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const key = yield* Service.ensureAccountWithKey("killed", "ultimate")
         const { base, child } = yield* serve
