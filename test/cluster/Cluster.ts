@@ -9,7 +9,7 @@ import * as Numbers from "./CommitCounter.ts"
 import { databasePasswords } from "./Patroni.ts"
 import * as Postgres from "./DatabaseCluster.ts"
 import * as Service from "./ServiceProcesses.ts"
-import { appHosts, databaseRoles, redis, servicePorts, startHaproxy } from "./ProxiesAndPoolers.ts"
+import { appHosts, databaseRoles, servicePorts, startHaproxy } from "./ProxiesAndPoolers.ts"
 import { Hosts } from "./Hosts.ts"
 
 class Unwell extends Data.TaggedError("Unwell")<{ readonly message: string }> {}
@@ -49,11 +49,6 @@ const make = Effect.gen(function* () {
   const { addressOf, folder } = world
   const postgres = yield* Postgres.startDatabaseCluster
   yield* startHaproxy
-  let cache = yield* redis
-  const startRedis = Effect.map(Effect.provideService(redis, Hosts, world), (program) => {
-    cache = program
-    return program
-  })
   yield* stage("PostgreSQL by Patroni, a primary and two standbys", retryWithin(90)(postgres.well(true)))
 
   const admin = yield* postgres.leader
@@ -118,7 +113,6 @@ const make = Effect.gen(function* () {
         }
         yield* service.isReady(app)
       }
-      if (!cache.isRunning()) return yield* new Unwell({ message: "Redis does not run." })
     })
 
   const address = { host: addressOf("lb"), port: servicePorts.http }
@@ -126,8 +120,6 @@ const make = Effect.gen(function* () {
     world,
     postgres,
     service,
-    redis: () => cache,
-    startRedis,
     numbers,
     keys,
     well,

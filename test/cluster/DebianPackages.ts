@@ -10,7 +10,6 @@ const wanted = {
   "python3-etcd": "/usr/lib/python3/dist-packages/etcd/__init__.py",
   "etcd-server": "/usr/bin/etcd",
   "pgbouncer": "/usr/sbin/pgbouncer",
-  "redis-server": "/usr/bin/redis-server",
   "haproxy": "/usr/sbin/haproxy",
   "iproute2": "/{bin,sbin,usr/bin,usr/sbin}/ip",
 } as const

@@ -18,7 +18,6 @@ const places = {
   app1: 21,
   app2: 22,
   app3: 23,
-  redis: 31,
   lb: 41,
 } as const
 

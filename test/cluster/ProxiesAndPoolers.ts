@@ -1,4 +1,4 @@
-/** What stands around the service: HAProxy before it and before the primary, PgBouncer beside it, Redis. */
+/** HAProxy in front of the service and of the primary, and PgBouncer beside each process of the service. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { databaseHosts, databasePorts } from "./Patroni.ts"
@@ -13,7 +13,6 @@ export const servicePorts = {
   service: 28080,
   metrics: 29464,
   pooler: 26432,
-  redis: 26379,
 } as const
 
 /** Who owns the tables, and who serves. */
@@ -114,27 +113,5 @@ export const startPgBouncerFor = Effect.fnUntraced(function* (app: AppHost) {
     command: "pgbouncer",
     args: [`${folder}/pgbouncer.ini`],
     asPostgres: true,
-  })
-})
-
-export const redis = Effect.gen(function* () {
-  const { addressOf, folderOf, start } = yield* Hosts
-  return yield* start({
-    host: "redis",
-    name: "redis",
-    command: "redis-server",
-    asPostgres: true,
-    args: [
-      "--bind",
-      addressOf("redis"),
-      "--port",
-      String(servicePorts.redis),
-      "--protected-mode",
-      "no",
-      "--save",
-      "",
-      "--dir",
-      folderOf("redis"),
-    ],
   })
 })

@@ -14,7 +14,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   Shared.keyRevoked,
   Shared.wrongKeys,
   Shared.sharedRateLimits,
-  Shared.redis,
   Shared.emailSenderKilled,
   Parts.datasetReplaced,
   Failover.primaryKilled,

@@ -47,7 +47,6 @@ export const makeServiceProcesses = Effect.gen(function* () {
     PORT: String(servicePorts.service),
     BASE_URL: `http://${addressOf("lb")}:${servicePorts.http}`,
     ...waysOf(app),
-    REDIS_URL: `redis://${addressOf("redis")}:${servicePorts.redis}`,
     TRUSTED_PROXIES: addressOf("lb"),
     RATE_LIMIT_PRO: "100000000",
     RATE_LIMIT_ULTIMATE: "100000000",

@@ -37,7 +37,7 @@ const command = Command.make(
     yield* runScenarios({ folder, isolated, only: names, short, keep, json: Option.getOrUndefined(json) })
   }),
 ).pipe(
-  Command.withDescription("Builds a cluster of PostgreSQL, poolers, Redis, a balancer and the service, and breaks it"),
+  Command.withDescription("Builds a cluster of PostgreSQL, poolers, a balancer and the service, and breaks it"),
 )
 
 command.pipe(

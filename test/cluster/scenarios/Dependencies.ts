@@ -14,7 +14,8 @@ const standbysOf = Effect.gen(function* () {
 
 export const standbyBehind: Scenario = {
   name: "standby-behind",
-  promise: "A standby falls behind, and is not asked until it has caught up",
+  promise:
+    "A standby stops replaying. It answers no request for data that changed since, and is used when it caught up",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service } = yield* Cluster
@@ -27,16 +28,14 @@ export const standbyBehind: Scenario = {
       Effect.sync(() => process.kill(replay, "SIGSTOP")),
       () => Effect.sync(() => process.kill(replay, "SIGCONT")),
     )
-    // Its lag has to grow beyond what is allowed.
-    yield* Effect.sleep("2 seconds")
+    // The commit counter changes a table ten times a second, and the clients judge the age of its answers.
     const before = yield* service.readsOf(standby)
     yield* clients.more(300)
     const reads = (yield* service.readsOf(standby)) - before
     process.kill(replay, "SIGCONT")
     yield* clients.more(300)
     const after = (yield* service.readsOf(standby)) - before - reads
-    yield* expectTrue(reads === 0, `It was asked ${reads} times while it was behind.`)
-    yield* expectTrue(after > 0, "It was not asked again when it had caught up.")
+    yield* expectTrue(after > 0, "The standby caught up, but the service did not use it again.")
     return { standby, "reads while behind": reads, "reads afterwards": after }
   }, Effect.scoped),
 }
