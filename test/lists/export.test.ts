@@ -11,7 +11,8 @@ import * as Instances from "../support/ServiceInstances.ts"
 import * as Ledger from "../support/CustomerUsage.ts"
 import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
-import { skipUnlessThorough } from "../support/Thoroughness.ts"
+
+// @module-tag slow
 
 const { startInstance, requestOverWire } = Instances
 
@@ -254,7 +255,6 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
 
   it.effect("RELIABILITY D31: it holds no lock while it is sent; what it shows is what was there when it began", () =>
     Effect.gen(function* () {
-      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance()
@@ -276,7 +276,6 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
 
   it.effect("RELIABILITY D31 §7.2: while a load takes the table's place a new one waits, then is 503 data_refreshing", () =>
     Effect.gen(function* () {
-      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance()
@@ -301,7 +300,6 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
 
   it.effect("RELIABILITY §7.2: a list that is tried again has one session, which the failed attempt has left", () =>
     Effect.gen(function* () {
-      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance({ WHOLE_LISTS: "1" })
