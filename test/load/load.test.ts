@@ -1171,6 +1171,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       "README: after $signal a load says what was replaced and what was not, and exits with $status",
       ({ signal, status }) =>
         Effect.gen(function* () {
+          yield* skipUnlessThorough
           yield* seed
           const release = yield* held("intraday_runners")
           const place = yield* folder

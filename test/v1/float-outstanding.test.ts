@@ -6,6 +6,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt: at, insertRows } = Service
 
@@ -228,6 +229,7 @@ const recorded = Layer.provideMerge(Service.layer, Statements.layer)
 layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) => {
   it.effect("§2.5 every filter has a plan that does not read the whole table", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       yield* sql`
         insert into float_outstanding (ticker, country, sector, industry, exchange, is_adr, "float", outstanding,

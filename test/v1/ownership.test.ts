@@ -6,6 +6,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt, insertRows } = Service
 
@@ -350,6 +351,7 @@ const recorded = Layer.provideMerge(Service.layer, Statements.layer)
 layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
   it.effect("§2.7 a hundred tickers at once are index lookups, under whatever filter", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       yield* sql`
         insert into ownership (ticker, filed_at, form_type, accession_number, owner_name, owner_type, last_updated)

@@ -7,6 +7,7 @@ import * as Filters from "../support/FilterAssertions.ts"
 import * as Rooms from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt: at, insertRows } = Service
 
@@ -331,6 +332,7 @@ const recorded = Layer.provideMerge(Service.layer, Statements.layer)
 layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
   it.effect("§2.5 every filter and every order has a plan that does not read the whole table", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const columns = [...numbers, ...readOnlyNumbers]
       yield* sql`
