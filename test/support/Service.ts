@@ -1,4 +1,4 @@
-/** The whole service on a free port of the loopback, over a database of its own. */
+/** Starts the service in this process, on a free port and with its own database. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -67,7 +67,7 @@ const sampleTemplate = Effect.gen(function* () {
 
 const copySampleDatabase = Effect.flatMap(sampleTemplate, makeDatabase)
 
-/** A key of the account, which is made where there is none. */
+/** Creates a key, and its account if it does not exist. */
 export const ensureAccountWithKey = Effect.fnUntraced(
   function* (account: string, tier: Tier, more: Partial<Keys.NewApiKey> = {}) {
     yield* Accounts.ensureAccount({ name: account, tier, email: null, prepaid: false })
@@ -75,7 +75,7 @@ export const ensureAccountWithKey = Effect.fnUntraced(
   },
 )
 
-/** A key of each tier. */
+/** One API key per tier. */
 export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, string>>>()("test/Keys") {
   static readonly layer = Layer.effect(
     TestKeys,
@@ -94,7 +94,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
   )
 }
 
-/** Tests ask more in a minute than a customer may, and from one address; a test of limits sets its own. */
+/** High limits, because tests send many requests per minute from one address. */
 export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   RATE_LIMIT_BASIC: "1000000",
   RATE_LIMIT_PRO: "1000000",
@@ -106,13 +106,13 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
 export const serviceLayerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   serviceLayerWithKeys(TestKeys.layer, database)
 
-/** The same with keys that were made before, where the database is that of a role that only serves. */
+/** The service with existing keys, for a database role that cannot create them. */
 export const serviceLayerWithKeys = <E1, R1, More, E, R>(
   keys: Layer.Layer<TestKeys, E1, R1>,
   database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
 ) =>
   Server.layer.pipe(
-    // What the service logs of failures that tests cause on purpose would hide what went wrong.
+    // Failures that tests cause on purpose would fill the log.
     Layer.provide(Logger.layer([])),
     Layer.provide(generousLimitsLayer),
     Layer.provideMerge(keys),
@@ -129,20 +129,20 @@ const serviceLayerOverCopy = <E, R>(database: Effect.Effect<Redacted.Redacted, E
 
 export const layer = serviceLayerOverCopy(copyMigratedDatabase)
 
-/** The service of another day. Its clock is set before anything waits on it, and is to be moved by seconds only. */
+/** The service at another time. Tests may advance its clock by seconds only. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
-/** The service of today, with the sample market. */
+/** The service with the sample market, at the current time. */
 export const sampleDataLayer = serviceLayerOverCopy(copySampleDatabase)
 
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
   readonly headers?: Readonly<Record<string, string>>
-  /** Left out: the basic key. `null`: none. */
+  /** API key. The default is the basic key, and `null` sends none. */
   readonly key?: string | null
 }
 
-/** What a customer sees: the status, the headers and the JSON. */
+/** Sends a request and returns status, headers and JSON. */
 export const requestJson = Effect.fnUntraced(
   function* (path: string, { headers = {}, key, method = "GET" }: TestRequestOptions = {}) {
     const keys = yield* TestKeys
@@ -159,7 +159,7 @@ export const requestJson = Effect.fnUntraced(
 
 export { valueAt } from "./DocumentedEndpoints.ts"
 
-/** Where the service listens, for tests that need a socket of their own. */
+/** Port of the service, for tests that open their own sockets. */
 export const servicePort = Effect.map(HttpServer.HttpServer, ({ address }) => "port" in address ? address.port : 0)
 
 export const insertRows = Effect.fnUntraced(
