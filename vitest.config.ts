@@ -1,13 +1,24 @@
+/** Every test: `npm run test:all`, or `npx vitest run NAME` for the files with this name. */
 import { defineConfig } from "vitest/config"
+import { chooseTemporaryFolder } from "./test/support/TemporaryFolder.ts"
+
+// The workers and the programs that they start inherit it.
+process.env["TMPDIR"] = chooseTemporaryFolder()
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     exclude: ["test/soak/**", "test/upgrade/**"],
     globalSetup: "test/support/globalSetup.ts",
-    // Much of the time tests wait for locks, restarts and processes.
+    tags: [{
+      name: "slow",
+      description: "Starts browsers, servers or processes, or takes seconds of CPU time. `npm test` skips it.",
+    }],
+    // Evaluates modules once per worker instead of once per file.
+    isolate: false,
+    // More workers than cores, because tests often wait for locks, restarts and processes.
     maxWorkers: 4,
-    // A server is started, a table locked for seconds: the wait is for conditions, not for this.
+    // Tests wait for conditions. This limit only ends the ones that would wait forever.
     testTimeout: 180_000,
     hookTimeout: 180_000,
   },

@@ -1,12 +1,12 @@
 /** `npm run soak`: what takes too long to run at every change. What clients saw is kept beside the benchmark's results. */
 import { defineConfig } from "vitest/config"
-import usual from "./vitest.config.ts"
+import everything from "./vitest.config.ts"
 
 const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-")
 
 export default defineConfig({
   test: {
-    ...usual.test,
+    ...everything.test,
     include: ["test/faults/**/*.test.ts", "test/soak/**/*.test.ts"],
     exclude: [],
     // Measured are waits, which other tests beside would lengthen.

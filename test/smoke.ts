@@ -1,6 +1,6 @@
 /**
- * Starts the service as a user does, in a home of its own, asks it over HTTP, and stops it: `node smoke.ts node` or
- * `node smoke.ts deno`. Prints one line an answer; exits 1 at the first that is wrong.
+ * Smoke test, `node smoke.ts node` or `node smoke.ts deno`: starts the service in a new home, sends requests and stops
+ * it. Prints one line per check, and exits with 1 at the first that fails.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../", import.meta.url))
 const [runtime = "node"] = process.argv.slice(2)
-/** The program itself: the npm package's own command is a wrapper, which would keep a signal from it. */
+/** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
 const deno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
 
 const [program, ...args] = runtime === "deno" ? [deno(), "run", "--allow-all", "src/main.ts"] : ["node", "src/main.ts"]
@@ -34,7 +34,7 @@ const service = spawn(program ?? "node", [...args, "serve"], {
 })
 const ended = new Promise<number | null>((resolve) => service.on("exit", resolve))
 
-/** The request that the service offers to try. */
+/** The request that the service prints as an example. */
 const offered = new Promise<{ readonly key: string; readonly url: string }>((resolve, reject) => {
   let said = ""
   service.stdout.on("data", (chunk: Buffer) => {
@@ -45,7 +45,7 @@ const offered = new Promise<{ readonly key: string; readonly url: string }>((res
   void ended.then((code) => reject(new Error(`The service ended with ${code} before it was ready.`)))
 })
 
-/** A value inside JSON, by keys and indexes. */
+/** Reads a value inside JSON by keys and indexes. */
 const at = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(
     (value, key) => typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined,

@@ -3,7 +3,7 @@ import { createConfig, lintFromString } from "@redocly/openapi-core"
 import spectral from "@stoplight/spectral-core"
 import rulesets from "@stoplight/spectral-rulesets"
 import process from "node:process"
-import { document, documentAt } from "../../src/catalogue/OpenApiDocument.ts"
+import { openApiDocument, openApiDocumentFor } from "../../src/catalogue/OpenApiDocument.ts"
 
 /** @param {string} text */
 const redocly = async (text) => {
@@ -34,7 +34,7 @@ const known = (await lint(poor)).join("\n")
 const silent = ["tag-description", "oas3-api-servers"].filter((rule) => !known.includes(rule))
 
 // `/` is the server of a document whose service has no BASE_URL; Redocly wants an absolute address.
-const found = [...await lint(document), ...await spectralOas(JSON.stringify(documentAt("/")))]
+const found = [...await lint(openApiDocument), ...await spectralOas(JSON.stringify(openApiDocumentFor("/")))]
 
 for (const line of found) console.error(line)
 for (const rule of silent) console.error(`The linters did not find ${rule} in a document that breaks it.`)

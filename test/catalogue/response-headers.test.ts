@@ -16,6 +16,8 @@ import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as RawSockets from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const { valueAt } = DocumentedEndpoints
 
 /** Headers of the connection and the content encoding, which OpenAPI does not list. */

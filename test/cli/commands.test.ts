@@ -20,6 +20,7 @@ import {
   waitForOutput,
 } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { requestJson, valueAt } = Service
 
@@ -258,6 +259,7 @@ const told: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
   it.effect("README, command line: the program says and ends as what the tests below run without a process does", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const environment = { DATABASE_URL: yield* DatabaseUrl, LOG_FORMAT: "json" }
       const programs = yield* Effect.forEach(told, ([, args]) => runProgram(args, environment), { concurrency: 3 })
       for (const [index, [code, args]] of told.entries()) {
@@ -274,6 +276,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
   it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells columns", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const market = `${yield* folder}/market`
@@ -947,6 +950,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
   it.effect("README, embedded server: with DATABASE_URL nothing embedded is started or needed", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* folder}/home`
       const port = yield* findFreePort
@@ -964,6 +968,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
   it.effect("README, deploy: SIGTERM exits with 0 whatever options stand before serve", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const running = yield* startCommandProcess(["--log-level", "warn", "serve"], {
         DATABASE_URL: yield* DatabaseUrl,
         PORT: String(yield* findFreePort),
@@ -1043,6 +1048,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
 
   it.effect("README, the two commands: the first start prints docs and a curl that answers; SIGTERM ends it", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const { home, port } = yield* Home
       const base = `http://127.0.0.1:${port}`
       const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json" })
@@ -1090,6 +1096,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
 
   it.effect("README, the two commands: the second start is faster and has the same key and data; SIGINT ends it", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const { port } = yield* Home
       const { milliseconds, out, running } = yield* serving()
       console.info(`first start ${remembered.milliseconds.toFixed(0)} ms, second ${milliseconds.toFixed(0)} ms`)
@@ -1109,6 +1116,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
 
   it.effect("README, embedded server: after a kill -9 of the service the next one works and has the data", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const { home, port } = yield* Home
       const killed = yield* serving()
       const { headers } = pasted(killed.out)

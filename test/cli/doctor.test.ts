@@ -13,6 +13,8 @@ import { settingReaders } from "../../src/cli/doctor/SettingChecks.ts"
 import { type Environment, findFreePort, projectRoot, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
 
+// @module-tag slow
+
 const Report = Schema.fromJsonString(Schema.Struct({
   ok: Schema.Boolean,
   failed: Schema.Int,

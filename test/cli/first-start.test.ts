@@ -16,6 +16,8 @@ import { withProgressDisplay } from "../../src/cli/terminal/ProgressDisplay.ts"
 import { startProgram } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const { requestJson, valueAt } = Service
 
 /** The service on a database that got its samples as a new embedded one gets them. */

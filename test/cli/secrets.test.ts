@@ -9,6 +9,8 @@ import * as Roles from "../../src/db/migrations/ServiceRole.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const {
   endProcess,
   findFreePort,

@@ -16,6 +16,7 @@ import { settings } from "../../src/cli/SettingsTable.ts"
 import * as Commands from "../support/InProcessCommands.ts"
 import { findFreePort, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 type Environment = Readonly<Record<string, string>>
 
@@ -196,6 +197,7 @@ const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:int
 layer(NodeServices.layer, { excludeTestServices: true })("settings of commands", (it) => {
   it.effect("README, settings: the start reports all wrong settings, warns of misspelt ones, and exits with 1", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-settings-" })}/home`
       const environment = {

@@ -23,6 +23,8 @@ import { readCodeBlocks } from "../support/CodeBlocks.ts"
 import { candidatePaths, projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const works = Effect.fnUntraced(function* (
   folder: string,
   command: string,

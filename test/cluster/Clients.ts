@@ -1,23 +1,23 @@
-/** Clients that ask all the time, through the balancer, and judge every answer. */
+/** Clients that send requests continuously through the load balancer, and check every response. */
 import { Effect, Fiber, Schedule, Schema } from "effect"
 import { Agent } from "node:http"
 import { performance } from "node:perf_hooks"
 import { type CommitCounter, counterTicker } from "./CommitCounter.ts"
 import { headerValue, requestWithTimeout, type TimedResponse } from "./TimedRequest.ts"
 
-/** A request, and what became of it. */
+/** A request and its outcome. */
 export interface ObservedRequest {
   readonly id: string
   readonly account: string
   readonly path: string
-  /** 0: there was no answer. */
+  /** 0 if there was no response. */
   readonly status: number
   readonly code: string
   readonly bytes: number
   readonly cost: number
-  /** Whether its key was known, so that it is recorded. */
+  /** Whether the service recognized the key, and so records the request. */
   readonly isKeyed: boolean
-  /** The process, as the balancer names it. */
+  /** Process that answered, as named by the load balancer. */
   readonly servedBy: string
   readonly startedAt: number
   readonly endedAt: number
@@ -27,16 +27,16 @@ export interface ClusterClientOptions {
   readonly address: { readonly host: string; readonly port: number }
   readonly keys: Readonly<Record<string, string>>
   readonly numbers: CommitCounter
-  /** What the ids of its requests begin with. */
+  /** Prefix of the request ids. */
   readonly name: string
   readonly clients?: number
-  /** Of a client, between an answer and the next request, milliseconds. */
+  /** Pause of a client between requests, milliseconds. */
   readonly pause?: number
-  /** Whether the balancer may say, or a broken connection show, that a process went away. */
+  /** Whether requests may fail with a 502 or 504, or a broken connection. */
   readonly mayBreak?: boolean
 }
 
-/** Tables that nobody changes but by loading the same again. */
+/** Requests whose responses stay the same, because their tables are only reloaded with the same rows. */
 const paths: ReadonlyArray<string> = [
   "/v1/ticker-changes?ticker=OSTK",
   "/v1/ticker-changes?ticker=META",
@@ -80,15 +80,15 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const accounts = Object.entries(keys)
   let [asked, stopping] = [0, false]
 
-  /** What is wrong with it; empty: nothing. */
+  /** Says what is wrong with a response; empty if it is right. */
   const judge = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
     const { status, text } = answer
     if (mayBreak && [502, 504].includes(status)) return ""
-    if (headerValue(answer, "x-request-id") !== id) return "its id is another"
-    if (status === 503) return isDocumented(answer, id) ? "" : "a 503 that is not documented"
+    if (headerValue(answer, "x-request-id") !== id) return "another request id"
+    if (status === 503) return isDocumented(answer, id) ? "" : "an undocumented 503"
     if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
-    if (![200, 404, 409, 422].includes(status)) return `a status that nobody expects`
-    if (path.startsWith("/v1/screener")) return status === 200 ? numbers.judge(numberIn(answer), began) : "no 200"
+    if (![200, 404, 409, 422].includes(status)) return "an unexpected status"
+    if (path.startsWith("/v1/screener")) return status === 200 ? numbers.judge(numberIn(answer), began) : "not 200"
     const said = `${status} ${text.replace(idOf, "")}`
     const before = truth.get(path)
     if (before === undefined) truth.set(path, said)
@@ -147,7 +147,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const running = yield* Effect.all(Array.from({ length: clients }, () => Effect.forkScoped(client)))
 
   const good = () => told.filter(({ status }) => status === 200).length
-  /** Waits until so many more were answered 200. */
+  /** Waits for `by` more responses with status 200. */
   const more = (by = 100) =>
     Effect.suspend(() => {
       const before = good()

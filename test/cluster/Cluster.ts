@@ -1,4 +1,4 @@
-/** All of it: built, filled with data, and with ways to wait until it is well again. */
+/** Starts the whole cluster, fills it with data, and checks its health. */
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
@@ -14,13 +14,13 @@ import { Hosts } from "./Hosts.ts"
 
 class Unwell extends Data.TaggedError("Unwell")<{ readonly message: string }> {}
 
-/** Until it holds, for so many seconds at most; then it fails with what was wrong last. */
+/** Retries for at most this many seconds. Then it fails with the last error. */
 export const retryWithin = (seconds: number) => <A, E, R>(asked: Effect.Effect<A, E, R>) =>
   Effect.retry(asked, {
     schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
   })
 
-/** An account that never ends, one that is used up on the way, one that is billed later. */
+/** Accounts: with a large balance, with a balance that is used up during the run, and billed later. */
 const customers = {
   lasting: { tier: "ultimate", balance: 1_000_000_000n },
   ending: { tier: "pro", balance: 1n },
@@ -70,7 +70,7 @@ const make = Effect.gen(function* () {
       "-XAtqc",
       `create database ${Service.databaseName} owner owner`,
       "-c",
-      // What a pooler drops at the start of a session.
+      // PgBouncer drops these settings when a session starts with them.
       "alter role tickerline_service set lock_timeout = '2s'",
       "-c",
       "alter role tickerline_service set statement_timeout = '30s'",
@@ -103,7 +103,7 @@ const make = Effect.gen(function* () {
   )
   const numbers = yield* asOwner(Numbers.startCommitCounter)
 
-  /** Everything that runs by default runs, follows, and is ready. */
+  /** Checks that all programs run, the standbys follow, and the service is ready. */
   const well = (synchronous = true) =>
     Effect.gen(function* () {
       yield* postgres.well(synchronous)

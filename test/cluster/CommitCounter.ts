@@ -1,6 +1,6 @@
 /**
- * A row that is written all the time, a higher number each time, through the primary; so whoever reads it can tell
- * whether what was read is older than D17 allows, or was never committed for good.
+ * Writes an increasing number to a row through the primary. A reader of the row can tell whether its data are older
+ * than D17 (data age) allows, or come from a lost commit.
  */
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,15 +8,15 @@ import { performance } from "node:perf_hooks"
 
 export const counterTicker = "MARK9"
 
-/** What a write that nobody may ever read begins at: a server accepted it that was cut off. */
+/** Numbers from here on are written to an isolated server, and must never be read. */
 export const forbiddenCount = 1_000_000_000
 
-/** D17: what was committed longer ago than that is seen. Clocks are one, since all hosts are of one machine. */
+/** Maximum age of data, milliseconds (D17). All hosts share the clock of this machine. */
 const promised = 1000
 
 interface Committed {
   readonly number: number
-  /** When the commit was known to its writer. */
+  /** When the writer received the commit's confirmation. */
   readonly at: number
 }
 
@@ -29,7 +29,7 @@ export const startCommitCounter = Effect.gen(function* () {
   const committed: Array<Committed> = [{ number: 0, at: performance.now() }]
   let begun = 0
   let judging = true
-  /** While commits may be lost, nothing that was committed before is promised. */
+  /** Commits before this time may be lost. */
   let from = 0
 
   const write = Effect.suspend(() => {
@@ -49,7 +49,7 @@ export const startCommitCounter = Effect.gen(function* () {
   const tried = Effect.ignore(write)
   yield* Effect.forkScoped(Effect.repeat(tried, Schedule.spaced("100 millis")))
 
-  /** The highest that everybody must have seen who asked at this moment. */
+  /** The highest number that a request at this moment must return. */
   const dueAt = (moment: number) => {
     let [low, high] = [0, committed.length]
     while (low < high) {
@@ -61,7 +61,7 @@ export const startCommitCounter = Effect.gen(function* () {
     return last === undefined || last.at < from ? undefined : last
   }
 
-  /** What is wrong with having read this number; empty: nothing. */
+  /** Says why this number must not be read; empty if it may be. */
   const judge = (number: number, askedAt: number) => {
     if (number >= forbiddenCount) return `${number} was accepted by a server that was cut off`
     if (number > begun) return `${number} was never written`
@@ -79,7 +79,7 @@ export const startCommitCounter = Effect.gen(function* () {
       schedule: Schedule.spaced("20 millis"),
     })
   })
-  /** From now on commits may be lost, until one that comes after `settled`. */
+  /** From now on commits may be lost, until the first one after `settled`. */
   const mayLose = Effect.sync(() => {
     judging = false
   })

@@ -1,4 +1,4 @@
-/** One primary and two standbys by Patroni, each host with a member of etcd, so that a host may go and a majority stays. */
+/** A primary and two standbys managed by Patroni. Each host runs an etcd member, so that one host may fail. */
 import { Data, Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
@@ -36,7 +36,7 @@ export const startDatabaseCluster = Effect.gen(function* () {
       ...(body === undefined ? {} : { body, headers: { "Content-Type": "application/json" } }),
     })
 
-  /** Whether PostgreSQL itself says that it takes writes; Patroni's word may be some seconds old. */
+  /** The host of the primary, according to Patroni's health check of PostgreSQL. */
   const leader = Effect.gen(function* () {
     for (const member of databaseHosts) {
       const answer = yield* Effect.option(Effect.timeout(rest(member, "/primary"), "1 second"))
@@ -45,13 +45,13 @@ export const startDatabaseCluster = Effect.gen(function* () {
     return yield* new UnhealthyDatabase({ message: "There is no primary." })
   })
 
-  /** What the primary says of all; one that was cut off may tell of old times. */
+  /** The members as the primary reports them. An isolated former primary may report an old state. */
   const seen = Effect.gen(function* () {
     const { text } = yield* rest(yield* leader, "/cluster")
     return (yield* Schema.decodeEffect(Cluster)(text)).members
   })
 
-  /** SQL in the host itself, past all that stands before it. */
+  /** Runs SQL on a host directly, without proxies. */
   const psql = (member: DatabaseHost, statement: string, database = "tickerline") =>
     world.run({
       host: member,
@@ -71,7 +71,7 @@ export const startDatabaseCluster = Effect.gen(function* () {
       ],
     })
 
-  /** One leader, and two that follow it on its timeline; where commits wait, for one of them. */
+  /** Checks that there is one leader with two standbys on its timeline, one of them synchronous if requested. */
   const well = (synchronous: boolean) =>
     Effect.gen(function* () {
       const found = yield* seen
@@ -84,7 +84,7 @@ export const startDatabaseCluster = Effect.gen(function* () {
         const streaming = "select count(*) from pg_stat_replication where state = 'streaming'"
         if (Number(yield* psql(yield* leader, streaming, "postgres")) === 2) return
       }
-      return yield* new UnhealthyDatabase({ message: `The database's cluster is not whole: ${JSON.stringify(found)}` })
+      return yield* new UnhealthyDatabase({ message: `The database cluster is incomplete: ${JSON.stringify(found)}` })
     })
 
   const configure = (changes: object) => rest("db1", "/config", "PATCH", JSON.stringify(changes))

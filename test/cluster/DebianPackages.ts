@@ -1,9 +1,9 @@
-/** Debian's packages that the hosts run. As root they are installed where missing, and nothing of them is started. */
+/** Installs the missing Debian packages as root, without starting their services. */
 import { Data, Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { accessSync, constants, existsSync, globSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 
-/** Programs by the package they come from. */
+/** A file of each package. */
 const wanted = {
   "postgresql": "/usr/lib/postgresql/*/bin/postgres",
   "patroni": "/usr/bin/patroni",
@@ -18,7 +18,7 @@ export class MissingPackages extends Data.TaggedError("Missing")<{ readonly mess
 
 const missing = () => Object.entries(wanted).filter(([, place]) => globSync(place).length === 0).map(([name]) => name)
 
-/** Of all that are there, the newest that Patroni 3.0 knows. */
+/** Folder of the installed PostgreSQL programs. Patroni 3.0 does not support the newest versions. */
 export const findPostgresPrograms = () =>
   globSync("/usr/lib/postgresql/*/bin").toSorted((left, right) => left.localeCompare(right, "en", { numeric: true }))
     .find((folder) => existsSync(`${folder}/initdb`)) ?? ""
@@ -31,7 +31,7 @@ const apt = (args: ReadonlyArray<string>) => {
   return status === 0 ? "" : stderr
 }
 
-/** A file that is there only while something is done; one that was there before stays as it is. */
+/** Creates a file for the duration of an effect. An existing file stays unchanged. */
 const during = <A, E, R>(file: string, text: string, mode: number, act: Effect.Effect<A, E, R>) =>
   existsSync(file) ? act : Effect.acquireUseRelease(
     Effect.sync(() => writeFileSync(file, text, { mode })),
@@ -50,13 +50,13 @@ const isWritable = (folder: string) => {
 
 const install = (names: ReadonlyArray<string>) =>
   Effect.gen(function* () {
-    yield* Effect.log(`Installs Debian's ${names.join(", ")}`)
+    yield* Effect.log(`Installing Debian packages: ${names.join(", ")}`)
     yield* Effect.sync(() => mkdirSync("/etc/postgresql-common/createcluster.d", { recursive: true }))
     const install = Effect.sync(() =>
       apt(["update"]) ||
       apt(["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", ...names])
     )
-    // No service is started, and PostgreSQL's package makes no cluster of its own.
+    // Keeps the packages from starting services and PostgreSQL's package from creating a cluster.
     const failure = yield* during(
       "/usr/sbin/policy-rc.d",
       "#!/bin/sh\nexit 101\n",
@@ -72,7 +72,7 @@ export const installPackages = Effect.gen(function* () {
   const command = `apt-get install --no-install-recommends ${before.join(" ")}`
   if (process.getuid?.() !== 0 || !isWritable("/usr/sbin") || !existsSync("/usr/bin/apt-get")) {
     return yield* new MissingPackages({
-      message: `The cluster needs what is not installed here. As root, on Debian: ${command}`,
+      message: `The cluster test needs missing packages. As root on Debian, run: ${command}`,
     })
   }
   yield* install(before)

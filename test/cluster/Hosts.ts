@@ -1,6 +1,6 @@
 /**
- * Hosts: network namespaces on a bridge, within a namespace that ends with this process. Where namespaces are refused,
- * addresses of the loopback, and a host that is cut off is one whose processes are stopped.
+ * Hosts as network namespaces on a bridge, within a namespace that ends with this process. Without permission for
+ * namespaces, hosts are loopback addresses, and an isolated host is one whose processes are stopped.
  */
 import { Context, Data, Effect, Layer } from "effect"
 import { execFileSync, spawn } from "node:child_process"
@@ -8,7 +8,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
 import { projectRoot } from "../support/Processes.ts"
 
-/** The last part of their addresses; clients are this process. */
+/** Last part of each address. The clients run in this process. */
 const places = {
   clients: 1,
   stranger: 2,
@@ -30,14 +30,14 @@ export const hosts: ReadonlyArray<Host> = Object.keys(places).filter(isHost)
 
 export interface ProgramOptions {
   readonly host: Host
-  /** Also that of its log. */
+  /** Name of the program and of its log file. */
   readonly name: string
   readonly command: string
   readonly args: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
-  /** True: goes before all else on a machine that is busy, as far as that may be had; it keeps the time of all. */
+  /** Whether it runs at a higher priority, so that a busy machine does not delay its heartbeats. */
   readonly isUrgent?: boolean
-  /** True: as the user `postgres`, since its programs refuse root. */
+  /** Whether it runs as the user `postgres`, because it refuses root. */
   readonly asPostgres?: boolean
 }
 
@@ -45,7 +45,7 @@ export interface Program {
   readonly name: string
   readonly pid: number
   readonly isRunning: () => boolean
-  /** Sends it and waits for the end, where the signal ends it. */
+  /** Sends the signal and waits for the program to end. */
   readonly end: (signal: "SIGTERM" | "SIGKILL" | "SIGINT") => Effect.Effect<void>
 }
 
@@ -58,7 +58,7 @@ export interface HostSettings {
 
 const makeNetwork = () => {
   const ip = (...args: ReadonlyArray<string>) => execFileSync("ip", args, { stdio: "pipe" })
-  // Names of namespaces are files below /run, which is this namespace's own from here on.
+  // Namespace names are files below /run, so this namespace gets its own /run.
   execFileSync("mount", ["-t", "tmpfs", "tmpfs", "/run"], { stdio: "pipe" })
   ip("link", "set", "lo", "up")
   ip("link", "add", "tickerline", "type", "bridge")
@@ -76,7 +76,7 @@ const makeNetwork = () => {
 
 const isRoot = process.getuid?.() === 0
 
-/** Those that run a program below the folder, by their command lines. */
+/** Ids of processes whose command line contains the host's folder. */
 const belowOf = (folder: string, host: Host) => {
   const found = execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n")
   return found.filter((line) => line.includes(`${folder}/${host}/`)).map((line) => Number(line.trim().split(" ")[0]))
@@ -89,7 +89,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     const running = new Map<Host, Set<number>>(hosts.map((host) => [host, new Set()]))
     const addressOf = (host: Place) => isolated ? `10.77.0.${places[host]}` : `127.77.0.${places[host]}`
 
-    /** A folder of the host's own, the user's who runs its programs. */
+    /** The folder of a host, owned by the user who runs its programs. */
     const folderOf = (host: Host) => {
       const own = `${folder}/${host}`
       mkdirSync(own, { recursive: true })
@@ -137,7 +137,7 @@ const make = ({ folder, isolated }: HostSettings) =>
         return { name, pid, isRunning: () => !over, end }
       })
 
-    /** To its end; what it said on standard output, or a failure that names the log. */
+    /** Runs a command to its end. Returns its standard output, or fails with its output. */
     const run = (wanted: Omit<ProgramOptions, "name">) =>
       Effect.callback<string, CommandFailed>((resume) => {
         const [first = "", ...rest] = on(wanted)
@@ -163,15 +163,15 @@ const make = ({ folder, isolated }: HostSettings) =>
         try {
           process.kill(pid, signal)
         } catch {
-          // It ended meanwhile.
+          // The process has ended.
         }
       }
     }
     const link = (host: Host, state: "up" | "down") => execFileSync("ip", ["link", "set", host, state])
-    /** From now on nothing reaches it and nothing comes from it; nobody is told. */
+    /** Isolates a host: packets in both directions are dropped silently. */
     const cut = (host: Host) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
     const mend = (host: Host) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
-    /** All of its processes die at once, those too that left their parents. */
+    /** Kills all processes of a host at once, including orphans. */
     const kill = (host: Host) => Effect.sync(() => signalAll(host, "SIGKILL"))
 
     yield* Effect.addFinalizer(() => Effect.sync(() => hosts.forEach((host) => signalAll(host, "SIGKILL"))))

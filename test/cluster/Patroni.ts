@@ -1,4 +1,4 @@
-/** One member of the database's cluster: etcd, and PostgreSQL by Patroni. */
+/** A member of the database cluster: etcd, and PostgreSQL managed by Patroni. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
@@ -9,7 +9,7 @@ export type DatabaseHost = typeof databaseHosts[number]
 
 export const isDatabaseHost = (name: string): name is DatabaseHost => databaseHosts.some((member) => member === name)
 
-/** Above what others on the machine use, below what the kernel gives away, for the hosts may be one. */
+/** Ports below the kernel's ephemeral range. They must be free, because hosts may be loopback addresses. */
 export const databasePorts = { postgres: 25432, patroni: 28008, etcd: 22379, peers: 22380 } as const
 
 export const databasePasswords = {
@@ -18,7 +18,7 @@ export const databasePasswords = {
   rewind: "rewind-secret",
 } as const
 
-/** What Patroni is told; the README of operators recommends the same. */
+/** Patroni's timing, as the operations guide recommends it. */
 export const patroniTiming = { ttl: 20, loop_wait: 2, retry_timeout: 4 } as const
 
 export const runEtcd = Effect.fnUntraced(function* (member: DatabaseHost) {
@@ -39,10 +39,10 @@ export const runEtcd = Effect.fnUntraced(function* (member: DatabaseHost) {
       `--listen-client-urls=http://${own}:${databasePorts.etcd}`,
       `--initial-advertise-peer-urls=http://${own}:${databasePorts.peers}`,
       `--advertise-client-urls=http://${own}:${databasePorts.etcd}`,
-      // A busy machine is no dead leader.
+      // A busy machine must not look like a dead leader.
       "--heartbeat-interval=250",
       "--election-timeout=2500",
-      // A member that comes back leaves the leader of the others be.
+      // A returning member does not disturb the current leader.
       "--pre-vote",
       "--enable-v2",
     ],
@@ -56,8 +56,8 @@ export const runPatroni = Effect.fnUntraced(function* (member: DatabaseHost) {
     scope: "tickerline",
     name: member,
     restapi: { listen: `${own}:${databasePorts.patroni}`, connect_address: `${own}:${databasePorts.patroni}` },
-    // By the API of version 2: by that of version 3 Patroni 3.0 reads what may be old, and takes the leader's key back by
-    // a write that compares nothing, so a primary that was cut off and returns would displace the one that took over.
+    // API version 2. With version 3, Patroni 3.0 may read old state and take the leader key without comparing it, so a
+    // returning primary would displace its successor.
     etcd: { hosts: databaseHosts.map((name) => `${addressOf(name)}:${databasePorts.etcd}`) },
     bootstrap: {
       dcs: {
@@ -74,7 +74,7 @@ export const runPatroni = Effect.fnUntraced(function* (member: DatabaseHost) {
             shared_buffers: "64MB",
             wal_keep_size: "256MB",
             hot_standby_feedback: "on",
-            // How long a query of a standby keeps the changes of the primary from it.
+            // How long a query on a standby may delay the replay.
             max_standby_streaming_delay: "500ms",
             tcp_keepalives_idle: 5,
             tcp_keepalives_interval: 1,
@@ -106,7 +106,7 @@ export const runPatroni = Effect.fnUntraced(function* (member: DatabaseHost) {
     },
     watchdog: { mode: "off" },
   }
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(`${folder}/patroni.yml`, JSON.stringify(settings, null, 2))
   return yield* start({
     host: member,

@@ -1,4 +1,4 @@
-/** What stands around the service: HAProxy before it and before the primary, PgBouncer beside it. */
+/** HAProxy in front of the service and of the primary, and PgBouncer beside each process of the service. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { databaseHosts, databasePorts } from "./Patroni.ts"
@@ -15,14 +15,14 @@ export const servicePorts = {
   pooler: 26432,
 } as const
 
-/** Who owns the tables, and who serves. */
+/** Passwords of the roles that own the tables and that serve. */
 export const databaseRoles = { owner: "owner-secret", tickerline_service: "service-secret" } as const
 
 const lines = (...all: ReadonlyArray<string>) => `${all.join("\n")}\n`
 
 /**
- * The balancer. While no process is ready, because the database is away, the processes themselves say so: a second
- * backend asks only whether they live.
+ * Starts the load balancer. If no process is ready because the database is down, a second backend with all live
+ * processes lets the service itself answer.
  */
 export const startHaproxy = Effect.gen(function* () {
   const { addressOf, folderOf, start } = yield* Hosts
@@ -48,7 +48,7 @@ export const startHaproxy = Effect.gen(function* () {
       "defaults",
       "  log global",
       "  timeout connect 1s",
-      // A busy machine is no dead server.
+      // A busy machine must not look like a dead server.
       "  timeout check 3s",
       "  timeout client 1h",
       "  timeout server 1h",
@@ -78,7 +78,7 @@ export const startHaproxy = Effect.gen(function* () {
   return yield* start({ host: "lb", name: "haproxy", command: "haproxy", args: ["-db", "-f", file] })
 })
 
-/** The pooler of a process, on its host. */
+/** Starts the pooler of a process on its host. */
 export const startPgBouncerFor = Effect.fnUntraced(function* (app: AppHost) {
   const { addressOf, folderOf, start } = yield* Hosts
   const folder = folderOf(app)

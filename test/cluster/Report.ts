@@ -1,4 +1,4 @@
-/** What was seen, for people and for programs. */
+/** Prints the results as a table, and writes them as JSON. */
 import { Console, Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { cpus } from "node:os"

@@ -1,6 +1,6 @@
 /**
- * A run: outside, packages, a folder, and namespaces in which this program starts itself once more; inside, the cluster
- * and the scenarios. Whatever ends the outside ends all inside, by the kernel's hand.
+ * Runs the cluster test. The outer process installs packages and creates namespaces, in which this program starts
+ * again as the inner process. That one starts the cluster and runs the scenarios, and ends with the outer process.
  */
 import { Cause, Data, Effect, Exit, Layer, Option } from "effect"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
@@ -19,7 +19,7 @@ class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
 const prefix = "tickerline-cluster-"
 
-/** Databases leave the group of whoever started them; where there is no namespace to end with, they are found so. */
+/** Kills the processes of a run. Without namespaces, databases would outlive it in their own process groups. */
 const endAllOf = (folder: string) => {
   for (const line of spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n")) {
     const pid = Number(line.trim().split(" ")[0])
@@ -27,12 +27,12 @@ const endAllOf = (folder: string) => {
     try {
       process.kill(pid, "SIGKILL")
     } catch {
-      // It ended meanwhile.
+      // The process has ended.
     }
   }
 }
 
-/** What runs that were killed left: their folders, and without namespaces their databases. */
+/** Removes the folders and processes of runs that were killed. */
 const tidy = Effect.sync(() => {
   for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith(prefix))) {
     const folder = join(tmpdir(), name)
@@ -45,7 +45,7 @@ const tidy = Effect.sync(() => {
 
 const namespaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
-/** The first process of a namespace has to bury what its children leave behind; a shell does. */
+/** A shell as the first process of the namespace, because that process must reap orphans. */
 const shell = ["bash", "-c", `"$@" & wait $!`, "cluster"]
 
 const areGranted = () => {
@@ -71,7 +71,7 @@ const folderOf = Effect.acquireRelease(
           rmSync(join(folder, name), { recursive: true, force: true })
         }
       }
-      process.stderr.write(`What every process logged is in ${join(folder, "logs")}\n`)
+      process.stderr.write(`The logs of all processes are in ${join(folder, "logs")}\n`)
     }),
 )
 
@@ -94,7 +94,7 @@ export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
       Effect.sync(() =>
         spawn(first, rest, {
           cwd: projectRoot,
-          // Ctrl-C is for this process, which then ends the other.
+          // Ctrl-C reaches only this process, which then ends the other one.
           detached: true,
           stdio: ["ignore", "inherit", "inherit"],
           env: { ...process.env, TICKERLINE_CLUSTER_FOLDER: folder, TICKERLINE_CLUSTER_ISOLATED: String(isolated) },
@@ -103,7 +103,7 @@ export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
       (child) => endOf(child, "SIGKILL"),
     )
     const code = yield* Effect.promise(() => endedOf(child))
-    if (code !== 0) return yield* new Failed({ message: "The cluster did not do what it has to." })
+    if (code !== 0) return yield* new Failed({ message: "The cluster test failed." })
   }).pipe(Effect.scoped)
 
 const endedOf = (child: ChildProcess) =>
@@ -115,7 +115,7 @@ const endedOf = (child: ChildProcess) =>
 const endOf = (child: ChildProcess, signal: NodeJS.Signals) =>
   Effect.andThen(
     Effect.sync(() => {
-      // All of its group, the shell's too where there is no namespace.
+      // Signals the whole process group, including the shell.
       if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, signal)
     }),
     Effect.promise(() => endedOf(child)),
@@ -168,7 +168,7 @@ export const runScenarios = (settings: ScenarioRunOptions) =>
       yield* Effect.log(`${scenario.name}: ${scenario.promise}`)
       const result = yield* Effect.result(runScenario(scenario, `s${at}x`))
       if (result._tag === "Failure") {
-        // What comes after it would tell nothing.
+        // Later scenarios would prove nothing.
         yield* Effect.logError(`${scenario.name} could not be tried: ${result.failure.message}`)
         unfinished = true
         break
@@ -178,6 +178,6 @@ export const runScenarios = (settings: ScenarioRunOptions) =>
     }
     yield* Report.writeReport(results, settings)
     if (unfinished || results.some(({ wrong }) => wrong.length > 0)) {
-      return yield* new Failed({ message: "Some did not hold." })
+      return yield* new Failed({ message: "Some scenarios failed." })
     }
   }).pipe(Effect.provide(Cluster.layer.pipe(Layer.provide(Hosts.layer(settings)))))

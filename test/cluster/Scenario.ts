@@ -1,4 +1,4 @@
-/** What a scenario is, and what it is held to: its clients' answers, its bounds, and the books at its end. */
+/** Defines and runs a scenario: checks the responses of its clients, its limits, and the recorded usage. */
 import { Data, Effect, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Clients from "./Clients.ts"
@@ -10,27 +10,27 @@ export class BrokenPromise extends Data.TaggedError("Wrong")<{ readonly message:
 export const expectTrue = (holds: boolean, message: string) =>
   holds ? Effect.void : Effect.fail(new BrokenPromise({ message }))
 
-/** What a scenario tells beyond what all do. */
+/** Additional figures of a scenario. */
 export type Findings = Readonly<Record<string, string | number>>
 
 export interface Scenario {
   readonly name: string
-  /** What is done, and what must be so. */
+  /** What happens, and what must hold. */
   readonly promise: string
-  /** In the short form. */
+  /** Whether the short run includes it. */
   readonly isInShortRun?: boolean
-  /** Whether answers may show that a process went away: the balancer's 502, or a broken connection; so many. */
+  /** Number of requests that may fail with a 502, a 504 or a broken connection. Default: none. */
   readonly maxBrokenRequests?: number
-  /** The longest that clients may be refused, seconds; 0: never. */
+  /** How long clients may be refused, seconds. 0 allows no refusal. */
   readonly maxOutageSeconds: number
   readonly run: (act: ScenarioControls) => Effect.Effect<Findings, unknown, Cluster>
 }
 
 export interface ScenarioControls {
   readonly clients: Clients.ClusterClients
-  /** From now on what this process answered within its last second may be unrecorded. */
+  /** Usage of this process's last second may be missing. */
   readonly recordKill: (app: string) => void
-  /** From now on the database may lose what it committed. */
+  /** From now on the database may lose commits. */
   readonly allowCommitLoss: () => void
 }
 
@@ -39,9 +39,9 @@ export interface ScenarioResult {
   readonly seconds: number
   readonly requests: number
   readonly answers: Readonly<Record<string, number>>
-  /** From the first answer that was refused or broken to the last, seconds. */
+  /** Time from the first to the last refused or broken request, seconds. */
   readonly outage: number
-  /** The longest that anybody waited, seconds. */
+  /** Longest response time, seconds. */
   readonly slowest: number
   readonly slowestWas: string
   readonly recorded: number
@@ -68,12 +68,12 @@ const outageOf = (told: ReadonlyArray<Clients.ObservedRequest>) => {
   return bad.length === 0 ? 0 : rounded(Math.max(...bad.map(({ endedAt: ended }) => ended)) - began)
 }
 
-/** In a cluster that is well, and until it is well again. */
+/** Runs a scenario in a healthy cluster, and waits until the cluster is healthy again. */
 export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name: string) {
   const { address, asOwner, keys, numbers, well } = yield* Cluster
   const began = performance.now()
   yield* retryWithin(90)(well())
-  // It is used up on the way, each time.
+  // This balance is used up during each scenario.
   yield* asOwner(Accounts.creditAccount({ name: "ending", microdollars: 3_000n, reference: name, prepaid: false }))
   const killed: Array<Reckoning.KilledProcess> = []
   let lossFrom = Infinity
@@ -108,7 +108,7 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
     ...books.wrong.slice(0, 10),
     ...(broken > (scenario.maxBrokenRequests ?? 0) ? [`${broken} requests were broken off`] : []),
     ...(outage > scenario.maxOutageSeconds
-      ? [`Clients were refused for ${outage} s, where ${scenario.maxOutageSeconds} s is the bound`]
+      ? [`Clients were refused for ${outage} s, where ${scenario.maxOutageSeconds} s is the limit`]
       : []),
   ]
   const [longest] = told.toSorted((one, other) => other.endedAt - other.startedAt - (one.endedAt - one.startedAt))

@@ -1,4 +1,4 @@
-/** All scenarios, in the order in which they are run. */
+/** All scenarios in the order of their execution. */
 import type { Scenario } from "./Scenario.ts"
 import * as Failover from "./scenarios/Failover.ts"
 import * as Parts from "./scenarios/Dependencies.ts"

@@ -1,4 +1,4 @@
-/** The service's processes, as their operators start them: one a host, with all that they share. */
+/** The processes of the service, one per host, configured as operators configure them. */
 import { Effect, Schedule } from "effect"
 import * as Mail from "../support/MailServer.ts"
 import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
@@ -8,11 +8,11 @@ import { Hosts, type Program } from "./Hosts.ts"
 
 export const databaseName = "tickerline"
 
-/** To the primary, whoever that is, past every pooler. */
+/** URL of the current primary, without a pooler. */
 export const primaryUrl = (balancer: string, role: keyof typeof databaseRoles) =>
   `postgres://${role}:${databaseRoles[role]}@${balancer}:${servicePorts.primary}/${databaseName}`
 
-/** Both ways are tried, beside each other. */
+/** One process connects directly, the others through a pooler. */
 const isPooled = (app: AppHost) => app !== "app2"
 
 const urlOf = (address: string, name: string = databaseName) =>
@@ -67,7 +67,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
       return program
     })
 
-  // As an init system does: PgBouncer 1.18 is known to end by itself where a client that cancels goes away meanwhile.
+  // Restarts PgBouncer as an init system does: 1.18 may crash when a cancelling client disconnects.
   const revive = Effect.suspend(() =>
     Effect.forEach(Array.from(poolers), ([app, { isRunning }]) => isRunning() ? Effect.void : startPooler(app))
   )
@@ -90,7 +90,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
       }),
     )
 
-  /** Serves when this is done. */
+  /** Starts a process and waits until it is ready. */
   const start = Effect.fnUntraced(function* (app: AppHost, more: Readonly<Record<string, string>> = {}) {
     if (isPooled(app) && poolers.get(app)?.isRunning() !== true) yield* startPooler(app)
     const program = yield* world.start({
@@ -114,7 +114,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
         ).reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0),
     )
 
-  /** How many reads all processes sent to the replica, by whichever way. */
+  /** Number of reads that all processes sent to a replica, pooled or direct. */
   const readsOf = (member: DatabaseHost) => {
     const [pooled, straight] = [`/${databaseName}_${member}"`, `"${addressOf(member)}:`]
     const reads = Array.from(
@@ -125,7 +125,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
     return Effect.map(Effect.all(reads), (all) => all.reduce((sum, count) => sum + count, 0))
   }
 
-  /** A command of the owner's. */
+  /** Runs a command as the owner of the tables. */
   const command = (args: ReadonlyArray<string>) =>
     world.run({
       host: "app1",

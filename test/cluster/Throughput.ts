@@ -1,4 +1,4 @@
-/** What one process answers in a second, and what two do, asked past the balancer; and what that costs them of a core. */
+/** Measures requests per second and CPU time of one and of two processes, without the load balancer. */
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { Agent } from "node:http"
@@ -10,13 +10,13 @@ import { requestWithTimeout } from "./TimedRequest.ts"
 const seconds = 4
 const connections = 16
 
-/** Milliseconds of a core that a process has used; the kernel counts hundredths of a second. */
+/** CPU time of a process, milliseconds. The kernel counts hundredths of a second. */
 const usedBy = (pid: number) => {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ")
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** What was asked before, and what never was. */
+/** Requests that repeat, and requests that do not. */
 const kinds = {
   hits: (at: number) => `/v1/gap-stats?page=${at % 20 + 1}`,
   misses: (at: number) => `/v1/gap-stats?page=${at % 300 + 1}&limit=${Math.floor(at / 300) % 100 + 1}`,
@@ -64,7 +64,7 @@ export const measureThroughput = Effect.gen(function* () {
     found[`${kind} of two to one`] = (two.rate / Math.max(1, one.rate)).toFixed(2)
     found[`µs of CPU a request (${kind}) of one`] = one.cpu
     found[`µs of CPU a request (${kind}) of two`] = two.cpu
-    // What each further process adds where it has a core of its own.
+    // Factor by which a second process on its own core would raise the throughput.
     found[`${kind}: cores allowing`] = (2 * one.cpu / Math.max(1, two.cpu)).toFixed(2)
   }
   return found

@@ -1,4 +1,4 @@
-/** A request and its answer as they are on the wire, in a bounded time. */
+/** Sends an HTTP request with a timeout. */
 import { Data, Effect } from "effect"
 import { type Agent, request } from "node:http"
 
@@ -18,9 +18,9 @@ export interface TimedRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly agent?: Agent
-  /** Whose address the request comes from; left out: the one that is nearest. */
+  /** Source address. The operating system chooses it by default. */
   readonly localAddress?: string
-  /** Milliseconds without a byte. */
+  /** Idle timeout, milliseconds. */
   readonly timeout?: number
 }
 
@@ -36,7 +36,7 @@ export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...as
         resume(Effect.succeed({ status: response.statusCode ?? 0, headers: response.headers, text }))
       })
     })
-    outgoing.on("timeout", () => outgoing.destroy(new Error(`no answer in ${timeout} ms`)))
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`no response within ${timeout} ms`)))
     outgoing.on("error", fail)
     outgoing.end(body)
     return Effect.sync(() => outgoing.destroy())

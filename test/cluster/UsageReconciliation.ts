@@ -1,15 +1,15 @@
-/** D27, D29: what is recorded and charged against what clients were answered, request by request. */
+/** Compares the recorded usage and charges with the responses that clients received (D27, D29). */
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ObservedRequest } from "./Clients.ts"
 
-/** What may be missing: the requests that a process answered within its last second before it was killed. */
+/** A killed process. The usage of its last second may be missing. */
 export interface KilledProcess {
   readonly by: string
   readonly at: number
 }
 
-/** D29: a crash loses at most the last second; the rows of a moment are written a tenth of a second later. */
+/** A crash loses at most one second of usage (D29), which is written a tenth of a second later. */
 const lastSecond = 1_100
 
 interface Row {
@@ -37,16 +37,16 @@ const sums = Effect.gen(function* () {
   `
 })
 
-/** What is wrong; and how many rows are missing that may be. */
+/** Returns the differences, and the number of rows that are missing but may be. */
 export const reconcileUsage = Effect.fnUntraced(function* (
   name: string,
   told: ReadonlyArray<ObservedRequest>,
   killed: ReadonlyArray<KilledProcess>,
-  /** Whether the database itself may have lost commits, from this moment on. */
+  /** Time from which on the database may have lost commits. */
   lossFrom = Infinity,
 ) {
   const sql = yield* SqlClient.SqlClient
-  // Requests refused with 429 share a row, which has the id of the first.
+  // Requests refused with 429 share one row with the id of the first.
   const due = told.filter(({ isKeyed, status }) => isKeyed && status !== 429)
   const read = sql<Row>`
     select request_id, min(status_code)::int as status, min(bytes)::text as bytes,
@@ -79,7 +79,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
     ...differs.map(({ bytes, cost, id, status }) =>
       `${id} was ${status}, ${bytes} bytes, ${cost}, and is recorded as ${JSON.stringify(found.get(id))}`
     ),
-    // What got no answer may be recorded; what was refused without its key being known is not.
+    // Requests without a response may be recorded. Refused requests with an unknown key are not.
     ...rows.filter(({ request_id }) => {
       const one = byId.get(request_id)
       return one === undefined || (one.status !== 0 && !one.isKeyed && one.status !== 502 && one.status !== 504)

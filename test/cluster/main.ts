@@ -1,4 +1,4 @@
-/** `npm run test:cluster`: a cluster of this machine's own, and what goes wrong with it. See README.md beside it. */
+/** `npm run test:cluster`: starts a cluster on this machine and breaks it. See README.md in this folder. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Option } from "effect"
@@ -9,11 +9,11 @@ const command = Command.make(
   "test:cluster",
   {
     only: Flag.String("only").pipe(
-      Flag.withDescription("Names of scenarios, separated by commas; left out: all"),
+      Flag.withDescription("Comma-separated names of scenarios (default: all)"),
       Flag.optional,
     ),
     short: Flag.Boolean("short").pipe(
-      Flag.withDescription("The scenarios that take the least time"),
+      Flag.withDescription("Run the quickest scenarios only"),
       Flag.withDefault(false),
     ),
     keep: Flag.Boolean("keep").pipe(
@@ -21,11 +21,11 @@ const command = Command.make(
       Flag.withDefault(false),
     ),
     loopback: Flag.Boolean("loopback").pipe(
-      Flag.withDescription("Make hosts of addresses of the loopback, as where namespaces are refused"),
+      Flag.withDescription("Use loopback addresses as hosts, instead of namespaces"),
       Flag.withDefault(false),
     ),
     json: Flag.String("json").pipe(
-      Flag.withDescription("The file that what was measured is written to"),
+      Flag.withDescription("Write the results to this file"),
       Flag.optional,
     ),
   },
@@ -37,7 +37,7 @@ const command = Command.make(
     yield* runScenarios({ folder, isolated, only: names, short, keep, json: Option.getOrUndefined(json) })
   }),
 ).pipe(
-  Command.withDescription("Builds a cluster of PostgreSQL, poolers, a balancer and the service, and breaks it"),
+  Command.withDescription("Starts a cluster of PostgreSQL, poolers, a load balancer and the service, and breaks it"),
 )
 
 command.pipe(

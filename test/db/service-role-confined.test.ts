@@ -7,6 +7,8 @@ import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const {
   endProcess,
   findFreePort,

@@ -16,6 +16,7 @@ import {
   waitForOutput,
 } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const textOf = (file: string) => readFileSync(`${projectRoot}/${file}`, "utf8")
 
@@ -39,6 +40,7 @@ const healthCheck = JSON.parse(found(dockerfile, /HEALTHCHECK.*CMD (\[.*\])/g)[0
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The image", (it) => {
   it.effect("contains every file and package that the image needs, and its health check works (docs/operations, deployment)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-image-" })
       for (const path of copied) yield* fs.copy(`${projectRoot}/${path}`, `${folder}/${path}`)

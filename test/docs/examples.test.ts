@@ -25,6 +25,8 @@ import * as Instances from "../support/ServiceInstances.ts"
 import { findFreePort } from "../support/Processes.ts"
 import { TestKeys } from "../support/Service.ts"
 
+// @module-tag slow
+
 const files = ["README.md", ...globSync("docs/{guides,operations}/*.md", { cwd: repositoryRoot }).toSorted()]
 
 /** `UPDATE_EXAMPLES=1 npm run test:all -- docs/examples` writes the current output into the documents. */

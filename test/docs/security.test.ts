@@ -7,6 +7,7 @@ import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
 import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { projectRoot, startProgram, combinedOutput } = Processes
 
@@ -84,6 +85,7 @@ const vulnerability = (severity: string) => ({
 layer(NodeServices.layer, { excludeTestServices: true })("audit", (it) => {
   it.effect("fails on a vulnerability of high severity, and warns loudly if the audit cannot run (SECURITY.md, audit)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const cases = [
         [{}, 0, "No known hole"],

@@ -11,6 +11,8 @@ import * as Ledger from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const mount = (folder: string, uid = 0) => {
   const options = `size=16m,mode=0700,uid=${uid},gid=${uid}`
   return spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder]).status === 0

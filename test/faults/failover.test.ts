@@ -12,6 +12,8 @@ import * as Standby from "../support/SynchronousStandby.ts"
 import * as Steady from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
+// @module-tag slow
+
 /** A prepaid balance that the tests cannot exhaust, in microdollars. */
 const credit = 9_000_000_000
 

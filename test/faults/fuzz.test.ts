@@ -7,6 +7,8 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import * as Raw from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
+// @module-tag slow
+
 const { assertServiceResponds, ServicePort } = Raw
 
 /** Short timeouts, because many inputs never become a request. */

@@ -11,6 +11,8 @@ import * as Service from "../support/Service.ts"
 import * as Steady from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
+// @module-tag slow
+
 /** The proxy in front of a database with the sample data. */
 class DatabaseProxy extends Context.Service<
   DatabaseProxy,

@@ -15,6 +15,8 @@ import {
 } from "../support/PooledDatabases.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const { requestJson, valueAt } = Service
 
 const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>

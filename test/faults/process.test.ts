@@ -11,6 +11,8 @@ import * as Service from "../support/Service.ts"
 import * as Steady from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
+// @module-tag slow
+
 const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(sampleDatabaseLayer),
   Layer.provideMerge(NodeCrypto.layer),

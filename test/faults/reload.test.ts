@@ -8,6 +8,8 @@ import * as Ledger from "../support/CustomerUsage.ts"
 import * as Steady from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
+// @module-tag slow
+
 /** Rows of ticker_changes with one change per lineage, whose symbols name their generation. */
 const generation = Effect.fnUntraced(function* (of: string, count: number) {
   const sql = yield* SqlClient.SqlClient

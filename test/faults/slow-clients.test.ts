@@ -9,6 +9,8 @@ import * as Instances from "../support/ServiceInstances.ts"
 import * as Raw from "../support/RawSockets.ts"
 import { ensureAccountWithKey, TestKeys } from "../support/Service.ts"
 
+// @module-tag slow
+
 const { assertServiceResponds, livenessRequestHead, ServicePort } = Raw
 
 const little = {

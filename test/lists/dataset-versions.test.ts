@@ -7,6 +7,7 @@ import { swapTables } from "../../src/load/TableSwap.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { startInstance, requestOverWire } = Instances
 
@@ -39,6 +40,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
 
     it.effect("changes the version with every type of statement, once it is committed (D17)", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const writes: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>]> = [
           ["insert", Service.insertRows("ticker_changes", event)],
@@ -171,6 +173,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
 layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })("Two instances", (it) => {
   it.effect("returns no result older than a second, with random writes and two instances (D17)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* Service.TestKeys
       const ports = [yield* startInstance(), yield* startInstance()]

@@ -9,6 +9,8 @@ import { findFreePort, startProgram, waitForOutput } from "../support/Processes.
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
+// @module-tag slow
+
 const rows = 4_000
 const length = 100_000
 const mebibyte = 1_048_576

@@ -12,6 +12,8 @@ import * as Ledger from "../support/CustomerUsage.ts"
 import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const { startInstance, requestOverWire } = Instances
 
 const rows = 1_000

@@ -17,6 +17,7 @@ import type { DocumentedParameter } from "../support/DocumentedEndpoints.ts"
 import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
+import { someOf } from "../support/Thoroughness.ts"
 
 /** A marker in every input. No statement of the service may contain it. */
 const mark = "zq7"
@@ -137,7 +138,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
     "does not interpret $name as SQL (SECURITY.md)",
     ({ endpoint, parameter }) =>
       Effect.gen(function* () {
-        const values = [...hostile, ...disguised(parameter)]
+        const values = someOf([...hostile, ...disguised(parameter)], 5, parameter.name.length)
         const rest = requiredQuery(endpoint, parameter.name)
         const sent = yield* sendAll(
           endpoint,
@@ -146,7 +147,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
         // Any text reaches PostgreSQL as a value. The changelog has no table.
         const isOfTable = !endpoint.path.startsWith("/v1/changelog")
         if (isOfTable && parameter.kind === "text" && !["endpoint", "status_code"].includes(parameter.name)) {
-          assert.isAbove(sent.filter(isMarked).length, 5)
+          assert.isAbove(sent.filter(isMarked).length, values.length / 6)
         }
       }),
   )
@@ -154,7 +155,12 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
   it.effect.each(documentedEndpoints)(
     "does not interpret parameter names as SQL: $path (SECURITY.md)",
     (endpoint) =>
-      sendAll(endpoint, hostile.map((name) => buildUrl(endpoint.path, [...requiredQuery(endpoint), [name, "1"]]))),
+      sendAll(
+        endpoint,
+        someOf(hostile, 5, endpoint.path.length).map((name) =>
+          buildUrl(endpoint.path, [...requiredQuery(endpoint), [name, "1"]])
+        ),
+      ),
   )
 
   it.effect.each(documentedDatasetEndpoints)(
@@ -294,7 +300,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
           `
           assert.lengthOf(changed, 1)
         }
-        for (const text of kept) {
+        for (const text of someOf(kept, 5, parameter.length)) {
           const { body, status } = yield* ask(buildUrl(path, [...required, [parameter, text], ["limit", "100"]]))
           assert.strictEqual(status, 200)
           const wanted = isPart ? kept.filter((other) => other.toLowerCase().includes(text.toLowerCase())) : [text]

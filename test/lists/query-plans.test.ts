@@ -11,6 +11,8 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
 
+// @module-tag slow
+
 /** Enough rows that PostgreSQL prefers an index. */
 const rows = 20_000
 

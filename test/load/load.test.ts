@@ -25,6 +25,7 @@ import { describeDataset } from "../../src/load/DatasetDescription.ts"
 import { loadFile } from "../../src/load/Load.ts"
 import { compileCacheFolder } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { requestJson } = Service
 
@@ -1034,6 +1035,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     it.effect("D31 see the old rows or the new ones, and neither wait nor fail, while 50,000 replace them", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         yield* replaceWith("intraday_runners", "old.csv", csv(sessions(100, "1")))
         const file = yield* written("new.csv", csv(sessions(50_000, "2")))
         const [direct, overHttp] = [yield* nothing, yield* nothing]
@@ -1126,6 +1128,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     it.effect("D31 killed in the middle leaves the old rows and nothing else", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         yield* seed
         const before = yield* state("intraday_runners")
@@ -1168,6 +1171,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       "README: after $signal a load says what was replaced and what was not, and exits with $status",
       ({ signal, status }) =>
         Effect.gen(function* () {
+          yield* skipUnlessThorough
           yield* seed
           const release = yield* held("intraday_runners")
           const place = yield* folder
@@ -1192,6 +1196,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     it.effect("README: a load whose output nobody reads any more ends as if interrupted, and exits with 141", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         yield* seed
         const release = yield* held("historical_tickers")
         const place = yield* folder
@@ -1209,6 +1214,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     it.effect("README: Ctrl-C in the middle of one file leaves the table as it was, and says so", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         yield* seed
         const before = yield* state("intraday_runners")
@@ -1233,6 +1239,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
   it.effect("D31 of two loads at once one waits, and says so; both are whole", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const said: Array<string> = []
       const listening: Console.Console = Object.assign(Object.create(console), {
         error: (...words: ReadonlyArray<unknown>) => said.push(words.join(" ")),
@@ -1322,6 +1329,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
   it.effect("D31 a file of 300,000 rows is streamed: the command needs far less memory than the file's rows", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const lines = Array.from(
         { length: 300_000 },
         (_, at) => `{"ticker":"A${at}","former_ticker":"B${at}","date":"${day(at % 5000)}"}`,

@@ -9,6 +9,8 @@ import * as MailServer from "../support/MailServer.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 const { endProcess, findFreePort, waitForOutput, startCommandProcess } = Processes
 
 const setUp = Effect.gen(function* () {

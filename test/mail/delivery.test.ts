@@ -7,6 +7,7 @@ import * as Announcements from "../../src/mail/Announcements.ts"
 import { Option } from "effect"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as MailServer from "../support/MailServer.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const noAddresses = { baseUrl: Option.none<string>(), unsubscribeAddress: Option.none<string>() }
 
@@ -156,6 +157,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
 
     it.effect("an email whose reply is lost becomes unknown and is sent once (§9.6)", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const smtp = yield* MailServer.startMailServer()
         yield* customers("perhaps@x.example")
         let seen = 0
@@ -188,6 +190,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
 
     it.effect("only one of two instances sends at a time, and each email goes out once (§9.6)", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const smtp = yield* MailServer.startMailServer()
         const many = Array.from({ length: 60 }, (_, at) => `c${at}@x.example`)
         yield* customers(...many)
@@ -201,6 +204,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
 
     it.effect("a process of release 0.2.0 and one of this release never send at the same time (§9.6)", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* MailServer.startMailServer()
         /** The exact statement of release 0.2.0. */

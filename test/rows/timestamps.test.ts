@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../../src/rows/Timestamps.ts"
+import { inputs } from "../support/Thoroughness.ts"
 
 /** Any millisecond of the years that the data cover. */
 const moment = Schema.Int.check(
@@ -133,7 +134,7 @@ describe("A New York wall clock", () => {
       assert.strictEqual(newYork(millis), byLaw(millis))
       assert.strictEqual(newYork(millis), byClock(millis))
     },
-    { arbitrary: { runs: 2000 } },
+    { arbitrary: { runs: inputs(2000) } },
   )
 
   const examples: ReadonlyArray<readonly [why: string, stored: string, printed: string]> = [
@@ -211,7 +212,7 @@ describe("Fractions of a second", () => {
       assert.strictEqual(eastern(millis), withSuffix(millis))
       assert.strictEqual(Date.parse(utc(millis)), millis)
     },
-    { arbitrary: { runs: 1000 } },
+    { arbitrary: { runs: inputs(1000) } },
   )
 
   it.prop(
@@ -220,7 +221,7 @@ describe("Fractions of a second", () => {
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) assert.strictEqual(print(millis - millis % 1000).length, 25)
     },
-    { arbitrary: { runs: 1000 } },
+    { arbitrary: { runs: inputs(1000) } },
   )
 })
 

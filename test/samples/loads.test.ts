@@ -8,6 +8,7 @@ import { datasets } from "../../src/load/Datasets.ts"
 import { loadFile } from "../../src/load/Load.ts"
 import { generate } from "../../samples/generator/Generate.ts"
 import * as Service from "../support/Service.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const TestLayer = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
@@ -16,6 +17,7 @@ const TestLayer = Layer.unwrap(
 layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
   it.effect("README, samples: every file loads whole, and the tables fit together", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const sql = yield* SqlClient.SqlClient
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" })

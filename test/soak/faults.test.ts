@@ -1,4 +1,4 @@
-/** RELIABILITY.md: faults that take their time, while clients ask. */
+/** Long faults under load (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
@@ -24,7 +24,7 @@ const atWork = Effect.gen(function* () {
   return yield* Steady.startSteadyClients({ port: yield* startInstance({ CACHE_MEGABYTES: "16" }), key })
 })
 
-/** Changes of symbols, as many as asked for, all of one generation. */
+/** The given number of symbol changes with one prefix. */
 const fileOf = Effect.fnUntraced(function* (generation: string, rows: number) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-soak-" })
@@ -88,7 +88,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
-      // The server itself says who waits for a lock longer than that.
+      // PostgreSQL logs longer lock waits.
       yield* sql`alter system set deadlock_timeout = '100ms'`
       yield* sql`alter system set log_lock_waits = on`
       yield* sql`select pg_reload_conf()`

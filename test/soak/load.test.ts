@@ -1,4 +1,4 @@
-/** RELIABILITY.md: half an hour of mixed load at 70 % of what the service can do here. `SOAK_MINUTES` makes it shorter. */
+/** Half an hour of mixed load at 70 % of the capacity (RELIABILITY.md). `SOAK_MINUTES` shortens it. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -19,7 +19,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Half is asked for again and again, half nearly never: with these pages there are some 60,000 different ones. */
+/** Half of the requests repeat; the other half comes from some 60,000 different pages. */
 const pathAt = (at: number) => {
   const again = Steady.mixedPaths[at % Steady.mixedPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
@@ -31,14 +31,14 @@ interface Minute {
   readonly requests: number
   readonly p50: number
   readonly p99: number
-  /** MiB, as the service says. */
+  /** Memory in MiB, from the service's metrics. */
   readonly memory: number
   readonly waiting: number
 }
 
 const expected = new Set([200, 404, 409, 422])
 
-/** Requests over a bounded number of connections: as fast as they are answered, or so many a second. */
+/** Sends requests over a limited number of connections, at full speed or at a fixed rate. */
 const makeClient = (port: number, key: string) => {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const unexpected = new Map<string, number>()
@@ -70,7 +70,7 @@ const makeClient = (port: number, key: string) => {
 
 type Client = ReturnType<typeof makeClient>
 
-/** How many a second are answered where each connection asks as soon as it was answered. */
+/** Measures requests per second at full speed. */
 const peakOf = ({ answered, ask }: Client, seconds: number) =>
   Effect.callback<number>((resume) => {
     const before = answered()
@@ -84,7 +84,7 @@ const peakOf = ({ answered, ask }: Client, seconds: number) =>
     for (let connection = 0; connection < connections; connection++) next()
   })
 
-/** So many a second, whatever the answers take; returns what ends it. */
+/** Sends requests at a fixed rate, independent of response times. Returns the effect that stops it. */
 const pace = ({ ask }: Client, rate: number) => {
   const began = performance.now()
   let asked = 0
@@ -98,7 +98,7 @@ const pace = ({ ask }: Client, rate: number) => {
   return () => clearInterval(timer)
 }
 
-/** What a line through the points rises by from one to the next. */
+/** Slope of the regression line through the points. */
 const slopeOf = (points: ReadonlyArray<number>) => {
   const middle = (points.length - 1) / 2
   const mean = points.reduce((sum, point) => sum + point, 0) / points.length

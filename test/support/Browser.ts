@@ -1,4 +1,4 @@
-/** A real browser, for the pages of the documentation: Chromium, as Debian and others ship it. */
+/** Opens the documentation pages in the Chromium browser that is installed on this machine. */
 import { assert } from "@effect/vitest"
 import { Context, Data, Effect, FileSystem, Layer } from "effect"
 import { HttpServer } from "effect/http"
@@ -18,14 +18,14 @@ const program = [
   ) => [...candidatePaths(name), ...["/usr/bin", "/usr/local/bin", "/snap/bin"].map((at) => `${at}/${name}`)]),
 ].find((path) => path !== "" && isExecutable(path))
 
-/** Without a browser its tests are skipped, and say so; where one is required they fail. */
+/** Without a browser its tests are skipped, unless `REQUIRE_BROWSER` is set. */
 export const isBrowserMissing = program === undefined && (process.env["REQUIRE_BROWSER"] ?? "") === ""
 export const browserTestName = (name: string) =>
   `${name}${isBrowserMissing ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
 
 class NoBrowser extends Data.TaggedError("NoBrowser")<{ readonly message: string }> {}
 
-/** What the browser does, or why it could not. */
+/** Turns a promise of Playwright into an effect that fails with its message. */
 export const runInBrowser = <A>(doing: () => Promise<A>) =>
   Effect.tryPromise({
     try: doing,
@@ -35,10 +35,10 @@ export const runInBrowser = <A>(doing: () => Promise<A>) =>
 export class Browser extends Context.Service<Browser, {
   readonly chromium: Chromium
   readonly origin: string
-  /** The key of a first start. */
+  /** The API key that a first start creates. */
   readonly demoKey: string
 }>()("test/Browser") {
-  /** One browser, and one service with the sample data, for all tests. */
+  /** One browser and one service with the sample market, shared by all tests. */
   static readonly layer = Layer.effect(
     Browser,
     Effect.gen(function* () {
@@ -52,7 +52,7 @@ export class Browser extends Context.Service<Browser, {
         runInBrowser(() =>
           chromium.launch({
             executablePath: program,
-            // As root, and where there is little shared memory, as in containers.
+            // Needed as root, and in containers with little shared memory.
             args: ["--no-sandbox", "--disable-dev-shm-usage"],
           })
         ),
@@ -63,14 +63,14 @@ export class Browser extends Context.Service<Browser, {
   ).pipe(Layer.provideMerge(Service.sampleDataLayer))
 }
 
-/** A page, and what went wrong on it. */
+/** A page, and the problems that it had. */
 export interface VisitedPage {
   readonly page: Page
-  /** Errors of the console and of scripts, requests that failed or went elsewhere, and what the policy forbade. */
+  /** Console and script errors, failed or foreign requests, and violations of the content security policy. */
   readonly problems: Array<string>
 }
 
-/** A page of a visitor of its own; it is gone with the scope. */
+/** Opens a page in a new browser context, which closes with the scope. */
 export const openPage = Effect.fnUntraced(function* (options: BrowserContextOptions = {}) {
   const { chromium, origin } = yield* Browser
   const context = yield* Effect.acquireRelease(
@@ -90,7 +90,7 @@ export const openPage = Effect.fnUntraced(function* (options: BrowserContextOpti
   })
   page.on("requestfailed", (request) => {
     const why = request.failure()?.errorText ?? ""
-    // A page that is left takes its requests with it.
+    // Leaving a page cancels its requests.
     if (why !== "net::ERR_ABORTED") wrong.push(`failed: ${request.url()} ${why}`)
   })
   page.on("response", (response) => {
@@ -108,7 +108,7 @@ export const openPage = Effect.fnUntraced(function* (options: BrowserContextOpti
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-/** What WCAG 2.2 (A and AA) has against the page as it is rendered now; a line for each element. */
+/** Violations of WCAG 2.2 (A and AA) on the page as rendered now, one line per element. */
 export const findAccessibilityViolations = Effect.fnUntraced(function* (page: Page) {
   yield* runInBrowser(() => page.evaluate(`globalThis.axe ?? (() => { ${axe} })()`))
   const found = yield* runInBrowser(() =>
@@ -121,7 +121,7 @@ export const findAccessibilityViolations = Effect.fnUntraced(function* (page: Pa
   return found
 })
 
-/** How far the page is wider than the window, and what makes it so. */
+/** Says how much wider than the window the page is, and which elements cause it; empty if it fits. */
 export const findHorizontalOverflow = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<string>(`(() => {
@@ -133,9 +133,9 @@ export const findHorizontalOverflow = (page: Page) =>
     })()`)
   )
 
-/** Goes through the page with the Tab key; what cannot be reached so, or does not show that it has the focus. */
+/** Presses Tab through the page. Returns the elements that it cannot reach, or that do not show their focus. */
 export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
-  // What scrolls only on a narrower window leaves the order of the Tab key once the browser has laid out the page.
+  // Boxes that scroll only in a narrower window leave the tab order after the next layout.
   yield* runInBrowser(() =>
     page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
   )
@@ -157,7 +157,7 @@ export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) 
       page.evaluate<boolean>(`(() => {
         const element = document.activeElement
         if (element === null || element === document.body) return reached.size > 0
-        // A field of several parts, such as a date's, keeps the focus for each of them.
+        // A field with several parts, such as a date, keeps the focus for each part.
         if (reached.has(element)) return element !== globalThis.latest
         globalThis.latest = element
         reached.add(element)

@@ -1,13 +1,13 @@
-/** The fenced blocks of Markdown files, and what is written back into them. */
+/** Reads and replaces the fenced code blocks in Markdown files. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
 export const repositoryRoot = fileURLToPath(new URL("../../", import.meta.url))
 
 export interface CodeBlock {
-  /** Relative to the root. */
+  /** Path relative to the repository. */
   readonly file: string
-  /** Of the opening fence, from 1. */
+  /** Line of the opening fence, from 1. */
   readonly line: number
   readonly language: string
   readonly argument: string
@@ -33,7 +33,7 @@ export const readCodeBlocks = (file: string): ReadonlyArray<CodeBlock> => {
   return found
 }
 
-/** Puts other text into fences of one file; the last first, so that lines stay where they are. */
+/** Replaces the text of code blocks in one file, from the last to the first so that line numbers stay valid. */
 export const replaceCodeBlocks = (
   file: string,
   changes: ReadonlyArray<{ readonly fence: CodeBlock; readonly text: string }>,
@@ -46,7 +46,7 @@ export const replaceCodeBlocks = (
   writeFileSync(repositoryRoot + file, lines.join("\n"))
 }
 
-/** Numbers keep their digits. */
+/** Parses JSON and keeps the digits of its numbers. */
 const parsed = (text: string): unknown =>
   JSON.parse(
     text,
@@ -60,7 +60,7 @@ const width = 100
 
 const isLeaf = (value: unknown) => value === null || typeof value !== "object" || JSON.isRawJSON(value)
 
-/** As people read it: what fits stands on one line. */
+/** Formats JSON for readers: values that fit stay on one line. */
 export const formatJson = (text: string) => {
   const print = (value: unknown, indent: string): string => {
     if (value === null || typeof value !== "object" || isLeaf(value)) return JSON.stringify(value)

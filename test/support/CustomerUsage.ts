@@ -1,4 +1,4 @@
-/** Accounts of a test's own, and what is recorded of their requests. */
+/** Creates accounts for a test and reads the recorded usage of their requests. */
 import { assert } from "@effect/vitest"
 import { ConfigProvider, Data, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,15 +11,15 @@ import * as Service from "./Service.ts"
 
 const { requestJson, valueAt } = Service
 
-/** Settings of the service; what is not set stays generous. */
+/** Settings of the service. Limits that are not given stay generous. */
 export const settingsLayer = (values: Readonly<Record<string, string>>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
 
-/** The service with settings of its own. */
+/** The service with these settings. */
 export const serviceWithSettings = (values: Readonly<Record<string, string>>) =>
   Service.layer.pipe(Layer.provide(settingsLayer(values)))
 
-/** An answered request as it waits to be recorded. */
+/** The usage record of an answered request before it is written. */
 export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord => ({
   requested_at: Date.parse("2026-06-01T12:00:00.000Z"),
   account_id: 1,
@@ -38,7 +38,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
 
 class NotThere extends Data.TaggedError("NotThere")<{ readonly message: string }> {}
 
-/** The row of a key, as its one stored trace leads to it. */
+/** Finds the ids of a key by its hash. */
 export const findKeyIds = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly account_id: string; readonly key_id: string }>`
@@ -51,11 +51,11 @@ export const findKeyIds = Effect.fnUntraced(function* (key: string) {
 
 export interface CustomerOptions extends Partial<Keys.NewApiKey> {
   readonly tier?: Tier
-  /** Paid in advance, microdollars; left out: billed later. */
+  /** Prepaid balance in microdollars. Without it the account is billed later. */
   readonly balance?: number
 }
 
-/** An account with a key. */
+/** Creates an account with a key. */
 export const createCustomer = Effect.fnUntraced(
   function* (name: string, { balance, tier = "basic", ...more }: CustomerOptions = {}) {
     const sql = yield* SqlClient.SqlClient
@@ -70,11 +70,11 @@ export const createCustomer = Effect.fnUntraced(
   },
 )
 
-/** Asks again and again, for ten seconds at most, until it holds; the last answer either way. */
+/** Repeats an effect until `holds` is true, for at most ten seconds. Returns the last result in any case. */
 export const retryUntil = <A, E, R>(asked: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(asked, { until: holds, schedule: Schedule.spaced("20 millis"), times: 500 })
 
-/** How many requests of the account are recorded. */
+/** Number of recorded requests of the account. */
 export const countRecordedRequests = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly rows: string }>`
@@ -83,11 +83,11 @@ export const countRecordedRequests = Effect.fnUntraced(function* (account_id: nu
   return Number(row?.rows)
 })
 
-/** Waits until at least so many requests of the account are recorded. */
+/** Waits until at least `rows` requests of the account are recorded. */
 export const waitForRecordedRequests = (account_id: number, rows: number) =>
   retryUntil(countRecordedRequests(account_id), (found) => found >= rows)
 
-/** The rows of every page of a list, following `Link` to its end; each page but the last is full. */
+/** Follows `Link` and returns the rows of all pages. Checks that each page but the last is full. */
 export const readAllPages = Effect.fnUntraced(function* (first: string, key: string, limit: number) {
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}${first.includes("?") ? "&" : "?"}limit=${limit}`

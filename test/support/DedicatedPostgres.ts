@@ -1,4 +1,4 @@
-/** A PostgreSQL server of a test's own, which it may kill, stop and start; its data are those of the first start. */
+/** A PostgreSQL server that a test may kill, stop and start. The data survive. */
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
 import { type Cluster, databaseUser } from "../../src/db/embedded/Cluster.ts"
@@ -11,14 +11,14 @@ import { makePostgresCluster } from "./PostgresCluster.ts"
 export class DedicatedPostgres extends Context.Service<DedicatedPostgres, {
   readonly url: string
   readonly port: number
-  /** The file that it logs to. */
+  /** Path of the server's log file. */
   readonly logFile: string
   readonly cluster: Cluster
-  /** The process that has all others as its children. */
+  /** Process id of the postmaster. */
   readonly pid: Effect.Effect<number>
-  /** Ends it by the signal and waits until it is gone; `SIGINT` is PostgreSQL's own fast stop. */
+  /** Sends the signal and waits until the server has ended. `SIGINT` is PostgreSQL's fast shutdown. */
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
-  /** Starts it again, on the same port. */
+  /** Starts the server again on the same port. */
   readonly start: Effect.Effect<void>
 }>()("test/OwnServer") {
   static readonly layer = Layer.effect(
@@ -51,7 +51,7 @@ export class DedicatedPostgres extends Context.Service<DedicatedPostgres, {
   )
 }
 
-/** What the service and the tests read it by, migrated and filled. */
+/** A client of the server, with a migrated database that holds the sample market. */
 export const sampleDatabaseLayer = Layer.effectDiscard(Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   yield* Migrations.runMigrations

@@ -1,4 +1,4 @@
-/** Programs as they stand in documents, run as a reader runs them. */
+/** Runs the programs in the documents as a reader does. */
 import { execFile, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { type CodeBlock, repositoryRoot } from "./CodeBlocks.ts"
 
-/** Where examples ask. */
+/** The service address that the documents show. */
 export const exampleBaseUrl = "http://127.0.0.1:8080"
 
 export interface ProcessResult {
@@ -15,7 +15,7 @@ export interface ProcessResult {
   readonly error: string
 }
 
-/** Asynchronously, for the service that it asks may answer in this process; nothing of these tests' environment decides. */
+/** Runs a program without the environment of the tests. Does not block: the service may run in this process. */
 export const runProgram = (
   program: string,
   args: ReadonlyArray<string>,
@@ -32,7 +32,7 @@ export const runProgram = (
     return Effect.sync(() => child.kill())
   })
 
-/** A folder in which packages are found as in a reader's own project, and this one under its name. */
+/** Creates a reader's project: a folder that finds all packages, and this one by its name. */
 export const makeReaderProject = Effect.acquireRelease(
   Effect.sync(() => {
     const place = mkdtempSync(join(tmpdir(), "tickerline-examples-"))
@@ -52,7 +52,7 @@ export const makeReaderProject = Effect.acquireRelease(
 
 const nameOf = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
 
-/** Type errors of the TypeScript blocks, under the strict rules of this project; each names file and line. */
+/** Type errors of the TypeScript blocks under the compiler options of this project, with file and line. */
 export const findTypeErrors = Effect.fnUntraced(function* (place: string, fences: ReadonlyArray<CodeBlock>) {
   const config = { extends: join(repositoryRoot, "tsconfig.json"), include: ["*.ts"], exclude: [] }
   writeFileSync(join(place, "tsconfig.json"), JSON.stringify(config))
@@ -70,7 +70,7 @@ export const findTypeErrors = Effect.fnUntraced(function* (place: string, fences
   )
 })
 
-/** Runs what stands in a block, against the service at `base`. */
+/** Runs a code block against the service at `base`. */
 export const runCodeBlock = (fence: CodeBlock, place: string, base: string, key: string) => {
   const text = fence.text.replaceAll(exampleBaseUrl, base)
   const env = { TICKERLINE_KEY: key, TICKERLINE_URL: base }
@@ -80,12 +80,12 @@ export const runCodeBlock = (fence: CodeBlock, place: string, base: string, key:
   return runProgram(fence.language === "ts" ? process.execPath : pythonWithRequests ?? "python3", [file], place, env)
 }
 
-/** The first that has `requests`: a Python of one's own may stand before Debian's. */
+/** The first Python with the package `requests`. Another Python may precede Debian's in the PATH. */
 export const pythonWithRequests = ["python3", "/usr/bin/python3"].find((program) =>
   spawnSync(program, ["-c", "import requests"], { stdio: "ignore" }).status === 0
 )
 
-/** Ids are others each time, and lines of headers end in what nobody sees. */
+/** Replaces request ids and the address, and removes trailing blanks, so that outputs can be compared. */
 export const normalizeOutput = (text: string, base: string) =>
   text.replaceAll(base, exampleBaseUrl)
     .replaceAll(/("request_id":\s*")[^"]*"/g, `$101a1f000-0000-7000-8000-000000000000"`)

@@ -1,15 +1,15 @@
-/** The endpoints as the OpenAPI document tells a stranger of them. */
+/** The endpoints and parameters, read from the OpenAPI document. */
 import { Predicate } from "effect"
 import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 
-/** A value inside JSON, by keys and indexes: `at(body, "error", "code")`. */
+/** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(
     (value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined,
     body,
   )
 
-/** What a `$ref` of the document leads to; anything else as it is. */
+/** Resolves a `$ref` of the document. Returns other values unchanged. */
 export const resolveReference = (value: unknown): unknown => {
   const reference = valueAt(value, "$ref")
   return typeof reference === "string"
@@ -17,7 +17,7 @@ export const resolveReference = (value: unknown): unknown => {
     : value
 }
 
-/** What the document says about a status of an endpoint, by its name in `responses`. */
+/** The documented responses of an endpoint by status. */
 export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
   new Map(
     Object.entries(Object(valueAt(openApiDocument, "paths", path, "get", "responses"))).map(([status, response]) =>
@@ -31,7 +31,7 @@ export interface DocumentedParameter {
   readonly name: string
   readonly required: boolean
   readonly kind: ParameterKind
-  /** The words that may be sent, where the document lists them. */
+  /** The allowed values, if the document lists them. */
   readonly words: ReadonlyArray<string>
 }
 
@@ -48,7 +48,7 @@ const kindOf = (name: string, schema: unknown, description: string): ParameterKi
   if (name === "ticker") return description.startsWith("One symbol") ? "ticker" : "tickers"
   if (name === "sort") return "sort"
   if (oneOf.test(description)) return "words"
-  // It may also be `all`, which is no page.
+  // `limit` also takes `all`, which is tested separately.
   if (name === "limit") return "whole"
   const type = valueAt(schema, "type")
   if (type === "number") return "number"
@@ -66,10 +66,10 @@ const parameterOf = (parameter: unknown): DocumentedParameter => {
   return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
 }
 
-/** Where an endpoint takes the parameters of another, one that stands for them all tells so; it has no value itself. */
+/** False for the placeholder in `/estimate` that stands for the parameters of another endpoint. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
-/** In what is answered is tested in `test/lists`; everywhere else it is JSON. */
+/** Excludes `format`: `test/rows` tests formats, and all other tests expect JSON. */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format"
 
 export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(openApiDocument.paths).map((
@@ -81,7 +81,7 @@ export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.key
   ).filter(isFilter),
 }))
 
-/** The endpoints of datasets. */
+/** The endpoints that return rows of a dataset. */
 export const documentedDatasetEndpoints = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "ticker")
 )
@@ -89,11 +89,11 @@ export const documentedDatasetEndpoints = documentedEndpoints.filter(({ paramete
 const undemanding = documentedEndpoints.filter(({ parameters }) => parameters.every(({ required }) => !required))
 const undemandingPaths = new Set(undemanding.map(({ path }) => path))
 
-/** Of the words that a parameter takes the one to send: of several paths one that needs nothing more in its turn. */
+/** Picks an allowed value to send. Among paths it prefers one without required parameters. */
 export const pickSampleValue = (words: ReadonlyArray<string>) =>
   words.find((word) => undemandingPaths.has(word)) ?? words[0]
 
-/** What must be sent for the rest to be looked at. */
+/** Values for the required parameters. */
 export const requiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>
   parameters.filter(({ name, required }) => required && name !== except).map(({ name, words }) =>
     [name, pickSampleValue(words) ?? "ZZ9"] as const
@@ -104,7 +104,7 @@ export const buildUrl = (path: string, query: ReadonlyArray<readonly [string, st
   return search === "" ? path : `${path}?${search}`
 }
 
-/** D27: what tells data has a price; what the service tells of an account, or of itself, has none. */
+/** Endpoints without a price (D27): they describe the account or the service itself. */
 export const freeEndpointPaths = [
   "/estimate",
   "/v1/account",

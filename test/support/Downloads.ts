@@ -1,4 +1,4 @@
-/** What comes over the wire of a list in CSV or NDJSON, and what a reader makes of it. */
+/** Downloads lists as CSV or NDJSON, with trailers, and parses them. */
 import { Data, Effect, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createHash } from "node:crypto"
@@ -9,10 +9,10 @@ export interface Download {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly trailers: Readonly<Record<string, string>>
-  /** Without what compressed it. */
+  /** The body after decompression. */
   readonly bytes: Buffer
   readonly text: string
-  /** The body came to its end. */
+  /** Whether the body arrived completely. */
   readonly isComplete: boolean
 }
 
@@ -22,7 +22,7 @@ const named = (headers: IncomingMessage["headers"]) =>
 const asked = (port: number, path: string, key: string, headers: Readonly<Record<string, string>>) =>
   request({ port, path, host: "127.0.0.1", agent: false, headers: { Authorization: `Bearer ${key}`, ...headers } })
 
-/** All of it, or as much as came. */
+/** Downloads a body, or the part that arrives before the connection breaks. */
 export const download = (port: number, path: string, key: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.callback<Download, Error>((resume) => {
     const outgoing = asked(port, path, key, headers)
@@ -49,7 +49,7 @@ export const download = (port: number, path: string, key: string, headers: Reado
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** An answer that has begun, of which nothing more is taken; for as long as the scope. */
+/** Starts a download and pauses it after the headers. The scope closes it. */
 export const beginDownload = (port: number, path: string, key: string) =>
   Effect.acquireRelease(
     Effect.callback<IncomingMessage, Error>((resume) => {
@@ -64,7 +64,7 @@ export const beginDownload = (port: number, path: string, key: string) =>
     (response) => Effect.sync(() => response.destroy()),
   )
 
-/** The rest of it: whether it came to its end. */
+/** Reads the rest of a download. Returns whether the body arrived completely. */
 export const finishDownload = (response: IncomingMessage) =>
   Effect.callback<boolean>((resume) => {
     response.on("close", () => resume(Effect.succeed(response.complete)))
@@ -75,7 +75,7 @@ export const contentDigest = (bytes: Uint8Array) => `sha-256=:${createHash("sha2
 
 class NoMark extends Data.TaggedError("NoMark")<{ readonly text: string }> {}
 
-/** By a reader that knows nothing of who wrote it. */
+/** Parses CSV with an independent reader. */
 export const parseCsv = Effect.fnUntraced(function* (text: string) {
   if (!text.startsWith("\uFEFF")) return yield* new NoMark({ text: text.slice(0, 20) })
   const records = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(text.slice(1)), Csv.decodeString()))

@@ -1,4 +1,4 @@
-/** What clients saw of a fault, for RELIABILITY.md: written to the file of `FAULTS_SEEN`, where it names one. */
+/** Appends what clients saw during a fault to the file named by `FAULTS_SEEN`, for RELIABILITY.md. */
 import { Effect } from "effect"
 import { appendFileSync } from "node:fs"
 import type { ClientSummary } from "./SteadyClients.ts"

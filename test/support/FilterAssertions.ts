@@ -1,4 +1,4 @@
-/** What holds for every filter of a kind. Each test brings rows of its own; a key is what it knows a row by. */
+/** Assertions that hold for every filter of one kind. Tests insert their own rows and identify them by a key. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
@@ -7,12 +7,12 @@ import type { ValidationRefusal } from "./ListClients.ts"
 type Refused<E, R> = (query: string) => Effect.Effect<ValidationRefusal, E, R>
 
 interface Asking<E, R> {
-  /** The keys of those of the test's rows that the query finds, in the order of the list. */
+  /** Keys of the test's rows that the query finds, in list order. */
   readonly asked: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   readonly refused: Refused<E, R>
 }
 
-/** D5: without a symbol that is one, never all rows. */
+/** Without a valid symbol the list is refused; it never returns all rows (D5). */
 export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(refused: Refused<E, R>) {
   for (const sent of ["@@", "@@,a_b", "", ",", "%20", "toolongtoolong123"]) {
     const { field, message } = yield* refused(`ticker=${sent}`)
@@ -21,7 +21,7 @@ export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(re
   }
 })
 
-/** D4: parameters of other endpoints, and columns that are no filters. `besides` is what the endpoint requires. */
+/** Refuses parameters of other endpoints and columns without a filter (D4). `besides` holds required parameters. */
 export const assertUnknownParametersRefused = Effect.fnUntraced(
   function* <E, R>(refused: Refused<E, R>, names: ReadonlyArray<string>, besides = "") {
     for (const name of names) {
@@ -32,7 +32,7 @@ export const assertUnknownParametersRefused = Effect.fnUntraced(
   },
 )
 
-/** True and false find their rows; those of which it is not known are in neither. */
+/** `true` and `false` find their rows. Rows with null are in neither result. */
 export const assertBooleanFilter = Effect.fnUntraced(
   function* <E, R>({ asked, refused }: Asking<E, R>, name: string, found: {
     readonly yes: ReadonlyArray<unknown>
@@ -46,7 +46,7 @@ export const assertBooleanFilter = Effect.fnUntraced(
   },
 )
 
-/** D33: one word of a few in any case, or several. `rows` are words with their keys; `known` is the list of all words in a refusal. */
+/** One or several allowed values, in any case (D33). `known` is the list of values that a refusal shows. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
     { asked, refused }: Asking<E, R>,
@@ -72,7 +72,7 @@ export const assertEnumFilter = Effect.fnUntraced(
   },
 )
 
-/** D9: `min_` and `max_` include their value, compare exact decimals, and never match what is missing. */
+/** `min_` and `max_` include their value, compare exact decimals, and never match null (D9). */
 export const assertRangeFilter = Effect.fnUntraced(
   function* <E, R>({ asked, refused }: Asking<E, R>, name: string, ascending: {
     readonly values: ReadonlyArray<string>
@@ -103,10 +103,10 @@ export const assertRangeFilter = Effect.fnUntraced(
   },
 )
 
-/** One row for each of them, and one without a date, are what the checks of dates ask for. */
+/** Dates that the date assertions expect: the test inserts one row for each, and one without a date. */
 export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
 
-/** D7: `_from` and `_to` include their day and never match what is missing; asked, rows are known by day, latest first. */
+/** `_from` and `_to` include their day and never match null (D7). Keys are days, latest first. */
 export const assertDayRangeFilter = Effect.fnUntraced(function* <E, R>({ asked, refused }: Asking<E, R>, name: string) {
   assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))
   assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-08`), sampleDays.slice(2))
@@ -126,7 +126,7 @@ export const assertDayRangeFilter = Effect.fnUntraced(function* <E, R>({ asked, 
   }
 })
 
-/** §7.2 D7: today in New York is accepted, a day to come is not, and the message says so. */
+/** Today in New York is accepted, and later days are refused (§7.2, D7). */
 export const assertFutureDaysRefused = Effect.fnUntraced(
   function* <A, E, R>(
     { found, refused }: { readonly found: (query: string) => Effect.Effect<A, E, R>; readonly refused: Refused<E, R> },
@@ -145,7 +145,7 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
   },
 )
 
-/** D7: `date` is exact and stands alone, `date_from` and `date_to` are a range, and none lies ahead. */
+/** `date` is exact and excludes `date_from` and `date_to`. None may be in the future (D7). */
 export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ asked, refused }: Asking<E, R>) {
   assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["2025-04-08"])
   assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
@@ -162,7 +162,7 @@ export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ asked, ref
   assert.deepStrictEqual(yield* asked(`date_to=${today}`), sampleDays)
 })
 
-/** §7.2: a date that may lie ahead, of a row that has 2999-01-01. The order of its range is kept there too. */
+/** Dates that may be in the future (§7.2). The test's row has 2999-01-01. */
 export const assertFutureDaysFound = Effect.fnUntraced(
   function* <E, R>({ asked, refused }: Asking<E, R>, name: string, key: unknown) {
     assert.deepStrictEqual(yield* asked(`${name}_from=2998-12-31&${name}_to=9999-12-31`), [key])
@@ -173,10 +173,10 @@ export const assertFutureDaysFound = Effect.fnUntraced(
   },
 )
 
-/** Texts whose parts `partOfText` asks for: one row for each of them, and one without a text. */
+/** Texts that `assertContainsFilter` searches: the test inserts one row for each, and one without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** §4: a part of the text in any case, of 3 to 100 characters; `asked` takes the part and answers texts. */
+/** Finds 3 to 100 characters of a text in any case (§4). `asked` takes the search text and returns texts. */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ asked, refused }: Asking<E, R>, name: string) {
     const parts = [
@@ -195,7 +195,7 @@ export const assertContainsFilter = Effect.fnUntraced(
   },
 )
 
-/** Too short, too long, or what PostgreSQL has no text for. */
+/** Search texts that are too short, too long, or contain NUL are refused. */
 export const assertInvalidTextsRefused = Effect.fnUntraced(
   function* <E, R>(refused: Refused<E, R>, name: string, besides = "") {
     for (const sent of ["", "ab", "%20%20a", "%20%20%20", "a%20", "a%00bc", "x".repeat(101)]) {

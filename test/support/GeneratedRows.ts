@@ -1,14 +1,14 @@
-/** Many rows for every dataset's table, made by PostgreSQL itself from what each column is: for tests of plans. */
+/** Fills dataset tables with many rows that PostgreSQL generates from the column types. */
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Dataset, datasets } from "../../src/load/Datasets.ts"
 import { readColumns } from "../../src/load/RowInserter.ts"
 import { describeColumnTypes } from "../../src/load/DatasetDescription.ts"
 
-/** Tickers of a table that has several rows for each. */
+/** Number of tickers in tables with several rows per ticker. */
 const tickers = 2_000
 
-/** A value of the column's type for row g; different columns run at different paces, so that they do not correlate. */
+/** An SQL expression for row g. A different pace per column keeps the columns uncorrelated. */
 const value = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
   const number = `((g * ${pace}) % 1000003)`
   if (type === "boolean") return `${number} % 10 = 0`
@@ -23,7 +23,7 @@ const value = (type: string, words: ReadonlyArray<string>, pace: number, isList:
   return `'text ' || md5((${number})::text)`
 }
 
-/** What tells rows apart must differ, and what the table's checks ask for must hold. */
+/** Expressions that keep keys unique and satisfy the check constraints. */
 const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ticker_changes: {
     old_ticker: `'O' || g`,
@@ -48,12 +48,12 @@ const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   news: { form_type: `(array['news', '8-K', 'S-3'])[1 + g % 3]` },
 }
 
-/** ISO 3166 alpha-2 by its shape. */
+/** Two capital letters, like an ISO 3166 alpha-2 code. */
 const country = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
 
 const tickerOf = ({ key }: Dataset) => key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickers}`
 
-/** Days count up with each round through the tickers, so that a ticker and a day are a key. */
+/** The day advances after each round through the tickers, so that ticker and day are unique together. */
 const keyValue = (dataset: Dataset, column: string, type: string) => {
   if (column === "ticker") return tickerOf(dataset)
   if (!dataset.key.includes(column)) return undefined
@@ -73,7 +73,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: Dataset, rows: nu
       value(type, words, 7919 + at * 104, is_list)
   })
   const names = columns.map(({ name }) => `"${name}"`).join(", ")
-  // The limit of the session is one for readers; on a busy machine so many rows take longer.
+  // The session's statement timeout is for readers. This insert may take longer on a busy machine.
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`set local statement_timeout = 0`
     yield* sql.unsafe(
@@ -86,7 +86,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: Dataset, rows: nu
 export const fillAllTables = (rows: number) =>
   Effect.forEach(datasets, (dataset) => fillTable(dataset, rows), { discard: true })
 
-/** The tables that a plan reads from end to end. */
+/** The tables that a plan scans sequentially. */
 export const findSequentialScans = (plan: unknown): ReadonlyArray<string> => {
   if (Array.isArray(plan)) return plan.flatMap(findSequentialScans)
   if (!Predicate.isObject(plan)) return []

@@ -1,4 +1,4 @@
-/** The service's own commands without a process for each; what a process has beside that is `src/main.ts`, in a few lines. */
+/** Runs commands in this process, without the few lines of `src/main.ts`. */
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Effect, Exit, Layer, Stdio } from "effect"
 import { format } from "node:util"
@@ -6,14 +6,14 @@ import * as Commands from "../../src/cli/CommandLine.ts"
 import { toExitCode } from "../../src/cli/ErrorReport.ts"
 import type { EndedProcess, Environment } from "./Processes.ts"
 
-/** As `run` of `Processes.ts`: to its end, with nothing of the environment of the tests; after ninety seconds no code. */
+/** Runs a command without the environment of the tests. The code is null if it takes over ninety seconds. */
 export const runCommand = (args: ReadonlyArray<string>, environment: Environment) =>
   Effect.promise(async (signal): Promise<EndedProcess> => {
     const said = { out: "", err: "" }
     const out = (...words: ReadonlyArray<unknown>) => void (said.out += `${format(...words)}\n`)
     const err = (...words: ReadonlyArray<unknown>) => void (said.err += `${format(...words)}\n`)
     const written = { ...console, log: out, info: out, debug: out, error: err, warn: err, trace: err }
-    // Begun from nothing, so that it shares no layer, no clock and no context with the test.
+    // A new runtime shares no layer, clock or context with the test.
     const exit = await Effect.runPromiseExit(
       Commands.runCommandLine().pipe(
         Effect.timeoutOption("90 seconds"),

@@ -1,4 +1,4 @@
-/** What tests ask of a dataset's list, or of the two lists that show one dataset. */
+/** Clients for the list of a dataset, or for the two lists that show the same dataset. */
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem, Predicate, Ref } from "effect"
 import { loadFile } from "../../src/load/Load.ts"
@@ -16,17 +16,17 @@ export const resultRows = (body: unknown): ReadonlyArray<unknown> => {
   return Array.isArray(results) ? results : []
 }
 
-/** The names of what is null in a row. */
+/** Names of the null fields in a row. */
 export const nullFields = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) => cell === null ? [name] : [])
 
-/** What is null or a list in a row, by name: of a row with what it cannot do without, the lists are empty. */
+/** Null and list fields in a row by name. */
 export const nullAndListFields = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
     cell === null || Array.isArray(cell) ? [[name, cell]] : []
   )
 
-/** `TICKER date`: what tells sessions apart. */
+/** `TICKER date`, which identifies a session. */
 export const tickerAndDate = (row: unknown) => `${String(valueAt(row, "ticker"))} ${String(valueAt(row, "date"))}`
 
 const foundIn = ({ body, status, text }: Answer, query: string) => {
@@ -34,7 +34,7 @@ const foundIn = ({ body, status, text }: Answer, query: string) => {
   return resultRows(body)
 }
 
-/** What a 422 says; `field` and `reason` are those of the first field. */
+/** The content of a 422. `field` and `reason` belong to its first field. */
 const refusalIn = ({ body, headers, status, text }: Answer, query: string) => {
   assert.strictEqual(status, 422, `${query}: ${text}`)
   assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
@@ -56,11 +56,11 @@ const printedIn = ({ headers, status, text }: Answer) => {
   return text
 }
 
-/** Where `Link` leads. */
+/** The path in the `Link` header. */
 export const nextPagePath = (headers: Readonly<Record<string, string | undefined>>) =>
   /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
 
-/** The rows of every page from the first on, following `Link` to its end; each page is full, except the last. */
+/** Follows `Link` and returns the rows of all pages. Checks that each page but the last is full. */
 const walked = Effect.fnUntraced(function* (first: string, limit: number, asked: Service.TestRequestOptions) {
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}&limit=${limit}`
@@ -80,27 +80,27 @@ const walked = Effect.fnUntraced(function* (first: string, limit: number, asked:
   return seen
 })
 
-/** A list, asked with the basic key. */
+/** A client that sends the basic key. */
 export const listClient = (path: string) => {
   const list = (query: string): Asked<Answer> => requestJson(`${path}?${query}`)
   const found = (query: string) => Effect.map(list(query), (answer) => foundIn(answer, query))
   return {
-    /** The answer, whatever it is. */
+    /** The response with any status. */
     list,
-    /** The rows of a 200. */
+    /** The rows of a response with status 200. */
     found,
-    /** One field of each row. */
+    /** The values of one field. */
     column: (name: string, query: string) => Effect.map(found(query), (rows) => rows.map((row) => valueAt(row, name))),
-    /** The text of a 200, to the letter. */
+    /** The exact body of a response with status 200. */
     printed: (query: string) => Effect.map(list(query), printedIn),
-    /** What a 422 says. */
+    /** The content of a 422. */
     refused: (query: string) => Effect.map(list(query), (answer) => refusalIn(answer, query)),
-    /** The rows of every page. */
+    /** The rows of all pages. */
     walk: (query: string, limit: number): Asked<ReadonlyArray<unknown>> => walked(`${path}?${query}`, limit, {}),
   }
 }
 
-/** Two lists of one dataset, which refuse alike; asked with a key of the tier. */
+/** A client for two lists of the same dataset, which must refuse alike. Sends a key of the tier. */
 export const pairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
   const each = Effect.fnUntraced(function* <A, E, R>(asked: (path: string, key: string) => Effect.Effect<A, E, R>) {
     const { [tier]: key } = yield* Service.TestKeys
@@ -124,7 +124,7 @@ export const pairedListClient = (paths: readonly [full: string, brief: string], 
   }
 }
 
-/** The answers, with a key of each tier: 200. */
+/** Sends the request with a key of each tier. All answers must have status 200. */
 export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   const keys = yield* Service.TestKeys
   const answers = yield* Effect.forEach(Object.values(keys), (key) => requestJson(path, { key }))
@@ -132,7 +132,7 @@ export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   return answers
 })
 
-/** Loads a CSV file with this content: after the rows that are there, or instead of them. */
+/** Loads CSV text into a dataset, in addition to its rows or instead of them. */
 export const loadCsv = Effect.fnUntraced(function* (dataset: string, csv: string, how: "append" | "replace") {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: `tickerline-${dataset}-` })}/rows.csv`
@@ -141,7 +141,7 @@ export const loadCsv = Effect.fnUntraced(function* (dataset: string, csv: string
   return { table, rows, dropped }
 })
 
-/** Stored times of New York's clock, as they are printed: an hour earlier in daylight time. */
+/** Stored New York timestamps and their printed form, which is an hour earlier in daylight saving time. */
 export const newYorkTimestampSamples = [
   ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
   ["2025-07-15 16:00:00.250", "2025-07-15T15:00:00.250-05:00"],

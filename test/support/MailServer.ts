@@ -1,11 +1,11 @@
-/** A real mail server in the process of the tests, which does what a test tells it. */
+/** An SMTP server in this process whose replies the test chooses. */
 import { Effect } from "effect"
 import { SMTPServer } from "smtp-server"
 
 export interface ReceivedEmail {
   readonly to: ReadonlyArray<string>
   readonly raw: string
-  /** The address of whoever brought it. */
+  /** IP address of the sender's connection. */
   readonly from: string
 }
 
@@ -14,11 +14,11 @@ export interface SmtpReply {
   readonly message: string
 }
 
-/** What the server says at a step; none: it accepts. A promise that never ends is a server that says nothing. */
+/** The reply at each step; `undefined` accepts. A promise that never settles leaves the client waiting. */
 export interface SmtpBehaviour {
   rcpt: (address: string) => Promise<SmtpReply | undefined>
   data: (received: ReceivedEmail) => Promise<SmtpReply | undefined>
-  /** Before the first byte of a mail is read. */
+  /** Runs before the server reads the body. */
   beforeBody: () => Promise<void>
 }
 
@@ -26,7 +26,7 @@ const accept = () => Promise.resolve(undefined)
 
 const failing = ({ code, message }: SmtpReply) => Object.assign(new Error(message), { responseCode: code })
 
-/** Mails are in `received` once the server has said 250, or would have. */
+/** Starts a mail server. `received` holds the accepted emails. */
 export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "127.0.0.1") {
   const received: Array<ReceivedEmail> = []
   const behaviour: SmtpBehaviour = { rcpt: accept, data: accept, beforeBody: () => Promise.resolve() }
@@ -70,7 +70,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
       })
     },
   })
-  // A client that was killed is no error of the server.
+  // A killed client is not a server error.
   smtp.on("error", () => {})
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {
@@ -91,7 +91,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
   }
 })
 
-/** A header of a mail, unfolded. */
+/** The unfolded values of an email header. */
 export const readEmailHeaders = (raw: string, name: string) => {
   const head = raw.slice(0, raw.indexOf("\r\n\r\n")).replaceAll(/\r\n[ \t]+/g, " ")
   return head.split("\r\n").filter((line) => line.toLowerCase().startsWith(`${name.toLowerCase()}:`)).map((line) =>

@@ -1,4 +1,4 @@
-/** Databases as former releases left them. */
+/** Databases in the state of previous releases. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,10 +9,10 @@ import { datasets } from "../../src/load/Datasets.ts"
 import { fillTable } from "./GeneratedRows.ts"
 import { makeDatabase } from "./Service.ts"
 
-/** A database without anything in it, dropped at the end. */
+/** An empty database, dropped when the scope closes. */
 export const makeEmptyDatabase = Effect.suspend(() => makeDatabase())
 
-/** With connections of its own, like a process of its own. */
+/** Runs an effect over separate connections to a database, as another process would. */
 export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E, R>) =>
   Effect.scoped(
     Effect.flatMap(Layer.build(PgClient.layer({ url, maxConnections: 2 })), (context) => Effect.provide(work, context)),
@@ -20,7 +20,7 @@ export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effec
 
 const shipped = fileURLToPath(new URL("../../sql/migrations/", import.meta.url))
 
-/** A folder with the migrations up to a number, and others of a test's own. */
+/** A folder with the migrations up to `last`, and the given additional files. */
 export const makeMigrationFolder = Effect.fnUntraced(
   function* (last: string, more: Readonly<Record<string, string>> = {}) {
     const fs = yield* FileSystem.FileSystem
@@ -32,17 +32,17 @@ export const makeMigrationFolder = Effect.fnUntraced(
   },
 )
 
-/** The database as a release had it whose last migration this was. */
+/** Applies the migrations up to `last`, and the given additional files. */
 export const migrateUpTo = (last: string, more?: Readonly<Record<string, string>>) =>
   Effect.flatMap(
     makeMigrationFolder(last, more),
     (folder) => Effect.provideService(Migrations.runMigrations, MigrationsFolder, folder),
   )
 
-/** More rows than that are work that grows with the table. */
+/** A migration that touches more rows does work that grows with the table. */
 export const smallRowCount = 100
 
-/** Ten times as many in each table that can grow, made for the release whose last migration is 0025. */
+/** Inserts ten times as many rows in each table that can grow. Needs the schema of migration 0025. */
 export const fillOldTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = smallRowCount * 10
@@ -51,7 +51,7 @@ export const fillOldTables = Effect.gen(function* () {
     select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
   `
   const existing = new Set(tables.map(({ name }) => name))
-  // The tables of later releases do not exist yet.
+  // Tables of later releases do not exist yet.
   yield* Effect.forEach(datasets.filter(({ table }) => existing.has(table)), (dataset) => fillTable(dataset, rows), {
     discard: true,
   })

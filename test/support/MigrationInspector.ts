@@ -1,10 +1,10 @@
-/** What a migration does to a database that is in use, as PostgreSQL itself tells it. */
+/** Inspects what a migration does to a database in use, with the statistics and catalogs of PostgreSQL. */
 import { Data, Effect, Predicate } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import type { MigrationScript } from "../../src/db/migrations/MigrationScripts.ts"
 import { smallRowCount } from "./MigrationDatabases.ts"
 
-/** Of tables and their columns, keys and functions: what whoever was there before relies on, one thing a line. */
+/** The tables, columns, indexes, triggers and functions that a previous release relies on, one per line. */
 const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql<{ readonly thing: string }>`
@@ -32,7 +32,7 @@ const contents = Effect.gen(function* () {
   return new Set(found.map(({ thing }) => thing))
 })
 
-/** Columns that must be given, and rules of columns: whatever may refuse a row; a rule of two columns is there twice. */
+/** Constraints that may reject a row, once for each column they involve. */
 const refusals = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly table: string; readonly column: string; readonly rule: string }>`
@@ -53,7 +53,7 @@ const refusals = Effect.gen(function* () {
   `
 })
 
-/** Every relation that was there, with how many rows its table has. */
+/** Every relation with the number of rows in its table. */
 const relations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<
@@ -67,16 +67,16 @@ const relations = Effect.gen(function* () {
   `
 })
 
-/** Tables that have few rows, however much there is to serve. */
+/** Tables that stay small. */
 const small = /^(dataset_versions|announcement_sender|tickerline_migrations)(_|$)/
 
-/** A table that is not filled would let everything pass. */
+/** Tables with too few rows. On these every migration would pass. */
 export const findUnderfilledTables = Effect.map(
   relations,
   (found) => found.filter(({ name, rows }) => rows < smallRowCount * 10 && !small.test(name)).map(({ name }) => name),
 )
 
-/** What this transaction did so far. */
+/** Locks held and rows touched by this transaction so far. */
 const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   const ids = `{${old.join(",")}}`
@@ -96,7 +96,7 @@ const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
 
 const brief = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
 
-/** What keeps others out while it works, statement by statement; in a transaction that stays open. */
+/** Findings about locks, per statement, within an open transaction. */
 const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   const sql = yield* SqlClient.SqlClient
   const before = yield* relations
@@ -114,7 +114,7 @@ const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
     if (now.changed - last.changed > smallRowCount) {
       found.push(`writes many rows in one transaction: ${brief(statement)}`)
     }
-    // It does nothing by itself, so whatever needs it is better without it.
+    // `lock` only blocks others. The migration should not need it.
     if (/^lock\b/i.test(statement)) found.push(`locks a table: ${brief(statement)}`)
     last = now
   }
@@ -123,7 +123,7 @@ const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   return [...found, ...anew.map(({ name }) => `writes ${name} anew`)]
 })
 
-/** What a program that knows nothing of it misses, and what its rows may be refused by. */
+/** Objects of the previous release that disappear, and new constraints that may reject its rows. */
 const breaking = Effect.fnUntraced(function* <E, R>(work: Effect.Effect<ReadonlyArray<string>, E, R>) {
   const [before, rules] = [yield* contents, yield* refusals]
   const known = new Set(rules.map(({ rule, table }) => `${table}: ${rule}`))
@@ -143,7 +143,7 @@ const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
 
 class TakenBack extends Data.TaggedError("TakenBack")<{}> {}
 
-/** Looks at work, and takes it back. */
+/** Runs an effect in a transaction and rolls it back. */
 export const runAndRollBack = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   let result: A | undefined
@@ -155,7 +155,7 @@ export const runAndRollBack = Effect.fnUntraced(function* <A, E, R>(work: Effect
   return result
 })
 
-/** 25001 and 2D000: PostgreSQL refuses to do it, or to commit on the way, within a transaction. */
+/** Whether PostgreSQL refuses the statement within a transaction (25001, 2D000). */
 const needsNone = (statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     runAndRollBack(sql.unsafe(statement)).pipe(
@@ -164,7 +164,7 @@ const needsNone = (statement: string) =>
         ["25001", "2D000"].includes(codeOf(error)) ? Effect.succeed(true) : Effect.fail(error)),
     ))
 
-/** Broken off after each statement, or in the middle of an index, and run again: is all there in the end? */
+/** Interrupts the migration after each statement or during an index build, and checks that a new run completes it. */
 const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   const sql = yield* SqlClient.SqlClient
   const found: Array<string> = []
@@ -194,7 +194,7 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
   return found
 })
 
-/** Applies it, for good where it is not within `takenBack`. */
+/** Applies a migration and returns the findings. */
 export const inspectMigration = (script: MigrationScript) =>
   Effect.flatMap(
     SqlClient.SqlClient,

@@ -1,4 +1,4 @@
-/** A real PgBouncer in transaction mode in front of a test's server. */
+/** Starts PgBouncer in transaction mode in front of a test server. */
 import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { connect } from "node:net"
@@ -8,7 +8,7 @@ export const pgBouncerProgram = [...candidatePaths("pgbouncer"), "/usr/sbin/pgbo
 
 export const isPgBouncerMissing = pgBouncerProgram === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
 
-/** Whether it keeps named statements of its clients apart. */
+/** Whether this version supports prepared statements in transaction mode. */
 export const supportsPreparedStatements = (() => {
   const [, major = 0, minor = 0] = isPgBouncerMissing || pgBouncerProgram === undefined
     ? []
@@ -31,7 +31,7 @@ const answers = (port: number) =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** Its port. Any database of the server is reached through it, by any role, whose password the server itself knows. */
+/** Starts a pooler for all databases and roles of the server. */
 export const startPgBouncer = Effect.fnUntraced(function* (
   { password, port, user }: Server,
   settings: Readonly<Record<string, string>> = {},
@@ -55,7 +55,7 @@ export const startPgBouncer = Effect.fnUntraced(function* (
     default_pool_size: "20",
     max_client_conn: "1000",
     server_login_retry: "1",
-    // Databases of tests come and go.
+    // Test databases come and go.
     server_idle_timeout: "5",
     ...settings,
   }
@@ -68,7 +68,7 @@ export const startPgBouncer = Effect.fnUntraced(function* (
   yield* fs.chmod(folder, 0o755)
   const running = yield* startProgram(
     pgBouncerProgram,
-    // It refuses to be root.
+    // PgBouncer refuses to run as root.
     [...(process.getuid?.() === 0 ? ["--user", "nobody"] : []), `${folder}/pgbouncer.ini`],
     {},
   )

@@ -1,4 +1,4 @@
-/** Databases and roles to be served through a pooler of a test's own, before the tests' server. */
+/** Databases and roles for services that connect through a pooler. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { Effect, Layer, Logger, Redacted } from "effect"
@@ -25,7 +25,7 @@ export const replacePort = (url: Redacted.Redacted, port: number) => {
   return way.href
 }
 
-/** A database, and a role of its own that may serve; the limits are given to it unless a test is about that. */
+/** A database and a service role. `limited` sets the session timeouts of the role. */
 export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = true) {
   const url = yield* Service.copyMigratedDatabase
   const admin = yield* PgConnection.make({ url })
@@ -44,7 +44,7 @@ export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = tr
   return { url: Redacted.make(way.href), name, admin }
 })
 
-/** The same database, as its owner reaches it. */
+/** The URL of the same database for its owner. */
 export const ownerUrl = (url: Redacted.Redacted) => {
   const way = new URL(inject("databaseUrl"))
   way.pathname = new URL(Redacted.value(url)).pathname

@@ -1,11 +1,11 @@
 /**
- * `TEST_DATABASE=pgbouncer` runs the tests through a PgBouncer in transaction mode before their server. What tests look
- * at, prepare and lock themselves they reach directly; the service is reached as an operator would have it.
+ * `TEST_DATABASE=pgbouncer` lets the service connect through PgBouncer in transaction mode. The tests themselves
+ * connect to PostgreSQL directly.
  */
 import { Redacted } from "effect"
 import * as Database from "../../src/db/Database.ts"
 
-/** Told by who starts them to who runs in processes of their own. */
+/** Environment variable by which the global setup tells the workers both ports. */
 const told = "TEST_POOLER"
 
 export const announcePooler = (server: number, pooler: number) => {
@@ -14,7 +14,7 @@ export const announcePooler = (server: number, pooler: number) => {
 
 export const isPoolerRequested = process.env["TEST_DATABASE"] === "pgbouncer"
 
-/** The way through the pooler to a database of the tests' server; none to other servers. */
+/** The URL through the pooler, if the database is on the test server. */
 const pooled = (url: string) => {
   const [server, pooler] = (process.env[told] ?? "").split(" ")
   const way = URL.canParse(url) ? new URL(url) : undefined
@@ -23,7 +23,7 @@ const pooled = (url: string) => {
   return way.href
 }
 
-/** As that of `Database.ts`, and through the pooler. */
+/** The service's database client, through the pooler if requested. */
 export const poolableClient = (
   { applicationName, url }: Pick<Database.DatabaseClientOptions, "url" | "applicationName">,
 ) => {
@@ -33,7 +33,7 @@ export const poolableClient = (
   )
 }
 
-/** The settings of a process that has a `DATABASE_URL` of the tests' server. */
+/** Adds the pooler to the settings of a process that uses the test server. */
 export const poolableSettings = (values: Readonly<Record<string, string>>) => {
   const { DATABASE_DIRECT_URL: direct, DATABASE_URL: url } = values
   const through = url === undefined || direct !== undefined ? undefined : pooled(url)

@@ -1,6 +1,6 @@
 /**
- * The tests' PostgreSQL: the embedded one, or with `TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin` one made with the
- * programs of that folder, in the way in which an operator would make it. Either belongs to the run and ends with it.
+ * Creates the PostgreSQL server of the tests: the embedded one, or with
+ * `TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin` one from the programs in that folder.
  */
 import { Effect, FileSystem } from "effect"
 import { randomBytes } from "node:crypto"
@@ -9,7 +9,7 @@ import { chooseFreePort, type Cluster, databaseUser, openCluster } from "../../s
 import { locateServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
 import { EmbeddedPostgresError, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 
-/** The folder of the programs, where it is not the embedded server's. */
+/** Folder of the installed PostgreSQL programs, if not the embedded ones. */
 export const installedPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
 
 const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
@@ -40,12 +40,12 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   if (code !== 0) return yield* new EmbeddedPostgresError({ message: output })
   const settings = ["max_connections = 200", "shared_buffers = 128MB", "jit = off", "timezone = 'UTC'"]
   yield* fs.writeFileString(`${data}/postgresql.conf`, `${settings.join("\n")}\n`, { flag: "a" })
-  // Where the house remembers a server's port and password.
+  // The service reads port and password from this file.
   yield* fs.writeFileString(`${folder}/server.json`, JSON.stringify({ password, port: yield* chooseFreePort }))
   const cluster: Cluster = { ...place, programs: dirname(bin), data, log: `${base}/postgres.log`, password }
   return cluster
 })
 
-/** A server's data below `path`, just made; it is not started yet. */
+/** Creates the data of a server below `path`. Does not start it. */
 export const makePostgresCluster = (path: string) =>
   installedPrograms === undefined ? openCluster(path, undefined) : initdb(path, installedPrograms)

@@ -1,4 +1,4 @@
-/** Programs as their users start them, each a process of its own that never outlives the test. */
+/** Starts programs as child processes that never outlive the test. */
 import { Data, Effect, Schedule } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"
@@ -18,14 +18,14 @@ export const isExecutable = (path: string) => {
   }
 }
 
-/** Every place at which the PATH may have a program of this name. */
+/** Paths at which a program of this name may be installed. */
 export const candidatePaths = (name: string) =>
   (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name))
 
 export type Environment = Readonly<Record<string, string>>
 
 export interface EndedProcess {
-  /** `null`: it did not end by itself. */
+  /** Null if the process was killed. */
   readonly code: number | null
   readonly out: string
   readonly err: string
@@ -37,13 +37,13 @@ export interface RunningProcess {
   readonly ended: Promise<EndedProcess>
 }
 
-/** What Node compiled for one start is there for the next; it starts in two thirds of the time. */
+/** Node's compile cache, which shortens a start by a third. */
 export const compileCacheFolder = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
 
 const launch = (command: string, args: ReadonlyArray<string>, environment: Environment): RunningProcess => {
   const child = spawn(command, args, {
     cwd: projectRoot,
-    // Nothing of the environment of the tests decides what the program does.
+    // The environment of the tests must not change what the program does.
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   })
@@ -62,14 +62,14 @@ export const startProgram = (command: string, args: ReadonlyArray<string>, envir
     ({ child, ended }) => Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => ended)),
   )
 
-/** A command of the service's own. */
+/** Starts a command of the service. */
 export const startCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
   startProgram(process.execPath, ["src/main.ts", ...args], {
     NODE_COMPILE_CACHE: compileCacheFolder,
     ...poolableSettings(environment),
   })
 
-/** To its end; one that does not end within ninety seconds is killed and has no code. */
+/** Runs a command to its end. After ninety seconds it is killed, and its code is null. */
 export const runCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
   Effect.scoped(
     Effect.flatMap(startCommandProcess(args, environment), ({ ended, output: said }) =>
@@ -85,7 +85,7 @@ export const runCommandProcess = (args: ReadonlyArray<string>, environment: Envi
 export const endProcess = ({ child, ended }: RunningProcess, signal: NodeJS.Signals) =>
   Effect.andThen(Effect.sync(() => child.kill(signal)), Effect.promise(() => ended))
 
-/** Nothing listens there, and nothing is told so by accident. */
+/** A port on which nothing listens. */
 export const findFreePort = Effect.callback<number>((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {
@@ -94,12 +94,12 @@ export const findFreePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** Both outputs, as far as they have come. */
+/** Standard output and standard error so far. */
 export const combinedOutput = ({ output: said }: RunningProcess) => `${said.out}${said.err}`
 
 class NotSaid extends Data.TaggedError("NotSaid")<{ readonly message: string }> {}
 
-/** Until it says so, on either output; one that ended before fails with what it said. */
+/** Waits until either output matches. Fails with the output if the process ends before. */
 export const waitForOutput = (running: RunningProcess, words: RegExp) =>
   Effect.suspend(() => {
     const text = combinedOutput(running)
@@ -110,7 +110,7 @@ export const waitForOutput = (running: RunningProcess, words: RegExp) =>
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 4500, while: () => running.child.exitCode === null }),
   )
 
-/** Bytes on a socket, and what comes back until the server closes it. */
+/** Sends bytes and reads until the server closes the connection. */
 export const exchangeText = (port: number, bytes: string) =>
   Effect.callback<string, Error>((resume) => {
     const socket = connect(port, "127.0.0.1")

@@ -1,4 +1,4 @@
-/** Bytes as no HTTP client would send them, on a socket of their own, and the answers that came back. */
+/** Sends arbitrary bytes over a socket and parses the HTTP responses. */
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { readFileSync } from "node:fs"
@@ -8,7 +8,7 @@ import { valueAt } from "./DocumentedEndpoints.ts"
 import * as Instances from "./ServiceInstances.ts"
 import { TestKeys } from "./Service.ts"
 
-/** Where a service as `serve` starts it listens. */
+/** Port of the service under test. */
 export class ServicePort extends Context.Service<ServicePort, number>()("test/Raw/Port") {}
 
 export const socketServiceLayer = (patience?: ConnectionTimeouts, settings: Readonly<Record<string, string>> = {}) =>
@@ -17,17 +17,17 @@ export const socketServiceLayer = (patience?: ConnectionTimeouts, settings: Read
       Layer.provideMerge(Instances.databaseWithKeys),
     )
 
-/** Others are answered, from the database. */
+/** Checks that the service still answers other clients from the database. */
 export const assertServiceResponds = Effect.gen(function* () {
   const { pro } = yield* TestKeys
   assert.strictEqual((yield* Instances.requestOverWire(yield* ServicePort, "/v1/screener", pro)).status, 200)
 })
 
-/** A request of a key, after which the connection is closed; the target goes byte for byte. */
+/** Formats a GET request with `Connection: close`. The target is sent byte for byte. */
 export const formatGetRequest = (key: string, target: string, more = "") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
 
-/** A request to which headers and the empty line are still to be added. */
+/** The start of a request. Headers and the empty line follow. */
 export const livenessRequestHead = "GET /health/live HTTP/1.1\r\nHost: x\r\n"
 
 export interface ParsedResponse {
@@ -36,7 +36,7 @@ export interface ParsedResponse {
   readonly text: string
 }
 
-/** However busy the machine is: whoever waits for longer waits for ever. */
+/** Limit for waits that would otherwise never end. */
 const bound = "30 seconds"
 
 const headersOf = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
@@ -45,7 +45,7 @@ const headersOf = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
   }))
 
-/** A body in chunks, and what follows it. */
+/** Decodes a chunked body. Returns it with the bytes that follow. */
 const unchunked = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | undefined => {
   const end = bytes.indexOf("\r\n")
   const size = Number.parseInt(bytes.subarray(0, end).toString("latin1"), 16)
@@ -55,7 +55,7 @@ const unchunked = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | undef
   return more && [Buffer.concat([bytes.subarray(end + 2, end + 2 + size), more[0]]), more[1]]
 }
 
-/** The final answers that came whole; those in between (`100 Continue`) are left out. */
+/** Parses the complete responses, except interim ones such as `100 Continue`. */
 export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => {
   const end = bytes.indexOf("\r\n\r\n")
   if (end < 0) return []
@@ -73,15 +73,15 @@ export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => 
   return [{ status, headers, text }, ...parseResponses(read[1])]
 }
 
-/** An open connection: what came, and whether the service has ended it. */
+/** An open connection with the bytes received so far. */
 export interface RawConnection {
   readonly socket: Socket
   readonly received: () => Buffer
-  /** It succeeds when the service has ended its side, or the whole connection. */
+  /** Completes when the service has closed its side or the connection. */
   readonly ended: Effect.Effect<void>
 }
 
-/** A connection whose client never ends its own side by itself. */
+/** Opens a connection whose client side stays open. */
 export const openConnection = (port: number) =>
   Effect.acquireRelease(
     Effect.sync((): RawConnection => {
@@ -94,7 +94,7 @@ export const openConnection = (port: number) =>
         waiting.splice(0).forEach((resume) => resume())
       }
       socket.on("data", (chunk) => chunks.push(chunk))
-      // What was refused is closed while more of it is on the way.
+      // The service closes refused connections while the client still sends.
       socket.on("error", end).on("end", end).on("close", end)
       const ended = Effect.callback<void>((resume) => {
         if (isEnded) resume(Effect.void)
@@ -105,7 +105,7 @@ export const openConnection = (port: number) =>
     ({ socket }) => Effect.sync(() => socket.destroy()),
   )
 
-/** Everything that is answered until the service ends the connection; what is left is no answer. */
+/** Sends bytes and returns the responses that arrive until the service closes the connection. */
 export const exchangeBytes = (port: number, bytes: string | Uint8Array) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended, received, socket } = yield* openConnection(port)
@@ -121,7 +121,7 @@ export const waitUntil = (condition: () => boolean) =>
     Effect.orDie,
   )
 
-/** Whether this process has the service's end of a client's connection; the kernel alone may go on to close it. */
+/** Whether this process still holds the server side of a client's connection (Linux). */
 export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
   const hex = (number: number | undefined) => (number ?? 0).toString(16).toUpperCase().padStart(4, "0")
   const ends = [`0100007F:${hex(port)}`, `0100007F:${hex(localPort)}`]
@@ -130,14 +130,14 @@ export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
   )
 }
 
-/** Words of code, SQL and the machine; what a client sent may stand in an answer. */
+/** Traces of code, SQL or the machine that no response may contain. */
 const inner = /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/
 
-/** §7.2, D11, D12, D14: what every answer has, and what none has. */
+/** Checks the headers and the error format of a response (§7.2, D11, D12, D14). */
 export const assertProperResponse = ({ headers, status, text }: ParsedResponse) => {
   assert.strictEqual(headers["x-api-version"], "v1", text)
   assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
-  // The reference page is a program.
+  // HTML pages contain scripts.
   if (headers["content-type"] !== "text/html") assert.notMatch(text, inner)
   assert.notInclude(text, process.cwd())
   if (status < 400) return
@@ -147,14 +147,14 @@ export const assertProperResponse = ({ headers, status, text }: ParsedResponse) 
   assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
 }
 
-/** One answer and no other, which is this error. */
+/** Checks that there is exactly one response, with this error. */
 export const assertSingleError = (answers: ReadonlyArray<ParsedResponse>, status: number, code = "bad_request") => {
   const told = answers.map((answer) => `${answer.status} ${answer.text.slice(0, 300)}`).join("\n")
   assert.strictEqual(answers.length, 1, told)
   for (const answer of answers) {
     assertProperResponse(answer)
     assert.deepStrictEqual([answer.status, valueAt(JSON.parse(answer.text), "error", "code")], [status, code], told)
-    // Twenty reasons at most, each with the names of all parameters: a flood is not given back.
+    // A refusal lists at most twenty reasons, so it stays small however much was sent.
     assert.isBelow(answer.text.length, 65_536)
   }
 }

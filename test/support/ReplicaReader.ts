@@ -1,4 +1,4 @@
-/** An instance that reads from a test's standbys, and what it measures of them. */
+/** Starts an instance that reads from the standbys, and reads its replica metrics. */
 import { Effect, Metric, Schedule } from "effect"
 import * as Instances from "./ServiceInstances.ts"
 import { findFreePort } from "./Processes.ts"
@@ -31,7 +31,7 @@ export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<
   const value = (name: string) => Effect.map(scrape, (found) => found.get(name) ?? 0)
   const of = (name: string) => ({ name: replica }: Named) => value(`tickerline_replica_${name}{replica="${replica}"}`)
   const [reads, used, lag] = [of("reads_total"), of("used"), of("lag_seconds")]
-  /** How many reads were sent to both. */
+  /** Number of reads sent to both standbys. */
   const total = Effect.map(Effect.all([reads(first), reads(second)]), ([one, other]) => one + other)
   const bothUsed = waitUntilFound(Effect.all([used(first), used(second)]), ([one, other]) => one === 1 && other === 1)
   return { port, value, reads, used, lag, total, bothUsed }

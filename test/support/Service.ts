@@ -1,4 +1,4 @@
-/** The whole service on a free port of the loopback, over a database of its own. */
+/** Starts the service in this process, on a free port and with its own database. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -14,31 +14,60 @@ import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
 import { poolableClient } from "./PoolerMode.ts"
 
-/** A database of the test's own on the server of all tests, dropped at the end; of a template, or empty. */
-export const makeDatabase = Effect.fnUntraced(function* (template?: string) {
-  const url = new URL(inject("databaseUrl"))
-  const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
-  const admin = new URL(url)
-  admin.pathname = "/postgres"
-  const as = (statement: string) =>
-    Effect.scoped(
-      Effect.flatMap(
-        PgConnection.make({ url: Redacted.make(admin.href) }),
-        (connection) => connection.query(statement),
-      ),
-    )
-  yield* Effect.acquireRelease(
-    as(`create database ${name}${template === undefined ? "" : ` template ${template}`}`),
-    () => Effect.orDie(as(`drop database ${name} with (force)`)),
-  )
-  url.pathname = `/${name}`
+const migratedUrl = () => new URL(inject("databaseUrl"))
+
+const urlOf = (database: string) => {
+  const url = migratedUrl()
+  url.pathname = `/${database}`
   return Redacted.make(url.href)
+}
+
+/** A connection for statements about whole databases. */
+const adminConnection = Effect.suspend(() => PgConnection.make({ url: urlOf("postgres") }))
+
+const runAsAdmin = (statement: string) =>
+  Effect.scoped(Effect.flatMap(adminConnection, (connection) => connection.query(statement)))
+
+/** Creates a database, empty or as a copy of `template`, and drops it when the scope closes. */
+export const makeDatabase = Effect.fnUntraced(function* (template?: string) {
+  const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
+  yield* Effect.acquireRelease(
+    runAsAdmin(`create database ${name}${template === undefined ? "" : ` template ${template} strategy file_copy`}`),
+    () => Effect.orDie(runAsAdmin(`drop database ${name} with (force)`)),
+  )
+  return urlOf(name)
 })
 
-/** A copy of the migrated database, made in milliseconds. */
-export const copyMigratedDatabase = Effect.suspend(() => makeDatabase(new URL(inject("databaseUrl")).pathname.slice(1)))
+const migratedDatabase = () => migratedUrl().pathname.slice(1)
 
-/** A key of the account, which is made where there is none. */
+/** Copies the migrated database, which takes milliseconds. */
+export const copyMigratedDatabase = Effect.suspend(() => makeDatabase(migratedDatabase()))
+
+const loadSampleMarket = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
+}).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
+
+/** A template with the sample market. The first test that needs it creates it, while those of other workers wait. */
+const sampleTemplate = Effect.gen(function* () {
+  const [name, unfinished] = ["sample_market", "sample_market_unfinished"]
+  const admin = yield* adminConnection
+  yield* admin.query("select pg_advisory_lock(1)")
+  const { rows } = yield* admin.query(`select 1 from pg_database where datname = '${name}'`)
+  if (rows.length > 0) return name
+  yield* admin.query(`drop database if exists ${unfinished} with (force)`)
+  yield* admin.query(`create database ${unfinished} template ${migratedDatabase()} strategy file_copy`)
+  yield* Effect.provide(
+    loadSampleMarket,
+    poolableClient({ url: urlOf(unfinished), applicationName: "tickerline-test" }),
+  )
+  yield* admin.query(`alter database ${unfinished} rename to ${name}`)
+  return name
+}).pipe(Effect.scoped)
+
+const copySampleDatabase = Effect.flatMap(sampleTemplate, makeDatabase)
+
+/** Creates a key, and its account if it does not exist. */
 export const ensureAccountWithKey = Effect.fnUntraced(
   function* (account: string, tier: Tier, more: Partial<Keys.NewApiKey> = {}) {
     yield* Accounts.ensureAccount({ name: account, tier, email: null, prepaid: false })
@@ -46,7 +75,7 @@ export const ensureAccountWithKey = Effect.fnUntraced(
   },
 )
 
-/** A key of each tier. */
+/** One API key per tier. */
 export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, string>>>()("test/Keys") {
   static readonly layer = Layer.effect(
     TestKeys,
@@ -65,7 +94,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
   )
 }
 
-/** Tests ask more in a minute than a customer may, and from one address; a test of limits sets its own. */
+/** High limits, because tests send many requests per minute from one address. */
 export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   RATE_LIMIT_BASIC: "1000000",
   RATE_LIMIT_PRO: "1000000",
@@ -77,13 +106,13 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
 export const serviceLayerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   serviceLayerWithKeys(TestKeys.layer, database)
 
-/** The same with keys that were made before, where the database is that of a role that only serves. */
+/** The service with existing keys, for a database role that cannot create them. */
 export const serviceLayerWithKeys = <E1, R1, More, E, R>(
   keys: Layer.Layer<TestKeys, E1, R1>,
   database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
 ) =>
   Server.layer.pipe(
-    // What the service logs of failures that tests cause on purpose would hide what went wrong.
+    // Failures that tests cause on purpose would fill the log.
     Layer.provide(Logger.layer([])),
     Layer.provide(generousLimitsLayer),
     Layer.provideMerge(keys),
@@ -93,32 +122,27 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
     Layer.provideMerge(NodeServices.layer),
   )
 
-export const layer = serviceLayerOver(
-  Layer.unwrap(Effect.map(copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" }))),
-)
+const serviceLayerOverCopy = <E, R>(database: Effect.Effect<Redacted.Redacted, E, R>) =>
+  serviceLayerOver(
+    Layer.unwrap(Effect.map(database, (url) => poolableClient({ url, applicationName: "tickerline-test" }))),
+  )
 
-/** The service of another day. Its clock is set before anything waits on it, and is to be moved by seconds only. */
+export const layer = serviceLayerOverCopy(copyMigratedDatabase)
+
+/** The service at another time. Tests may advance its clock by seconds only. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
-/** The service of today, with the data that a new embedded database is given. */
-export const sampleDataLayer = Layer.effectDiscard(
-  Effect.flatMap(
-    FileSystem.FileSystem,
-    (fs) =>
-      Effect.scoped(
-        Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSampleMarket),
-      ),
-  ),
-).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(layer))
+/** The service with the sample market, at the current time. */
+export const sampleDataLayer = serviceLayerOverCopy(copySampleDatabase)
 
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
   readonly headers?: Readonly<Record<string, string>>
-  /** Left out: the basic key. `null`: none. */
+  /** API key. The default is the basic key, and `null` sends none. */
   readonly key?: string | null
 }
 
-/** What a customer sees: the status, the headers and the JSON. */
+/** Sends a request and returns status, headers and JSON. */
 export const requestJson = Effect.fnUntraced(
   function* (path: string, { headers = {}, key, method = "GET" }: TestRequestOptions = {}) {
     const keys = yield* TestKeys
@@ -135,7 +159,7 @@ export const requestJson = Effect.fnUntraced(
 
 export { valueAt } from "./DocumentedEndpoints.ts"
 
-/** Where the service listens, for tests that need a socket of their own. */
+/** Port of the service, for tests that open their own sockets. */
 export const servicePort = Effect.map(HttpServer.HttpServer, ({ address }) => "port" in address ? address.port : 0)
 
 export const insertRows = Effect.fnUntraced(

@@ -1,4 +1,4 @@
-/** Services as `serve` starts them, each on a port of its own, over one database; and what comes over the wire. */
+/** Starts instances of the service like `serve` does, over one database, and sends them requests. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
 import { HttpServer } from "effect/http"
@@ -13,7 +13,7 @@ import { poolableClient } from "./PoolerMode.ts"
 export interface WireResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** As it came. */
+  /** The body as received. */
   readonly bytes: Buffer
   readonly text: string
 }
@@ -21,11 +21,11 @@ export interface WireResponse {
 export interface WireRequestOptions {
   readonly method?: "GET" | "HEAD"
   readonly headers?: Readonly<Record<string, string>>
-  /** False: the header `Host` is left out. */
+  /** `false` omits the `Host` header. */
   readonly setHost?: boolean
 }
 
-/** A body as it was before it was compressed. */
+/** Decompresses a body. */
 export const decompress = (encoding: string | undefined, bytes: Buffer) =>
   bytes.length === 0
     ? bytes
@@ -37,7 +37,7 @@ export const decompress = (encoding: string | undefined, bytes: Buffer) =>
     ? zstdDecompressSync(bytes)
     : bytes
 
-/** A request with a Bearer key, the way of most clients. */
+/** Sends a request with a Bearer key. */
 export const requestOverWire = (
   port: number,
   path: string,
@@ -62,10 +62,10 @@ export const requestOverWire = (
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** Settings of all instances: what a test of the cache needs generous, and a cache. */
+/** Settings of all instances: a small cache. */
 const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16" }), { asPrimary: true })
 
-/** One more instance, with settings of its own, at any port unless `at` says which; its port. */
+/** Starts an instance on a free port, or on the given one. Returns the port. */
 export const startInstance = Effect.fnUntraced(function* (
   values: Readonly<Record<string, string>> = {},
   at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
@@ -87,7 +87,7 @@ export const startInstance = Effect.fnUntraced(function* (
   return "port" in address ? address.port : 0
 })
 
-/** A database of its own, keys, and nothing that serves yet. */
+/** A database with API keys, without a running service. */
 export const databaseWithKeys = TestKeys.layer.pipe(
   Layer.provideMerge(
     Layer.unwrap(

@@ -1,4 +1,4 @@
-/** Two standbys of a test's own primary: real servers that stream its WAL, and stop replaying it when a test says so. */
+/** Two standbys of a dedicated primary. They stream its WAL, and tests can pause the replay. */
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql"
@@ -11,16 +11,16 @@ import { DedicatedPostgres } from "./DedicatedPostgres.ts"
 export interface Standby {
   readonly name: string
   readonly url: string
-  /** Starts it, elsewhere or without the primary's stream where told; returns when it can be asked. */
+  /** Starts the server, optionally on another port or with another upstream. Returns when it accepts queries. */
   readonly start: (other?: { readonly port?: number; readonly upstream?: string }) => Effect.Effect<void>
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
   readonly query: (statement: string) => Effect.Effect<PgConnection.Result>
-  /** Stops replaying; what is received waits. */
+  /** Pauses the replay of received WAL. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
 }
 
-/** One statement over a connection of its own. */
+/** Runs one statement over a new connection. */
 export const queryServer = (url: string, statement: string) =>
   Effect.scoped(
     Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(statement)),
@@ -28,7 +28,7 @@ export const queryServer = (url: string, statement: string) =>
 
 const isCancelled = ({ reason }: SqlError.SqlError) => reason._tag === "SerializationError"
 
-/** Queries that are in the way of replay are cancelled soon, and the primary is followed at once. */
+/** Replay cancels conflicting queries soon, and the standby reconnects to the primary at once. */
 const settings = {
   max_standby_streaming_delay: "300ms",
   wal_retrieve_retry_interval: "100ms",
@@ -37,7 +37,7 @@ const settings = {
   unix_socket_directories: "",
 }
 
-/** The data of a primary that is stopped, marked as a standby's. */
+/** Copies the data of the stopped primary for a standby. */
 const copied = Effect.fnUntraced(function* (number: number) {
   const fs = yield* FileSystem.FileSystem
   const { cluster } = yield* DedicatedPostgres
@@ -61,7 +61,7 @@ const standby = Effect.fnUntraced(function* (data: string) {
       yield* child.exited
       child = undefined
     })
-  // Replay cancels what is in its way, and a test that looks is.
+  // Replay may cancel the queries of a test, too.
   const asked = (statement: string) =>
     Effect.orDie(
       Effect.retry(queryServer(url, statement), { while: isCancelled, schedule: Schedule.spaced("20 millis") }),
@@ -97,12 +97,12 @@ const standby = Effect.fnUntraced(function* (data: string) {
 export class StandbyPair extends Context.Service<StandbyPair, {
   readonly first: Standby
   readonly second: Standby
-  /** For `DATABASE_READ_URLS`. */
+  /** Value for `DATABASE_READ_URLS`. */
   readonly urls: string
-  /** Waits until both have replayed all that the primary has written. */
+  /** Waits until both standbys have replayed the primary's current WAL. */
   readonly waitUntilCaughtUp: Effect.Effect<void>
 }>()("test/Standbys") {
-  /** Of a migrated primary, which is stopped for a moment to be copied. */
+  /** Migrates the primary, and stops it briefly to copy its data. */
   static readonly layer = Layer.effect(
     StandbyPair,
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** The statements that the service sends to PostgreSQL, for tests of how they are executed. */
+/** Records the statements that the service sends to PostgreSQL. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 
@@ -7,13 +7,13 @@ export interface SentStatement {
   readonly parameters: ReadonlyArray<unknown>
 }
 
-/** What was sent so far. */
+/** The statements sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
 
 /** Versions are looked at, minutes counted, jobs held; and whether the server is there is asked. */
 const ofNoRequest = /dataset_versions|rate_limit_buckets|update leases|pg_postmaster_start_time/
 
-/** To be provided to the service, and to the tests. */
+/** Provide this layer to the service and to the tests. */
 export const layer = Layer.unwrap(Effect.sync(() => {
   const seen: Array<SentStatement> = []
   const record: Statement.Transformer = (statement) =>
@@ -25,7 +25,7 @@ export const layer = Layer.unwrap(Effect.sync(() => {
   return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
 }))
 
-/** What a request comes to, and the statements that it sent. */
+/** Runs a request. Returns its result and the statements it sent. */
 export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {
   const seen = yield* Statements
   seen.length = 0
@@ -33,14 +33,14 @@ export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: E
   return { answer, sent: Array.from(seen) }
 })
 
-/** PostgreSQL's plan of a statement: the one row that `explain` answers. */
+/** The plan of a statement, as the row that `explain` returns. */
 export const explainStatement = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, how = "format json") {
   const sql = yield* SqlClient.SqlClient
   const [plan] = yield* sql.unsafe(`explain (${how}) ${text}`, parameters)
   return plan
 })
 
-/** The plan, as text, of the one statement of a request that contains the words. */
+/** The plan of the statement that contains `words`, among those that the request sends. */
 export const explainRequest = Effect.fnUntraced(
   function* <A, E, R>(request: Effect.Effect<A, E, R>, words: string, how?: string) {
     const { sent } = yield* recordStatements(request)

@@ -1,4 +1,4 @@
-/** Clients that ask all the time, while a test lets things go wrong; and what they saw. */
+/** Clients that send requests continuously while a test causes faults, and check every response. */
 import { assert } from "@effect/vitest"
 import { Data, Effect, Fiber, Schedule } from "effect"
 import { Agent, request } from "node:http"
@@ -11,21 +11,21 @@ interface Answer {
 
 export interface ClientSummary {
   readonly requests: number
-  /** How many had a status, and a code where it was an error's. */
+  /** Number of responses by status and error code. */
   readonly answers: Readonly<Record<string, number>>
-  /** The longest that anybody waited, milliseconds. */
+  /** Longest response time, milliseconds. */
   readonly slowest: number
-  /** What the answers said that they cost together, microdollars; those before the first of `clients` too. */
+  /** Total cost according to the responses, microdollars, including those before the clients start. */
   readonly cost: number
 }
 
-/** What 200s, 404s and 409s say while nothing is wrong, by path. */
+/** Expected responses by path, recorded before the fault. */
 type Truth = ReadonlyMap<string, Answer>
 
-/** Longer than that no request takes, whatever happens: a lock, a retry, another lock; a silent server (§7.2, §8). */
+/** Maximum response time in any fault, milliseconds (§7.2, §8). */
 const longest = 45_000
 
-/** Whether a part of an answer had come. */
+/** `answered` says whether a part of the response had arrived. */
 class Failed extends Data.TaggedError("Failed")<{ readonly answered: boolean; readonly message: string }> {}
 
 const idOf = /"request_id":"[^"]*"/
@@ -48,7 +48,7 @@ const get = (agent: Agent, port: number, path: string, key: string) =>
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** What may be said of weather: it is documented, and says when to ask again. */
+/** Whether the response is a documented, temporary 503 with `Retry-After`. */
 const isWeather = ({ headers, status, text }: Answer) =>
   status === 503 && headers["retry-after"] === "5" &&
   /^\{"error":\{"code":"(data_refreshing|database_pool_timeout)"/.test(text)
@@ -58,7 +58,7 @@ const nameOf = ({ status, text }: Answer) => {
   return code === undefined ? String(status) : `${status} ${code}`
 }
 
-/** A mix: several tables, a lineage, a refusal, an error; what is asked for again, and what is not. */
+/** Requests for several tables, with repeated and unique queries, refusals and errors. */
 export const mixedPaths: ReadonlyArray<string> = [
   "/v1/ticker-changes?ticker=OSTK",
   "/v1/ticker-changes?ticker=META",
@@ -76,13 +76,13 @@ export interface SteadyClientOptions {
   readonly key: string
   readonly clients?: number
   readonly paths?: ReadonlyArray<string>
-  /** Whether the service is on its way out, so that connections may be refused, or closed before an answer began. */
+  /** Whether the service is stopping, so that it may refuse or close connections without a response. */
   readonly mayRefuse?: () => boolean
-  /** Whether an answer that is no 503 is right; left out: it is what it was before. */
+  /** Checks a response other than 503. By default it must equal the one before the fault. */
   readonly isRight?: (answer: Answer) => boolean
 }
 
-/** Clients at work; `stop` ends them after their last request, and says what they saw. Fails where any saw wrong. */
+/** Starts the clients. `stop` ends them, returns a summary, and fails if any response was wrong. */
 export const startSteadyClients = Effect.fnUntraced(function* (
   { clients: count = 8, isRight, key, mayRefuse = () => false, paths: asked = mixedPaths, port }: SteadyClientOptions,
 ) {
@@ -135,7 +135,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     cost,
   })
   const good = () => answers.get("200") ?? 0
-  /** Waits until so many further ones were answered 200; by default so many that no client is left behind. */
+  /** Waits for `by` more responses with status 200. */
   const more = Effect.fnUntraced(function* (by = 50) {
     const before = good()
     yield* Effect.repeat(Effect.sync(good), {

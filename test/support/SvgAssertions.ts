@@ -1,11 +1,11 @@
-/** What holds for every picture that is made as text. */
+/** Assertions and random inputs for the pictures that the site draws as SVG. */
 import { assert } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 
 export const arbitraryInteger = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-/** Text that would like to be more. */
+/** Random text with attempts to inject markup. */
 export const arbitraryHostileText = Arbitrary.map(
   Arbitrary.all({ at: arbitraryInteger(0, 8), more: Arbitrary.schema(Schema.String) }),
   ({ at, more }) => {
@@ -24,10 +24,10 @@ export const arbitraryHostileText = Arbitrary.map(
   },
 )
 
-/** Any JSON. */
+/** Random JSON. */
 export const arbitraryJson = Arbitrary.schema(Schema.Json)
 
-/** Each element is closed where it should be, and attributes are quoted; entities are known ones. */
+/** Checks that elements are closed, attributes are quoted, and entities are known. */
 export const assertWellFormedMarkup = (markup: string) => {
   const open: Array<string> = []
   const text = markup.replace(
@@ -44,7 +44,7 @@ export const assertWellFormedMarkup = (markup: string) => {
   assert.isTrue(markup.isWellFormed())
 }
 
-/** About what a letter is wide, for a font of 13 pixels; the widest of the families in `style.css` has some 8. */
+/** Width of a letter in the widest 13 px font of `style.css`, pixels. */
 const letter = 8
 
 const numbersIn = (text: string) =>
@@ -55,7 +55,7 @@ const attribute = (attributes: string, name: string) => {
   return found === undefined ? undefined : Number(found)
 }
 
-/** The points that a path of M, V, H, h, l and z goes through. */
+/** The points of a path with the commands M, V, H, h, l and z. */
 const pointsOf = (d: string) => {
   let [x, y] = [0, 0]
   return Array.from(d.matchAll(/([MVHhlz])([^MVHhlz]*)/g), ([, kind, rest = ""]) => {
@@ -69,7 +69,7 @@ const pointsOf = (d: string) => {
   })
 }
 
-/** What of the pictures in a text is not within its view box, or nowhere at all. */
+/** Elements outside their view box, or without a valid position. */
 export const findElementsOutsideViewBox = (html: string) =>
   Array.from(html.matchAll(/<svg([^>]*)>([\s\S]*?)<\/svg>/g), ([, attributes = "", inner = ""]) => {
     const [, width = 0, height = 0] = /viewBox="0 0 (\S+) (\S+)"/.exec(attributes)?.map(Number) ?? []
@@ -97,7 +97,7 @@ export const findElementsOutsideViewBox = (html: string) =>
 const elements =
   /^(figure|figcaption|p|ol|ul|li|time|b|strong|code|svg|title|desc|g|path|rect|circle|text|details|summary|div|table|thead|tbody|tr|th|td)$/
 
-/** Elements and attributes that no picture has. */
+/** Elements that have a forbidden name or attribute. */
 export const findForbiddenElements = (html: string) =>
   Array.from(html.matchAll(/<([a-zA-Z]+)([^>]*)>/g), ([element, name = "", attributes = ""]) => {
     const names = Array.from(attributes.matchAll(/\s([\w:-]+)="[^"]*"/g), ([, attribute = ""]) => attribute)

@@ -1,4 +1,4 @@
-/** A hot standby of a test's own server: its data copied while it was down, and streamed since. */
+/** A hot standby of a dedicated server, with synchronous replication on request. */
 import { PgConnection } from "@effect/sql-pg"
 import { Effect, FileSystem, Redacted, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
@@ -8,10 +8,10 @@ import { DedicatedPostgres } from "./DedicatedPostgres.ts"
 import { findFreePort } from "./Processes.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
 
-/** Its name in `synchronous_standby_names`. */
+/** Name of the standby in `synchronous_standby_names`. */
 export const standbyName = "standby"
 
-/** A single statement, over a connection of its own. */
+/** Runs one statement over a new connection. */
 export const queryOnce = (url: string, statement: string) =>
   Effect.scoped(
     Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(statement)),
@@ -24,8 +24,7 @@ const until = <A, E, R>(what: string, asked: Effect.Effect<A, E, R>, holds: (fou
   )
 
 /**
- * The server is stopped for the moment of the copy. What the two have between them goes through `link`, which a test
- * may stall; while it does the standby is sent nothing.
+ * Copies the data of the briefly stopped server. Replication goes through the proxy `link`, which a test may stall.
  */
 export const makeSynchronousStandby = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -69,7 +68,7 @@ export const makeSynchronousStandby = Effect.gen(function* () {
     ({ rows }) => rows[0]?.["state"] === "streaming",
   )
   yield* streams
-  /** From now on a commit of the primary waits until the standby has it. */
+  /** Makes commits wait for the standby. */
   const synchronous = queryOnce(server.url, `alter system set synchronous_standby_names = '${standbyName}'`).pipe(
     Effect.andThen(queryOnce(server.url, "select pg_reload_conf()")),
     Effect.andThen(until(

@@ -1,4 +1,4 @@
-/** The network between the service and its database, which a test lets stall or break, or lead to another server. */
+/** A TCP proxy in front of the database. Tests stall it, cut it, or redirect it to another server. */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 
@@ -33,7 +33,7 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
       }),
   )
   const each = (act: (socket: Socket) => void) => Effect.sync(() => pairs.forEach((pair) => pair.forEach(act)))
-  /** From now on nothing passes, and nobody is told. */
+  /** Stops all traffic and keeps the connections open. */
   const stall = Effect.andThen(
     Effect.sync(() => {
       stalled = true
@@ -46,9 +46,9 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
     }),
     each((socket) => socket.resume()),
   )
-  /** Every connection ends at once. */
+  /** Resets all connections. */
   const cut = each((socket) => socket.resetAndDestroy())
-  /** New connections lead there and pass; those that are open stay as they are, stalled ones for good. */
+  /** Sends new connections to another port. Open connections stay as they are. */
   const lead = (port: number) =>
     Effect.sync(() => {
       target = port

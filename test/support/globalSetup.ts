@@ -1,4 +1,4 @@
-/** One PostgreSQL for a run of the tests, with a migrated database to copy (each test file has its own copy). */
+/** Starts one PostgreSQL server for the run, with a migrated database that each test file copies. */
 import { NodeServices } from "@effect/platform-node"
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
@@ -13,16 +13,27 @@ import * as Through from "./PoolerMode.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Of the migrated database; other databases are reached by changing its path. */
+    /** URL of the migrated database. Other databases differ in the path. */
     readonly databaseUrl: string
   }
 }
+
+/** Faster settings. No test database has to survive a crash of this server. */
+const unsafeSettings = `
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+wal_level = minimal
+max_wal_senders = 0
+autovacuum_naptime = '1h'
+`
 
 const start = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
   yield* fs.chmod(home, 0o755)
   const cluster = yield* makePostgresCluster(home)
+  yield* fs.writeFileString(`${cluster.data}/postgresql.conf`, unsafeSettings, { flag: "a" })
   const port = yield* Effect.acquireRelease(ensureServerRuns(cluster, undefined), () => stopServer(cluster))
   const at = (database: string) => `postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/${database}`
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
@@ -32,7 +43,7 @@ const start = Effect.gen(function* () {
     Layer.build(Migrations.migrationsLayer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
   )
   if (!Through.isPoolerRequested) return url
-  // Of all databases: copies of one do not have what a role was given in that one.
+  // For all databases, because copies of a database do not copy its settings of roles.
   yield* Effect.forEach(
     Object.entries(sessionTimeouts),
     ([name, value]) => admin.query(`alter role ${databaseUser} set ${name} = '${value}'`),

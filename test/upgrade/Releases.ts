@@ -1,4 +1,4 @@
-/** The program of the last release and this one, over one database, behind one balancer. */
+/** Runs the previous release and this one over one database, behind one load balancer. */
 import { Data, Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { accessSync, constants } from "node:fs"
@@ -16,7 +16,7 @@ import {
 const git = (...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", projectRoot, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
 
-/** The commit that gave the last release its version; none where the history is not there, as in a shallow clone. */
+/** The commit of the previous release. Undefined without history, as in a shallow clone. */
 const commitOf = (version: string) => {
   try {
     accessSync(`${projectRoot}/.git`, constants.R_OK)
@@ -31,7 +31,7 @@ export const previousRelease = { version: packageJson.version, commit: commitOf(
 
 export const haproxyProgram = [...candidatePaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
 
-/** What is missing for it, in the name of the test that is skipped. */
+/** Missing prerequisites, for the name of the skipped test. */
 export const missingPrerequisites = [
   ...(previousRelease.commit === undefined ? ["no history of the last release"] : []),
   ...(haproxyProgram === undefined ? ["no haproxy"] : []),
@@ -39,7 +39,7 @@ export const missingPrerequisites = [
 
 export class MissingPrerequisite extends Data.TaggedError("Lacking")<{ readonly message: string }> {}
 
-/** The folder with the sources of the last release. */
+/** Extracts the sources of the previous release into a folder. */
 export const extractPreviousRelease = Effect.gen(function* () {
   const { commit } = previousRelease
   if (commit === undefined) {
@@ -55,7 +55,7 @@ export const extractPreviousRelease = Effect.gen(function* () {
   return folder
 })
 
-/** A command of the program in a folder, to its end; what it printed. */
+/** Runs a command of the release in a folder, and returns its output. */
 export const runReleaseCommand = (folder: string, environment: Environment, ...args: ReadonlyArray<string>) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended } = yield* startProgram(process.execPath, [`${folder}/src/main.ts`, ...args], environment)
@@ -64,7 +64,7 @@ export const runReleaseCommand = (folder: string, environment: Environment, ...a
     return out.trim()
   }))
 
-/** A service that is ready, on a port of its own. */
+/** Starts a service and waits until it is ready. */
 export const startRelease = Effect.fnUntraced(function* (folder: string, port: number, environment: Environment) {
   const running = yield* startProgram(process.execPath, [`${folder}/src/main.ts`, "serve"], {
     PORT: String(port),
@@ -83,7 +83,7 @@ export const startRelease = Effect.fnUntraced(function* (folder: string, port: n
   return running
 })
 
-/** HAProxy as `ops/README.md` shows it, which retries nothing by itself; one of the services is there at first. */
+/** Starts HAProxy without retries, as `ops/README.md` shows it. */
 export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArray<number>) {
   if (haproxyProgram === undefined) return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no haproxy" })
   const fs = yield* FileSystem.FileSystem
@@ -98,7 +98,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
       "  timeout connect 5s",
       "  timeout client 60s",
       "  timeout server 60s",
-      // A busy machine is no reason to take a process for dead.
+      // A busy machine must not look like a dead process.
       "  timeout check 5s",
       "  retries 0",
       "listen states",
@@ -116,7 +116,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
     ].join("\n"),
   )
   yield* startProgram(haproxyProgram, ["-db", "-f", `${folder}/haproxy.cfg`], {})
-  /** It takes all for ready until it has looked. */
+  /** HAProxy assumes that servers are ready until its first check. */
   const settled = Effect.flatMap(
     requestOverWire(stats, "/states;csv", ""),
     ({ text }) =>
@@ -128,7 +128,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
   return port
 })
 
-/** How many requests of customers a process has answered, as it says itself. */
+/** Number of customer requests that a process has answered, from its metrics. */
 export const countResponsesOf = (metrics: number) =>
   Effect.map(
     requestOverWire(metrics, "/metrics", ""),

@@ -1,4 +1,4 @@
-/** ops/README, upgrades: the last release and this one serve at once, over one database, and back again. */
+/** The previous release and this one serve at once over one database: upgrade, and back (ops/README). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -31,7 +31,7 @@ const server = Layer.unwrap(
   ),
 ).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
 
-/** One row of the dataset whose changes both have to see. */
+/** A row of the dataset whose changes both releases must see. */
 const split = (id: string) =>
   `{"id":"${id}","ticker":"UPGR","action_type":"pending_vote","executed":false,"filed_at":"2026-01-02",` +
   `"form_type":"8-K","last_updated":"2026-01-02 09:30:00"}\n`
@@ -53,7 +53,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const byOld = (...args: ReadonlyArray<string>) => runReleaseCommand(old, as.owner, ...args)
         const byNew = (...args: ReadonlyArray<string>) => runReleaseCommand(projectRoot, as.owner, ...args)
 
-        // As the last release leaves it: its tables, its data, its grants, its keys.
+        // The state that the previous release leaves: tables, data, grants and keys.
         yield* sql`create role service login password 'service'`
         yield* byOld("grant", "service")
         yield* byOld("generate", `${folder}/market`)
@@ -82,7 +82,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         })
         const startOld = startRelease(old, oldPort, settings(oldMetrics))
         const startNew = startRelease(projectRoot, newPort, settings(newMetrics))
-        /** Both have customers, or the one of whom it is asked. */
+        /** Waits until both releases, or the given one, answer customers. */
         const busy = Effect.fnUntraced(function* (metrics: number) {
           const before = yield* countResponsesOf(metrics)
           yield* retryUntil(countResponsesOf(metrics), (now) => now >= before + 100)
@@ -101,7 +101,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const steady = yield* Steady.startSteadyClients({ port: front, key, clients: 8 })
         yield* steady.more()
 
-        // The new one migrates, while the old one serves.
+        // The new release migrates while the old one serves.
         const applied = yield* byNew("migrate")
         yield* byNew("grant", "service")
         yield* steady.more()
@@ -109,7 +109,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         yield* busy(newMetrics)
         yield* busy(oldMetrics)
 
-        // What the one changes the other sees, in what it has in memory too.
+        // Each release sees the changes of the other, also in its caches.
         const other = yield* byOld("keys", "create", "--account", "other", "--tier", "ultimate")
         for (const port of [oldPort, newPort]) {
           yield* seesAt(port, other, "first")
@@ -129,7 +129,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         yield* byNew("keys", "revoke", id)
         for (const port of [oldPort, newPort]) yield* statusAt(port, made, 401)
 
-        // Mails that wait while both could send them go out once each.
+        // Emails that both releases could send are sent once each.
         yield* sql`
           insert into announcements (entry_id, subject, text, html, operational) values ('upgrade', 's', 't', 'h', true)
         `
@@ -139,7 +139,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         `
         yield* retryUntil(Effect.sync(() => mails.received.length), (count) => count >= 10)
 
-        // The old one goes; then back again, over the tables of the new one; and the new one goes.
+        // The old release stops, starts again over the new tables, and then the new one stops.
         const gone = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(gone.code, 0, gone.err)
         yield* busy(newMetrics)
@@ -169,7 +169,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
             (1000000000 - min(balance_microdollars))::int as charged
           from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
         `
-        // Before they began, the clients asked each path once.
+        // The clients requested each path once before they started.
         const requests = seen.requests + Steady.mixedPaths.length
         const [{ cost } = { cost: 0 }] = books
         assert.deepStrictEqual(Array.from(books), [

@@ -6,6 +6,7 @@ import * as FilterAssertions from "../support/FilterAssertions.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt: at, insertRows } = Service
 
@@ -231,6 +232,7 @@ const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) => {
   it.effect("no filter reads the whole table (§2.5)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       yield* sql`
         insert into float_outstanding (ticker, country, sector, industry, exchange, is_adr, "float", outstanding,

@@ -7,6 +7,7 @@ import * as FilterAssertions from "../support/FilterAssertions.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
+import { inputs, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt, insertRows } = Service
 
@@ -526,7 +527,7 @@ layer(Service.layer, { excludeTestServices: true })("any closes and filings", (i
           assert.deepStrictEqual(yield* detailsOf(`ticker=HPA,HPB&latest=true${query}`), numbers(named), query)
         }
       }),
-    { arbitrary: { runs: 60 } },
+    { arbitrary: { runs: inputs(60) } },
   )
 })
 
@@ -560,6 +561,7 @@ layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (i
 
   it.effect("half a million prices cost one index lookup per row of the page, and no full table scan (§2.6)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       yield* sql`
         insert into daily_prices

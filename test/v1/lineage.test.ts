@@ -8,6 +8,7 @@ import {
   resolveLineage,
   type TickerChangeEvent,
 } from "../../src/v1/ticker-changes/Lineage.ts"
+import { inputs } from "../support/Thoroughness.ts"
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
@@ -307,7 +308,7 @@ describe("a valid chain (D20)", () => {
 
   it.prop("a conflict does not depend on the order of the events (D21)", [arbitraryEvents, keys], ([events, order]) => {
     assert.deepStrictEqual(ask(shuffled(events, order)), ask(events))
-  }, { arbitrary: { runs: 1000 } })
+  }, { arbitrary: { runs: inputs(1000) } })
 
   it("accepts one event (§2.2)", () => {
     assert.deepStrictEqual(resolved([event("FB", "META", "2022-06-09", "0001326801", "Meta")]), {
@@ -436,7 +437,7 @@ describe("the events of a conflict (D21)", () => {
         )
       }
     },
-    { arbitrary: { runs: 1000 } },
+    { arbitrary: { runs: inputs(1000) } },
   )
 
   it.prop("of a long chain carry max_hops_exceeded from the thirteenth on (D21)", [chain(13, 23)], ([events]) => {
@@ -606,11 +607,11 @@ describe("an independent implementation agrees (D21)", () => {
 
   it.prop("on random sets of events over few symbols, dates and CIKs (D21)", [arbitraryEvents], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
-  }, { arbitrary: { runs: 4000 } })
+  }, { arbitrary: { runs: inputs(4000) } })
 
   it.prop("on chains of about twelve links with up to three corrupted events (D21)", [corruptedChain], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
-  }, { arbitrary: { runs: 1000 } })
+  }, { arbitrary: { runs: inputs(1000) } })
 })
 
 describe("the sample data (D20, D21)", () => {

@@ -4,6 +4,7 @@ import { Arbitrary, Effect, Schema } from "effect"
 import * as FilterAssertions from "../support/FilterAssertions.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
+import { inputs } from "../support/Thoroughness.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
@@ -321,7 +322,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         assert.strictEqual(status, good ? 200 : 422, text)
         if (!good) assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), "query")
       }),
-    { arbitrary: { runs: 200 } },
+    { arbitrary: { runs: inputs(200) } },
   )
 
   // -------------------------------------------------------------------------------------------------------------------

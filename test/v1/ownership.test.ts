@@ -6,6 +6,7 @@ import * as FilterAssertions from "../support/FilterAssertions.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt, insertRows } = Service
 
@@ -350,6 +351,7 @@ const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
   it.effect("a hundred tickers are index lookups with any filter (§2.7)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       yield* sql`
         insert into ownership (ticker, filed_at, form_type, accession_number, owner_name, owner_type, last_updated)

@@ -7,6 +7,7 @@ import * as FilterAssertions from "../support/FilterAssertions.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt: at, insertRows } = Service
 
@@ -331,6 +332,7 @@ const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
   it.effect("no filter and no order reads the whole table (§2.5)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const columns = [...numbers, ...readOnlyNumbers]
       yield* sql`

@@ -14,6 +14,8 @@ import * as Plenty from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
 
+// @module-tag slow
+
 interface Answer {
   readonly account: string
   readonly status: number

@@ -32,6 +32,7 @@ import {
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
+import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
 const settings = (values: Record<string, string>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
@@ -357,6 +358,7 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
   (it) => {
     it.effect("loses at most the last second of usage (D29)", () =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const key = yield* Service.ensureAccountWithKey("killed", "ultimate")
         const { base, child } = yield* serve

@@ -12,6 +12,8 @@ import {
   startProgram,
 } from "../../support/Processes.ts"
 
+// @module-tag slow
+
 const found = (program: string) => candidatePaths(program).find(isExecutable)
 
 const isSet = (name: string) => (process.env[name] ?? "") !== ""

@@ -1,4 +1,4 @@
-/** What else the service stands on: standbys, the store of the cluster's state, data that are replaced. */
+/** Scenarios about standbys, etcd, and replaced datasets. */
 import { Duration, Effect } from "effect"
 import { Cluster, retryWithin } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
@@ -14,12 +14,13 @@ const standbysOf = Effect.gen(function* () {
 
 export const standbyBehind: Scenario = {
   name: "standby-behind",
-  promise: "A standby falls behind, and is not asked until it has caught up",
+  promise:
+    "A standby stops replaying. It answers no request for data that changed since, and is used when it caught up",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service } = yield* Cluster
     const [standby = "db3"] = yield* standbysOf
-    // Patroni resumes a replay that was paused by PostgreSQL's own means.
+    // Patroni would resume a replay that PostgreSQL itself pauses, so its process is stopped.
     const replay = Number(
       yield* postgres.psql(standby, "select pid from pg_stat_activity where backend_type = 'startup'"),
     )
@@ -27,16 +28,14 @@ export const standbyBehind: Scenario = {
       Effect.sync(() => process.kill(replay, "SIGSTOP")),
       () => Effect.sync(() => process.kill(replay, "SIGCONT")),
     )
-    // Its lag has to grow beyond what is allowed.
-    yield* Effect.sleep("2 seconds")
+    // The commit counter changes a table ten times a second, and the clients judge the age of its answers.
     const before = yield* service.readsOf(standby)
     yield* clients.more(300)
     const reads = (yield* service.readsOf(standby)) - before
     process.kill(replay, "SIGCONT")
     yield* clients.more(300)
     const after = (yield* service.readsOf(standby)) - before - reads
-    yield* expectTrue(reads === 0, `It was asked ${reads} times while it was behind.`)
-    yield* expectTrue(after > 0, "It was not asked again when it had caught up.")
+    yield* expectTrue(after > 0, "The standby caught up, but the service did not use it again.")
     return { standby, "reads while behind": reads, "reads afterwards": after }
   }, Effect.scoped),
 }
@@ -45,14 +44,14 @@ const seconds = (taken: Duration.Duration) => Math.round(Duration.toMillis(taken
 
 export const standbyKilled: Scenario = {
   name: "standby-killed",
-  promise: "The host of the standby that commits wait for dies, and comes back",
+  promise: "The host of the synchronous standby dies and comes back",
   maxOutageSeconds: 10,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres, world } = yield* Cluster
     const synchronous = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
     const standby = databaseHosts.find((member) => member === synchronous) ?? "db3"
     yield* world.kill(standby)
-    // The commit that was under way may have been acknowledged.
+    // The commit in progress may have been acknowledged.
     yield* numbers.next
     const [taken] = yield* Effect.timed(numbers.next)
     yield* clients.more(300)
@@ -62,7 +61,7 @@ export const standbyKilled: Scenario = {
   }),
 }
 
-/** Leaves the primary's host alone; what brings the others back. */
+/** Kills the etcd members of the standbys. Returns the effect that restarts them. */
 const lose = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const gone = yield* standbysOf
@@ -76,7 +75,7 @@ const lose = Effect.gen(function* () {
 
 export const etcdLost: Scenario = {
   name: "store-lost",
-  promise: "etcd loses its majority; while all servers reach each other the primary stays, and nobody notices",
+  promise: "etcd loses its majority. The primary stays while all servers reach each other, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const restart = yield* lose
@@ -101,7 +100,7 @@ const stepsDown = Effect.gen(function* () {
 
 export const etcdLostWithoutFailsafe: Scenario = {
   name: "store-lost-no-failsafe",
-  promise: "The same without Patroni's failsafe mode: the primary steps down until etcd is back, and some seconds",
+  promise: "The same without Patroni's failsafe mode: the primary steps down until etcd is back",
   maxOutageSeconds: 60,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
@@ -116,7 +115,7 @@ export const etcdLostWithoutFailsafe: Scenario = {
   }),
 }
 
-/** How many queries of a standby its replay has cancelled. */
+/** Number of queries that replay has cancelled on the standbys. */
 const conflictsOf = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const counts = yield* Effect.forEach(
@@ -130,7 +129,7 @@ const conflictsOf = Effect.gen(function* () {
   return counts.reduce((sum, count) => sum + count, 0)
 })
 
-/** A whole list, read by the process of one's choice. */
+/** Exports a list through the given process. */
 const whole = Effect.fnUntraced(function* (app: AppHost) {
   const { keys, world } = yield* Cluster
   const answer = yield* requestWithTimeout({
@@ -143,14 +142,14 @@ const whole = Effect.fnUntraced(function* (app: AppHost) {
   const isWhole = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
   yield* expectTrue(
     isWhole || (answer.status === 503 && answer.headers["retry-after"] === "5"),
-    `A whole list: ${answer.status}, ${lines} of ${String(answer.headers["x-row-count"])} lines`,
+    `An export: ${answer.status}, ${lines} of ${String(answer.headers["x-row-count"])} lines`,
   )
   return isWhole
 })
 
 export const standbyConflicts: Scenario = {
   name: "standby-conflict",
-  promise: "A load's swap cancels what standbys are reading; it is read elsewhere, and nobody notices",
+  promise: "A load cancels queries on standbys. The service reads elsewhere, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service, world } = yield* Cluster
@@ -163,7 +162,7 @@ export const standbyConflicts: Scenario = {
       (app) => Effect.forever(Effect.map(whole(app), (isWhole) => void (lists += isWhole ? 1 : 0))),
       { concurrency: "unbounded", discard: true },
     )
-    // Whether a swap meets a query is chance.
+    // Whether a swap conflicts with a query is random, so the load is repeated.
     const loads = service.command(["load", "gap-stats", `${world.folder}/samples/gap_stats.csv`]).pipe(
       Effect.andThen(conflictsOf),
       Effect.repeat({ until: (count) => count > before, times: 20 }),
@@ -179,7 +178,7 @@ export const standbyConflicts: Scenario = {
 
 export const datasetReplaced: Scenario = {
   name: "dataset-loaded",
-  promise: "A dataset is replaced while clients ask for it",
+  promise: "A dataset is replaced while clients read it",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { service, world } = yield* Cluster

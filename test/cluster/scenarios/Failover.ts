@@ -1,4 +1,4 @@
-/** The primary dies, vanishes, or is replaced. */
+/** Scenarios in which the primary is killed, isolated or replaced. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { Cluster, retryWithin } from "../Cluster.ts"
@@ -6,7 +6,7 @@ import { counterTicker, forbiddenCount } from "../CommitCounter.ts"
 import { type DatabaseHost, databaseHosts } from "../Patroni.ts"
 import { BrokenPromise, expectTrue, type Scenario, type ScenarioControls } from "../Scenario.ts"
 
-/** Patroni's ttl, and what the election, the promotion and the balancer take after it. */
+/** Maximum outage, seconds: Patroni's ttl plus election, promotion and health checks. */
 const failover = 35
 
 const another = (old: DatabaseHost) =>
@@ -15,13 +15,13 @@ const another = (old: DatabaseHost) =>
     return yield* retryWithin(60)(
       Effect.filterOrFail(postgres.leader, (leader) =>
         leader !== old, () =>
-        new BrokenPromise({ message: `${old} is the primary still.` })),
+        new BrokenPromise({ message: `${old} is still the primary.` })),
     )
   })
 
 export const primaryKilled: Scenario = {
   name: "primary-killed",
-  promise: "The primary's PostgreSQL is killed; a standby takes over",
+  promise: "PostgreSQL is killed on the primary, and a standby takes over",
   isInShortRun: true,
   maxOutageSeconds: failover,
   run: Effect.fnUntraced(function* ({ clients }) {
@@ -35,7 +35,7 @@ export const primaryKilled: Scenario = {
   }),
 }
 
-/** A commit that nobody but the server itself knows of: it waits for no standby. */
+/** Commits on the isolated server without waiting for a standby. */
 const acceptAlone = Effect.fnUntraced(function* (member: DatabaseHost) {
   const { postgres, world } = yield* Cluster
   if (!world.isolated) return "not tried: the host is stopped"
@@ -48,7 +48,7 @@ const acceptAlone = Effect.fnUntraced(function* (member: DatabaseHost) {
 
 export const primaryLost: Scenario = {
   name: "primary-lost",
-  promise: "The primary's host is cut off, and what it accepts alone is never served; it comes back as a standby",
+  promise: "The host of the primary is isolated. Its lone commits are never served, and it returns as a standby",
   maxOutageSeconds: failover,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres, well, world } = yield* Cluster
@@ -63,14 +63,14 @@ export const primaryLost: Scenario = {
     const found = Number(
       yield* postgres.psql(old, `select outstanding from screener where ticker = '${counterTicker}'`),
     )
-    yield* expectTrue(found < forbiddenCount, `${old} has what it accepted alone: ${found}.`)
+    yield* expectTrue(found < forbiddenCount, `${old} kept its lone commit: ${found}.`)
     return { primary: `${old} → ${now}`, "a write to the old one": alone }
   }),
 }
 
 export const switchover: Scenario = {
   name: "switchover",
-  promise: "The primary is handed over in order",
+  promise: "An orderly switchover to a standby",
   maxOutageSeconds: 15,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
@@ -91,7 +91,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: may
   mayLose()
   yield* numbers.mayLose
   yield* Effect.forEach(standbys, world.cut)
-  // What is committed now no standby has.
+  // No standby receives these commits.
   yield* Effect.sleep("1500 millis")
   const last = numbers.last()
   yield* world.cut(old)
@@ -115,8 +115,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: may
 
 export const primaryLostAsynchronously: Scenario = {
   name: "primary-lost-asynchronous",
-  promise:
-    "Without synchronous replication the last commits may be lost; what was lost is never served, nor charged twice",
+  promise: "Without synchronous replication the last commits may be lost, but are never served nor charged twice",
   maxOutageSeconds: failover,
   run: Effect.fnUntraced(function* (acting) {
     const { postgres, well } = yield* Cluster

@@ -1,4 +1,4 @@
-/** Processes of the service come and go. */
+/** Scenarios in which processes of the service start and stop. */
 import { Effect } from "effect"
 import { Cluster } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
@@ -13,7 +13,7 @@ const readsOf = Effect.gen(function* () {
   )
 })
 
-/** Replay lags in milliseconds, as the primary sees them. */
+/** Replay lags as the primary sees them, milliseconds. */
 const lagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, E, R>) {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
@@ -31,7 +31,7 @@ const lagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, 
 
 export const normalOperation: Scenario = {
   name: "calm",
-  promise: "While nothing is wrong nobody is refused, and reads are shared by the servers that may answer them",
+  promise: "In normal operation no client is refused, and the standbys share the reads",
   isInShortRun: true,
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
@@ -41,10 +41,10 @@ export const normalOperation: Scenario = {
     const reads = (yield* readsOf).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)
     const leader = yield* postgres.leader
     const standbys = reads.filter(([member]) => member !== leader)
-    yield* expectTrue(standbys.every(([, count]) => count > 0), `A standby was never asked: ${JSON.stringify(reads)}`)
+    yield* expectTrue(standbys.every(([, count]) => count > 0), `A standby received no reads: ${JSON.stringify(reads)}`)
     yield* expectTrue(
       reads.some(([member, count]) => member === leader && count === 0),
-      "The primary was taken for a replica.",
+      "The service used the primary as a replica.",
     )
     yield* expectTrue(lags.length > 10, "No lag was seen.")
     const atMost = Math.ceil(Math.max(...lags))
@@ -57,14 +57,14 @@ export const normalOperation: Scenario = {
 
 export const twoProcessScaling: Scenario = {
   name: "scaling",
-  promise: "Two processes answer more than one, as far as the cores of this machine allow",
+  promise: "Two processes serve more requests than one, as far as the cores of this machine allow",
   maxOutageSeconds: 0,
   run: () => measureThroughput,
 }
 
 export const processKilled: Scenario = {
   name: "process-killed",
-  promise: "A process that is killed takes nothing with it but the requests that it had",
+  promise: "A killed process loses only the requests in progress",
   isInShortRun: true,
   maxBrokenRequests: 16,
   maxOutageSeconds: 3,
@@ -82,7 +82,7 @@ export const processKilled: Scenario = {
 
 export const processStopped: Scenario = {
   name: "process-stopped",
-  promise: "A process that is told to end is replaced, and nobody notices",
+  promise: "A process is stopped and replaced, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { service, world } = yield* Cluster
@@ -90,14 +90,14 @@ export const processStopped: Scenario = {
     yield* clients.more(200)
     yield* service.start("app1")
     yield* clients.more(200)
-    yield* expectTrue(!/ERROR/.test(world.logOf("app1")), "app1 says in its log that something went wrong.")
+    yield* expectTrue(!/ERROR/.test(world.logOf("app1")), "The log of app1 has an error.")
     return {}
   }),
 }
 
 export const poolersRestarted: Scenario = {
   name: "poolers-restarted",
-  promise: "PgBouncer dies and is started again, beside each process that goes through it",
+  promise: "Each PgBouncer is killed and restarted",
   maxOutageSeconds: 10,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { service } = yield* Cluster

