@@ -13,9 +13,9 @@ import { Api } from "./Api.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
 import { ResponseCache } from "./http/ResponseCache.ts"
 import { DatasetVersions } from "./lists/DatasetVersions.ts"
-import * as Catalogue from "./catalogue/Http.ts"
-import * as PriceList from "./catalogue/PriceList.ts"
-import * as Changelog from "./changelog/Http.ts"
+import { catalogueHandlers } from "./catalogue/Http.ts"
+import { priceListLayer } from "./catalogue/PriceList.ts"
+import { changelogHandlers } from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
@@ -23,7 +23,7 @@ import * as Middleware from "./http/Middleware.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
 import { ListHandlers } from "./lists/ListHandlers.ts"
-import * as Sender from "./mail/EmailSender.ts"
+import { sendEmailsJob } from "./mail/EmailSender.ts"
 import { RequestMetrics } from "./observability/RequestMetrics.ts"
 import * as Tracing from "./observability/Tracing.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
@@ -31,52 +31,52 @@ import { LifecycleMiddleware } from "./rules/Lifecycle.ts"
 import * as TrustedProxies from "./http/TrustedProxies.ts"
 import * as Site from "./site/Http.ts"
 import { getSpanName } from "./http/RequestTarget.ts"
-import * as Account from "./v1/account/Http.ts"
-import * as AfterhoursStats from "./v1/afterhours-stats/Http.ts"
-import * as Datasets from "./v1/datasets/Http.ts"
-import * as DilutionData from "./v1/dilution-data/Http.ts"
-import * as FloatOutstanding from "./v1/float-outstanding/Http.ts"
-import * as GapStats from "./v1/gap-stats/Http.ts"
-import * as HistoricalFloatPro from "./v1/historical-float-pro/Http.ts"
-import * as HistoricalTickers from "./v1/historical-tickers/Http.ts"
-import * as IntradayRunners from "./v1/intraday-runners/Http.ts"
-import * as NasdaqCompliance from "./v1/nasdaq-compliance/Http.ts"
-import * as News from "./v1/news/Http.ts"
-import * as Overview from "./v1/overview/Http.ts"
-import * as Ownership from "./v1/ownership/Http.ts"
-import * as PremarketStats from "./v1/premarket-stats/Http.ts"
-import * as PumpAndDumpTracker from "./v1/pump-and-dump-tracker/Http.ts"
-import * as Registrations from "./v1/registrations/Http.ts"
-import * as ResearchReports from "./v1/research-reports/Http.ts"
-import * as Screener from "./v1/screener/Http.ts"
-import * as SplitStatus from "./v1/split-status/Http.ts"
-import * as TickerChanges from "./v1/ticker-changes/Http.ts"
-import * as Usage from "./v1/usage/Http.ts"
+import { accountHandlers } from "./v1/account/Http.ts"
+import { afterhoursStatsHandlers } from "./v1/afterhours-stats/Http.ts"
+import { datasetsHandlers } from "./v1/datasets/Http.ts"
+import { dilutionDataHandlers } from "./v1/dilution-data/Http.ts"
+import { floatOutstandingHandlers } from "./v1/float-outstanding/Http.ts"
+import { gapStatsHandlers } from "./v1/gap-stats/Http.ts"
+import { historicalFloatProHandlers } from "./v1/historical-float-pro/Http.ts"
+import { historicalTickersHandlers } from "./v1/historical-tickers/Http.ts"
+import { intradayRunnersHandlers } from "./v1/intraday-runners/Http.ts"
+import { nasdaqComplianceHandlers } from "./v1/nasdaq-compliance/Http.ts"
+import { newsHandlers } from "./v1/news/Http.ts"
+import { overviewHandlers } from "./v1/overview/Http.ts"
+import { ownershipHandlers } from "./v1/ownership/Http.ts"
+import { premarketStatsHandlers } from "./v1/premarket-stats/Http.ts"
+import { pumpAndDumpTrackerHandlers } from "./v1/pump-and-dump-tracker/Http.ts"
+import { registrationsHandlers } from "./v1/registrations/Http.ts"
+import { researchReportsHandlers } from "./v1/research-reports/Http.ts"
+import { screenerHandlers } from "./v1/screener/Http.ts"
+import { splitStatusHandlers } from "./v1/split-status/Http.ts"
+import { tickerChangesHandlers } from "./v1/ticker-changes/Http.ts"
+import { usageHandlers } from "./v1/usage/Http.ts"
 
 const handlers = Layer.mergeAll(
-  TickerChanges.tickerChangesHandlers,
-  HistoricalTickers.historicalTickersHandlers,
-  IntradayRunners.intradayRunnersHandlers,
-  DilutionData.dilutionDataHandlers,
-  Registrations.registrationsHandlers,
-  PumpAndDumpTracker.pumpAndDumpTrackerHandlers,
-  SplitStatus.splitStatusHandlers,
-  NasdaqCompliance.nasdaqComplianceHandlers,
-  News.newsHandlers,
-  GapStats.gapStatsHandlers,
-  PremarketStats.premarketStatsHandlers,
-  AfterhoursStats.afterhoursStatsHandlers,
-  ResearchReports.researchReportsHandlers,
-  FloatOutstanding.floatOutstandingHandlers,
-  HistoricalFloatPro.historicalFloatProHandlers,
-  Ownership.ownershipHandlers,
-  Screener.screenerHandlers,
-  Overview.overviewHandlers,
-  Account.accountHandlers,
-  Usage.usageHandlers,
-  Datasets.datasetsHandlers,
-  Catalogue.catalogueHandlers,
-  Changelog.changelogHandlers,
+  tickerChangesHandlers,
+  historicalTickersHandlers,
+  intradayRunnersHandlers,
+  dilutionDataHandlers,
+  registrationsHandlers,
+  pumpAndDumpTrackerHandlers,
+  splitStatusHandlers,
+  nasdaqComplianceHandlers,
+  newsHandlers,
+  gapStatsHandlers,
+  premarketStatsHandlers,
+  afterhoursStatsHandlers,
+  researchReportsHandlers,
+  floatOutstandingHandlers,
+  historicalFloatProHandlers,
+  ownershipHandlers,
+  screenerHandlers,
+  overviewHandlers,
+  accountHandlers,
+  usageHandlers,
+  datasetsHandlers,
+  catalogueHandlers,
+  changelogHandlers,
 )
 
 const apiMiddleware = Layer.mergeAll(
@@ -89,7 +89,7 @@ const apiMiddleware = Layer.mergeAll(
 )
 
 /** Rate limits, usage and prices. */
-const accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, PriceList.priceListLayer)
+const accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, priceListLayer)
 
 /** Lists, their caches and exports. */
 const lists = ListHandlers.layer.pipe(
@@ -102,7 +102,7 @@ const lists = ListHandlers.layer.pipe(
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SiteAddresses).pipe(Layer.provide(Site.layer))
 
 /** Background jobs, each of which runs in one process at a time. */
-const jobs = Jobs.jobsLayer([Sender.sendEmailsJob, UsagePartitions.usagePartitionsJob])
+const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob])
 
 /** All routes with their middleware, and the jobs. */
 const routes = HttpApiBuilder.layer(Api).pipe(

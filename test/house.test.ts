@@ -90,7 +90,7 @@ const mayImport: { readonly [room: string]: ReadonlyArray<string> } = {
     "observability",
     "jobs/Job.ts",
     "http/RequestContext.ts",
-    "http/RecentKeys.ts",
+    "http/ResponseCache.ts",
   ],
   http: ["rules", "rows", "accounts", "observability", "catalogue/Endpoints.ts", "lists/QueryCache.ts"],
   v1: ["Api.ts", "rules", "rows", "accounts", "lists", "db", "http/RequestContext.ts"],

@@ -16,7 +16,7 @@ export const datasetsHandlers = HttpApiBuilder.group(
 
     const list = makeAccountHandler({
       Row: DatasetRow,
-      // Of a dataset that several programs change at once there are several notes.
+      // dataset_versions has several rows of a dataset if several programs change it at once.
       select: (_: WithAccount<typeof DatasetsQuery.Type>, { columns, orderAndLimit }) =>
         sql`
           select ${columns}

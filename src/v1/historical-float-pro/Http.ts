@@ -6,16 +6,15 @@ import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
-/** The columns that need no close. */
+/** The columns except market_cap, which needs a close. */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
 const fragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
   /**
-   * §2.6, D32 (market_cap): exact; null without a factor, and on a trading day without a close of the symbol.
-   * Costs one index lookup, or two if the close is from an earlier day. With `exists`, PostgreSQL would read the
-   * table until it finds the day.
+   * §2.6, D32 (market_cap): null without a factor, and on a trading day without a close of the symbol.
+   * At most two index lookups per row. With `exists` instead, PostgreSQL would scan the table.
    */
   const marketCap = sql`(
           select case
@@ -31,7 +30,7 @@ const fragments = (sql: SqlClient.SqlClient) => {
           ) as price
         )`
 
-  /** The rows with the computed columns. */
+  /** All rows, with the computed columns tradable_float and market_cap. */
   const computed = sql`
           select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
           from historical_float_pro as filing

@@ -63,7 +63,7 @@ export const NewsQuery = Schema.Struct({
   ),
   hide_news: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description: "`true` leaves out news: filings remain.",
+      description: "`true` excludes news, so only filings remain.",
       // SQL literals, because the index of filings is partial. For both flags, `false` saves reading all news.
       filter: {
         operator: "literal",
@@ -74,7 +74,7 @@ export const NewsQuery = Schema.Struct({
   ),
   hide_filings: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description: "`true` leaves out filings: news remain.",
+      description: "`true` excludes filings, so only news remains.",
       filter: {
         operator: "literal",
         condition: ({ hide_filings }) => hide_filings === true ? "form_type = 'news'" : undefined,

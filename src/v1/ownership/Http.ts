@@ -27,7 +27,7 @@ export const ownershipHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    /** §2.7: excludes placeholders. Must have the same text as the expression of the index. */
+    /** §2.7: excludes placeholders. An index has exactly this expression. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
 
     const list = makeHandler(OwnershipApiGroup.endpoints.list, {
