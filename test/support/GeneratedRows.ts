@@ -2,7 +2,7 @@
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Dataset, datasets } from "../../src/load/Datasets.ts"
-import { readColumns } from "../../src/load/RowInserter.ts"
+import { readColumns } from "../../src/load/LoadingTable.ts"
 import { describeColumnTypes } from "../../src/load/DatasetDescription.ts"
 
 /** Tickers of a table that has several rows for each. */
