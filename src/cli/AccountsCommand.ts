@@ -94,7 +94,7 @@ const creditCommand = Command.make(
     ),
     prepaid: Flag.Boolean("prepaid").pipe(
       Flag.withDescription(
-        "Switch an account that is billed later to paying in advance; requests are then refused once the balance is used up",
+        "Switch an account that is billed later to paying in advance; an empty balance then refuses requests",
       ),
       Flag.withDefault(false),
     ),

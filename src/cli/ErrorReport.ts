@@ -65,8 +65,8 @@ export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpS
       "and give each process its own PORT behind a load balancer."
   }
   const reason = code === "" ? getText(cause, "message") ?? String(cause) : code
-  return `${host} is "${failedHost}", which is not an address of this machine (${reason}). Set it to one, for example ` +
-    `${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
+  return `${host} is "${failedHost}", which is not an address of this machine (${reason}). Set it to one, for ` +
+    `example ${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
 })
 
 /** Describes any error that a user can correct. Reads the settings that it names. */

@@ -73,7 +73,7 @@ const isActiveKey = Effect.fnUntraced(function* (key: string) {
   return rows.length > 0
 })
 
-/** Returns the demo key, and creates a new one if it was revoked. Stored in clear text, because it opens sample data. */
+/** Returns the demo key, or creates one. It is stored in clear text, because it opens only sample data. */
 const ensureDemoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -102,7 +102,7 @@ const lockLoads = Effect.gen(function* () {
   for (const { table } of datasets) yield* sql`select pg_advisory_xact_lock(hashtext(${loadLockName(table)}))`
 })
 
-/** Loads the sample market in one transaction, so that an interrupted start leaves nothing. Never replaces user data. */
+/** Loads the sample market in one transaction, so that an interrupted start leaves nothing behind. */
 const loadSamplesIfUnused = Effect.fnUntraced(function* (folder: string) {
   const sql = yield* SqlClient.SqlClient
   if (!(yield* isUnused)) return

@@ -148,7 +148,7 @@ const fillTable = Effect.fnUntraced(
 /** Rolls back the transaction of a load that only checks a file. */
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: LoadResult }> {}
 
-/** Rolls back a merge without effect, so that it does not count as a change of the dataset (D17, conditional requests). */
+/** Rolls back a merge without effect, so that it does not count as a change of the dataset (D17, caching). */
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergeCounts }> {}
 
 const startNextStep = (name: string) =>

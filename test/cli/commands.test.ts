@@ -25,15 +25,15 @@ const { requestJson, valueAt } = Service
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
-/** It did as it was told and said nothing but the result. */
+/** Asserts success without messages on standard error. Returns the output. */
 const succeeded = (ended: EndedProcess) => {
   assert.strictEqual(ended.code, 0, ended.err)
   assert.strictEqual(ended.err, "")
   return ended.out
 }
 
-/** It failed in words on standard error, and there is no result. */
-const ending = (code: number) => (ended: EndedProcess, ...said: ReadonlyArray<RegExp>) => {
+/** Asserts a failure with a message and without output. */
+const makeFailureAssertion = (code: number) => (ended: EndedProcess, ...said: ReadonlyArray<RegExp>) => {
   assert.strictEqual(ended.code, code, `${ended.out}${ended.err}`)
   for (const words of said) assert.match(ended.err, words)
   assertNoStack(ended.err)
@@ -41,18 +41,18 @@ const ending = (code: number) => (ended: EndedProcess, ...said: ReadonlyArray<Re
   assert.strictEqual(ended.out, "")
 }
 
-const failed = ending(1)
+const failed = makeFailureAssertion(1)
 
-/** The command line itself was wrong, and nothing was begun. */
-const misunderstood = ending(2)
+/** Asserts a usage error. */
+const misunderstood = makeFailureAssertion(2)
 
-/** As `failed`, and one line says it all. */
+/** Asserts a failure with a message of one line. */
 const refused = (ended: EndedProcess, ...said: ReadonlyArray<RegExp>) => {
   failed(ended, ...said)
   assert.match(ended.err, /^tickerline: [^\n]+\n$/)
 }
 
-/** The database of another program, as `DATABASE_URL` names it. */
+/** The URL of a migrated database. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/DatabaseUrl") {
   static readonly layer = Layer.effect(
     DatabaseUrl,
@@ -60,7 +60,7 @@ class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/
   )
 }
 
-/** Whatever commands of accounts and keys may change; a request changes only when something was used last. */
+/** Reads all that the commands for accounts and keys can change, without the times of last use. */
 const books = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql`
@@ -72,7 +72,7 @@ const books = Effect.gen(function* () {
 
 const nothing: EndedProcess = { code: null, out: "", err: "" }
 
-/** Mistakes, each with what must be said of it; whatever is tried, nothing is changed. */
+/** Runs commands that must fail with the given messages, and asserts that they change nothing. */
 const mistaken = Effect.fnUntraced(function* (
   tried: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]>,
   check: (ended: EndedProcess, said: RegExp) => void,
@@ -84,13 +84,13 @@ const mistaken = Effect.fnUntraced(function* (
   assert.deepStrictEqual(yield* books, before)
 })
 
-/** A table that was printed: its header, and its rows by the first cell. */
+/** Parses a printed table into its header, and its rows by their first cell. */
 const table = (out: string) => {
   const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.trim().split(/ {2,}/))
   return { header, rows: new Map(rows.map((cells) => [cells[0], cells])) }
 }
 
-/** What `keys create` and `keys rotate` print. */
+/** Returns the key that `keys create` or `keys rotate` printed. */
 const keyIn = (ended: EndedProcess) => {
   const out = succeeded(ended)
   assert.match(out, /^tl_live_[0-9A-Za-z]{38}\n$/)
@@ -114,7 +114,7 @@ const rowOf = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-/** A role of PostgreSQL that may log in and, to begin with, nothing else; gone at the end. */
+/** Creates a PostgreSQL role that may only log in, and drops it at the end. */
 const newRole = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
@@ -132,7 +132,7 @@ const target = "/v1/ticker-changes?ticker=AAA"
 
 const statusOf = (key: string, path = target) => Effect.map(requestJson(path, { key }), ({ status }) => status)
 
-/** Real milliseconds until the key is answered so; at most five seconds. */
+/** Returns the milliseconds until requests with the key get the status, after at most five seconds. */
 const until = Effect.fnUntraced(function* (key: string, status: number) {
   const start = yield* Clock.currentTimeMillis
   yield* Effect.repeat(statusOf(key), {
@@ -221,7 +221,7 @@ const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["DATABASE_URL", "mysql://a:b@127.0.0.1/x", /postgres/],
   ["DATABASE_POOL_SIZE", "many", /number|integer/],
   ["CORS_ORIGINS", "foo", /foo is not an origin such as https:/],
-  ["USAGE_RETENTION", "3days", /"3days", but must be a length of time of at least 31 days/],
+  ["USAGE_RETENTION", "3days", /"3days", but must be a duration of at least 31 days/],
   ["USAGE_RETENTION", "7 days", /at least 31 days/],
   ["SMTP_URL", "smtp://mail.example", /MAIL_FROM is not set, but SMTP_URL is/],
   ["DATABASE_POOL_SIZE", "0", /at least|greater|positive|between/],
@@ -230,7 +230,7 @@ const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["LOG_FORMAT", "xml", /"?pretty"?.*"?json"?/],
 ]
 
-/** What each of them makes of the start; asked of several processes at once, since each takes a moment. */
+/** The results of starting the service with each wrong value, three at a time. */
 class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProcess>>()("test/commands/WrongStarts") {
   static readonly layer = Layer.effect(
     WrongStarts,
@@ -245,7 +245,7 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProces
   )
 }
 
-/** Each way to end, with something of its own on either output. */
+/** A command for each exit code and each kind of output. */
 const told: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [0, ["keys", "create", "--help"]],
   [0, ["accounts", "list"]],
@@ -256,7 +256,7 @@ const told: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
 ]
 
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
-  it.effect("README, command line: the program says and ends as what the tests below run without a process does", () =>
+  it.effect("prints the same and exits alike as a process and in-process (operations/command-line)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl, LOG_FORMAT: "json" }
       const programs = yield* Effect.forEach(told, ([, args]) => runProgram(args, environment), { concurrency: 3 })
@@ -272,7 +272,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(yield* runCommand(["serve"], wrong), program)
     }))
 
-  it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells columns", () =>
+  it.effect("generates a folder that load accepts with --check and --all, and describes datasets (operations/data)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -282,7 +282,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       assert.match(
         succeeded(yield* runCommand(["load", "--all", market, "--check"], environment)),
-        /news: \d+ rows are right/,
+        /news: \d+ rows valid; nothing was loaded/,
       )
       assert.deepStrictEqual(yield* sql`select 1 from news limit 1`, [])
       assert.match(succeeded(yield* runCommand(["load", "--all", market], environment)), /screener: 51 rows loaded/)
@@ -297,12 +297,12 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       )
       failed(yield* runCommand(["load", "--all", "/nowhere"], environment), /There is no folder \/nowhere\./)
       const file = `${market}/news.csv`
-      failed(yield* runCommand(["load", "--all", file], environment), /news\.csv is a file, and --all takes a folder\./)
-      failed(yield* runCommand(["load", "news", market], environment), /market is a folder, and load takes a file\./)
+      failed(yield* runCommand(["load", "--all", file], environment), /news\.csv is a file, but --all takes a folder\./)
+      failed(yield* runCommand(["load", "news", market], environment), /market is a folder, but load takes a file\./)
       yield* sql`truncate screener, news, daily_prices`
     }))
 
-  it.effect("README, command line: --help of every command shows an example, and starts nothing", () =>
+  it.effect("shows an example for every command with --help, without starting anything (operations/command-line)", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
       const shown = yield* Effect.forEach(commands, (name) => runCommand([...name.split(" "), "--help"], nowhere), {
@@ -315,7 +315,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       }
     }))
 
-  it.effect("README, command line: what cannot be understood exits 2 and says what, on standard error alone", () =>
+  it.effect("exits with 2 for usage errors, and explains them on standard error (operations/command-line)", () =>
     Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
         [["bogus"], /bogus/],
@@ -354,7 +354,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       yield* mistaken(cases, misunderstood)
     }))
 
-  it.effect("D2 keys create prints the key alone, and what is stored does not tell it", () =>
+  it.effect("keys create prints only the key, which the database does not contain (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const url = yield* DatabaseUrl
@@ -377,7 +377,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual((yield* requestJson("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
     }))
 
-  it.effect("README, command line: keys list shows every key and revoke ends one", () =>
+  it.effect("keys list shows every key, and keys revoke ends one (operations/accounts)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -428,7 +428,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual((yield* listed).get(id)?.[5], "expired")
     }))
 
-  it.effect("README, keys: a key of some endpoints opens these and no others, and the list tells so", () =>
+  it.effect("keys create --endpoint limits a key, and the list shows it (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const paths = ["/v1/news", "/v1/ticker-changes"]
@@ -452,7 +452,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
       assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
-      // The account is there now: another key of it needs no tier, and opens everything that the account may see.
+      // The account exists now, so another key needs no tier, and opens all endpoints of the account.
       const other = keyIn(yield* runCommand(["keys", "create", "--account", "limited"], environment))
       assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
       assert.deepStrictEqual(yield* rowOf(other), {
@@ -464,7 +464,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       })
     }))
 
-  it.effect("keys list and accounts list align columns by the width at which they are shown (README, keys)", () =>
+  it.effect("keys list and accounts list align columns by display width (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const names = ["日本の株", "naïve café", "a"]
@@ -481,7 +481,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       }
     }))
 
-  it.effect("keys create refuses a day that is over, and accepts today (README, keys)", () =>
+  it.effect("keys create refuses an expiry date in the past, and accepts today (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const today = yield* todayInNewYork
@@ -494,11 +494,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         misunderstood,
       )
       assert.strictEqual(yield* statusOf(keyIn(yield* runCommand(create("2099-12-31"), environment))), 200)
-      // New York's midnight may pass in between.
+      // Midnight in New York may pass between the two steps.
       if ((yield* todayInNewYork) === today) keyIn(yield* runCommand(create(yield* todayInNewYork), environment))
     }))
 
-  it.effect("keys create makes an account with --tier, and never changes one (README, keys)", () =>
+  it.effect("keys create creates an account with --tier, and never changes one (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const create = (...more: ReadonlyArray<string>) => ["keys", "create", "--account", "riser", ...more]
@@ -517,7 +517,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [[create("--email", "c@b.example"), /another email address.*set-email "riser" c@b\.example/]],
         refused,
       )
-      // What the account has already may be given again.
+      // The tier and email that the account already has are accepted.
       keyIn(yield* runCommand(create("--tier", "basic", "--email", "a@b.example"), environment))
       const { rows } = table(succeeded(yield* runCommand(["accounts", "list"], environment)))
       const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
@@ -525,7 +525,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(row.slice(1), ["riser", "basic", "billed later", "-", "2", "a@b.example"])
     }))
 
-  it.effect("README, keys: a rotated key works until its grace is over, and the new one is like it", () =>
+  it.effect("keys rotate keeps the old key until its grace period ends, and copies its limits (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const made = (account: string, ...more: ReadonlyArray<string>) =>
@@ -543,7 +543,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const { id: _, ...like } = before
       assert.notStrictEqual(nextId, before.id)
       assert.deepStrictEqual(fresh, like)
-      // For a day and no longer, whatever it was made for.
+      // The old key works for one more day, whatever its expiry date was.
       const { expires_at: ends, ...kept } = yield* rowOf(old)
       assert.deepStrictEqual({ ...kept, expires_at: before.expires_at }, before)
       const grace = (ends?.getTime() ?? 0) - began
@@ -554,21 +554,21 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         assert.strictEqual(yield* statusOf(key, "/v1/news"), 403)
       }
 
-      // Without grace it stops at once.
+      // Without a grace period, the old key stops working immediately.
       const last = yield* rotated(nextId)
       assert.isBelow(yield* until(next, 401), 1000)
       assert.strictEqual(valueAt((yield* requestJson(target, { key: next })).body, "error", "code"), "api_key_disabled")
       assert.strictEqual(yield* statusOf(last), 200)
       assert.strictEqual(yield* statusOf(old), 200)
 
-      // Grace never makes a key live longer than it would have.
+      // A grace period never extends a key's expiry date.
       const short = yield* made("turner", "--expires", "2099-06-30")
       const { expires_at, id } = yield* rowOf(short)
       const endless = yield* rotated(id, "--grace", "99999d")
       assert.deepStrictEqual((yield* rowOf(short)).expires_at, expires_at)
       assert.deepStrictEqual((yield* rowOf(endless)).expires_at, expires_at)
 
-      // One without an end has one now, and its successor none.
+      // A key without an expiry date gets one, but its successor does not.
       const open = yield* made("turner")
       const successor = yield* rotated((yield* rowOf(open)).id, "--grace", "2s")
       assert.isNotNull((yield* rowOf(open)).expires_at)
@@ -577,7 +577,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(yield* statusOf(successor), 200)
     }))
 
-  it.effect("README, keys: a disabled key can be enabled again, and a revoked one cannot", () =>
+  it.effect("keys enable restores a disabled key, but not a revoked one (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const key = keyIn(yield* runCommand(["keys", "create", "--account", "switched", "--tier", "basic"], environment))
@@ -592,7 +592,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.isBelow(yield* until(key, 401), 1000)
       assert.strictEqual(yield* status, "disabled")
       yield* mistaken([[["keys", "rotate", id], new RegExp(`Key ${id} is not active`)]], refused)
-      // Said twice it is so once.
+      // Repeating a command changes nothing.
       assert.strictEqual(yield* told("disable"), `Key ${id} is disabled.\n`)
       assert.strictEqual(yield* told("enable"), `Key ${id} is enabled.\n`)
       assert.isBelow(yield* until(key, 200), 1000)
@@ -609,7 +609,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(yield* statusOf(key), 401)
     }))
 
-  it.effect("README, keys: a key that was put aside and then revoked is left as it is, whatever is tried", () =>
+  it.effect("keys enable leaves a key revoked that was disabled before (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const key = keyIn(yield* runCommand(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
@@ -618,7 +618,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       yield* mistaken([[["keys", "enable", id], new RegExp(`Key ${id} was revoked`)]], refused)
     }))
 
-  it.effect("README, keys: an id that is none is named, and nothing is changed", () =>
+  it.effect("keys commands name an unknown ID, and change nothing (operations/accounts)", () =>
     mistaken(
       ["rotate", "disable", "enable", "revoke"].flatMap((verb) =>
         ["987654", "99999999999"].map((id) => [["keys", verb, id], new RegExp(`no key ${id}\\b.*keys list`)] as const)
@@ -626,7 +626,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       refused,
     ))
 
-  it.effect("README, accounts: create, list and set-tier", () =>
+  it.effect("accounts create, list and set-tier manage accounts (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const created = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
@@ -669,7 +669,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual([tier, balance, ...rest], ["ultimate", "billed later", "1", "-"])
     }))
 
-  it.effect("D27 README, accounts: credit adds exactly what was paid, once, and may take off", () =>
+  it.effect("accounts credit adds or subtracts the exact amount, once per reference (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -685,7 +685,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         `The balance of payer is ${amount} USD.\n${
           amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
         }`
-      // 0.1 and 0.2 are where floats go wrong, and so is a microdollar beside a billion of dollars.
+      // Floats cannot represent 0.1 + 0.2, or a microdollar in addition to a billion dollars.
       const steps: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--usd", "0.1"], "0.100000"],
         [["--usd", "0.2", "--reference", "invoice-1"], "0.300000"],
@@ -707,7 +707,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
       ], refused)
 
-      // Another account may have the same reference. It is billed later, so a credit has to say that it switches.
+      // Another account may use the same reference. It is billed later, so a credit needs --prepaid.
       const credit = ["other payer", "--usd", "1", "--reference", "invoice-1"]
       yield* mistaken([
         [["accounts", "credit", ...credit], /other payer is billed later.*Nothing was changed.*--prepaid.*402/],
@@ -735,7 +735,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         { amount: "25500000", reference: null },
       ])
 
-      // What it pays for then is taken off, exactly.
+      // The exact cost of later requests is subtracted.
       assert.isBelow(yield* until(key, 200), 1000)
       const recorded = sql<{ readonly answers: number; readonly left: string; readonly cost: string }>`
         select balance_microdollars::text as left, count(*)::int as answers, sum(cost_microdollars)::text as cost
@@ -756,7 +756,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.match(charged ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
     }))
 
-  it.effect("D27 README, accounts: a payment that is credited by several at once is credited once", () =>
+  it.effect("accounts credit counts a payment once, even if several commands credit it at once (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -782,20 +782,20 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(row, { balance: "3000000" })
     }))
 
-  it.effect("README, roles: grant lets a role serve, and do nothing more", () =>
+  it.effect("grant lets a role serve, and nothing else (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const owner = yield* DatabaseUrl
       const { name, url } = yield* newRole
       const own = { DATABASE_URL: url }
 
-      // Before, it may not even look.
+      // Before the grant, the role may not even read.
       refused(yield* runCommand(["keys", "list"], own), /permission denied|may not/)
       const granted = succeeded(yield* runCommand(["grant", name], { DATABASE_URL: owner }))
       assert.match(granted, new RegExp(`^${name} may serve[^\\n]*\\n$`))
       assert.strictEqual(succeeded(yield* runCommand(["grant", name], { DATABASE_URL: owner })), granted)
 
-      assert.strictEqual(succeeded(yield* runCommand(["migrate"], own)), "Up to date.\n")
+      assert.strictEqual(succeeded(yield* runCommand(["migrate"], own)), "The schema is up to date.\n")
       const port = yield* findFreePort
       const running = yield* startCommandProcess(["serve"], { ...own, PORT: String(port) })
       yield* waitForOutput(running, /keys create/)
@@ -835,7 +835,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(yield* books, before)
     }))
 
-  it.effect("README, roles: who may not grant is told so, and no role is said to serve that cannot", () =>
+  it.effect("grant fails without the right to grant, and grants nothing (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [serving, other] = [yield* newRole, yield* newRole]
@@ -848,13 +848,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(may, [{ may: false }])
     }))
 
-  it.effect("README, roles: grant to a role that is not there tells how to make it", () =>
+  it.effect("grant says how to create a missing role (operations/deployment)", () =>
     mistaken([
       [["grant", "nobody there"], /no role nobody there.*create role "nobody there" login password/],
       [["grant", `"; drop table accounts; --`], /no role "; drop table accounts; --\. .*create role """; drop table/],
     ], refused))
 
-  it.effect("README, command line: an account name that cannot be is refused in words", () =>
+  it.effect("refuses invalid account names (operations/command-line)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const ended = yield* Effect.forEach(
@@ -865,7 +865,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       for (const each of ended) misunderstood(each, /account/)
     }))
 
-  it.effect("README, command line: migrate prints what it applied, and then that nothing is left to do", () =>
+  it.effect("migrate prints the applied migrations, or that the schema is up to date (operations/command-line)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* emptyDatabase }
       const first = succeeded(yield* runCommand(["migrate"], environment)).trimEnd().split("\n")
@@ -873,7 +873,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.match(succeeded(yield* runCommand(["migrate"], environment)), /^[^\n]*\n$/)
     }))
 
-  it.effect("README, command line: openapi prints the document that the service serves, without a database", () =>
+  it.effect("openapi prints the served document without a database (operations/command-line)", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none" }
       const printed: unknown = JSON.parse(succeeded(yield* runCommand(["openapi"], nowhere)))
@@ -885,7 +885,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(valueAt(printed, "openapi"), "3.1.0")
     }))
 
-  it.effect("D1, README, command line: the server of openapi is BASE_URL, and where serve listens by default", () =>
+  it.effect("openapi names BASE_URL or the default address as its server (D1)", () =>
     Effect.gen(function* () {
       const server = (environment: Readonly<Record<string, string>>) =>
         Effect.map(
@@ -896,7 +896,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(yield* server({ BASE_URL: "https://api.example.com/data/" }), "https://api.example.com/data")
     }))
 
-  it.effect("D31 load replaces, --append adds, and a bad row exits 1 with its line", () =>
+  it.effect("load replaces rows, --append adds rows, and a bad row is reported with its line (D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -921,7 +921,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
   it.layer(WrongStarts.layer)("configuration", (it) => {
     it.effect.each(wrongValues.map(([name, value, expected], index) => ({ name, value, expected, index })))(
-      "README, command line: $name=$value stops the start with its name and what was expected",
+      "refuses to start with $name=$value, and names the expected value (operations/settings)",
       ({ expected, index, name }) =>
         Effect.map(
           WrongStarts,
@@ -930,7 +930,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     )
   })
 
-  it.effect("README, command line: a server that is away stops the start, and no password is shown", () =>
+  it.effect("reports an unreachable database without its password (operations/command-line)", () =>
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
@@ -945,7 +945,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.notInclude(ended.err, "hunter2")
     }))
 
-  it.effect("README, embedded server: with DATABASE_URL nothing embedded is started or needed", () =>
+  it.effect("starts no embedded server if DATABASE_URL is set (operations/data)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* folder}/home`
@@ -962,7 +962,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(code, 0)
     }))
 
-  it.effect("README, deploy: SIGTERM exits with 0 whatever options stand before serve", () =>
+  it.effect("exits with 0 after SIGTERM, with options before serve (operations/deployment)", () =>
     Effect.gen(function* () {
       const running = yield* startCommandProcess(["--log-level", "warn", "serve"], {
         DATABASE_URL: yield* DatabaseUrl,
@@ -974,7 +974,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     }))
 })
 
-/** Until standard output says it; a process that ended before fails with what it said. */
+/** Sends a request and parses a JSON body. */
 const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.promise(async () => {
     const response = await fetch(url, { headers })
@@ -986,7 +986,7 @@ const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
 
 const dataOf = (home: string) => `${home}/postgres/cluster/data`
 
-/** Every process whose arguments name the data of the home. */
+/** Finds the processes whose arguments name the data directory of the home. */
 const serversOf = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const pids = (yield* fs.readDirectory("/proc")).filter((name) => /^\d+$/.test(name))
@@ -997,7 +997,7 @@ const serversOf = Effect.fnUntraced(function* (home: string) {
     ))
 })
 
-/** A new home whose server, should a test fail, does not outlive the test. */
+/** A new home folder whose server is stopped even if a test fails. */
 class Home extends Context.Service<Home, { readonly home: string; readonly port: number }>()("test/commands/Home") {
   static readonly layer = Layer.effect(
     Home,
@@ -1016,7 +1016,7 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** The line to paste: what it asks with which key. */
+/** Parses the curl command in the greeting. */
 const pasted = (out: string) => {
   const [, header = "", url = ""] = /^ *curl -H "([^"]+)" "([^"]+)"$/m.exec(out) ?? []
   const [name = "", value = ""] = header.split(": ")
@@ -1041,7 +1041,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
     assert.isFalse(yield* fs.exists(`${dataOf(home)}/postmaster.pid`))
   })
 
-  it.effect("README, the two commands: the first start prints docs and a curl that answers; SIGTERM ends it", () =>
+  it.effect("prints the documentation and a working curl command at the first start; SIGTERM stops it (README)", () =>
     Effect.gen(function* () {
       const { home, port } = yield* Home
       const base = `http://127.0.0.1:${port}`
@@ -1057,7 +1057,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       assert.strictEqual(answer.status, 200)
       assert.strictEqual(valueAt(answer.body, "results", 0, "current_ticker"), "NXH")
 
-      // Logs are JSON lines on standard error; standard output has the address alone.
+      // Logs are JSON lines on standard error.
       const lines = running.output.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
       assert.isAtLeast(lines.length, 1)
       for (const line of lines) assert.strictEqual(valueAt(line, "level"), "INFO")
@@ -1075,7 +1075,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": succeeded(made).trim() })
       assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })
 
-      // A second service finds its port in use, says so, and does no harm to the first.
+      // A second service reports that its port is in use, and does not disturb the first.
       const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
       failed(
         second,
@@ -1088,7 +1088,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       yield* assertStopped
     }))
 
-  it.effect("README, the two commands: the second start is faster and has the same key and data; SIGINT ends it", () =>
+  it.effect("keeps key and data at the second start; SIGINT stops it (README)", () =>
     Effect.gen(function* () {
       const { port } = yield* Home
       const { milliseconds, out, running } = yield* serving()
@@ -1107,7 +1107,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       yield* assertStopped
     }))
 
-  it.effect("README, embedded server: after a kill -9 of the service the next one works and has the data", () =>
+  it.effect("starts again with the data after kill -9 (operations/data)", () =>
     Effect.gen(function* () {
       const { home, port } = yield* Home
       const killed = yield* serving()

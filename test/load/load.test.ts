@@ -28,7 +28,7 @@ import * as Service from "../support/Service.ts"
 
 const { requestJson } = Service
 
-/** The service on a database that a second process can be told of. */
+/** The URL of the database, for commands that run as processes. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/load/DatabaseUrl") {
   static readonly layer = Layer.effect(
     DatabaseUrl,
@@ -48,7 +48,7 @@ const TestLayer = Service.serviceLayerOver(
 type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners"
 type Cells = Readonly<Record<string, string>>
 
-/** What a session cannot do without. */
+/** The required cells of an intraday session. */
 const session: Cells = {
   ticker: "ZYXA",
   date: "2026-06-01",
@@ -66,7 +66,7 @@ const session: Cells = {
   anomaly_flagged: "true",
 }
 
-/** What a change cannot do without. */
+/** The required cells of a symbol change. */
 const change: Cells = { old_ticker: "AAA", new_ticker: "BBB", effective_date: "2025-03-03", status: "confirmed" }
 
 const quoted = (cell: string) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
@@ -96,7 +96,7 @@ const replaceWith = (dataset: Dataset, name: string, content: string | Uint8Arra
 const add = (dataset: Dataset, name: string, content: string | Uint8Array) =>
   Effect.flatMap(written(name, content), (file) => loadText(dataset, file, true))
 
-/** How many rows there are and what is in them; `recorded_at` too. */
+/** Reads the number of rows and a digest of their contents. */
 const state = Effect.fnUntraced(function* (table: Dataset) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly rows: number; readonly digest: string }>`
@@ -113,11 +113,11 @@ const leftOver = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (rows) => rows.map(({ name }) => name),
   ))
 
-/** The lines of the message that name a row: its number, and what is said of it. */
+/** Parses the lines of a message that report a row: line number and error. */
 const problems = (message: string) =>
   Array.from(message.matchAll(/^ {2}line (\d+): (.+)$/gm), ([, line, said]) => [Number(line), said ?? ""] as const)
 
-/** The message of a load that must fail and must leave everything as it was. */
+/** Asserts that a load fails and changes nothing. Returns the message. */
 const refusal = Effect.fnUntraced(
   function* (dataset: Dataset, name: string, content: string | Uint8Array, append = false) {
     const before = yield* state(dataset)
@@ -139,13 +139,13 @@ const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 class NotYet extends Data.TaggedError("NotYet")<{ readonly message: string }> {}
 
-/** Until it holds, for ten seconds at most. */
+/** Waits until the condition holds. */
 const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   soon(Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not come about` })))
 
 const day = (at: number) => new Date(Date.UTC(2010, 0, 1 + at)).toISOString().slice(0, 10)
 
-/** As many sessions as wanted, each of its own; `open` tells one file from another. */
+/** Generates sessions with different keys. `open` distinguishes one file from another. */
 const sessions = (count: number, open: string): ReadonlyArray<Cells> =>
   Array.from({ length: count }, (_, at) => ({
     ...session,
@@ -162,7 +162,7 @@ const changes = (count: number, prefix: string): ReadonlyArray<Cells> =>
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** The real command, as a process of its own; it never outlives the test. */
+/** Runs the command as a process, which is killed when the test ends. */
 const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = []) {
   const url = yield* DatabaseUrl
   const child = yield* Effect.acquireRelease(
@@ -217,7 +217,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     }))
     const columns = Object.keys({ ...full[0], ...full[1] })
 
-    it.effect("D31 CSV, NDJSON and .gz of both, with the columns in any order, give the same table", () =>
+    it.effect("loads the same rows from CSV, NDJSON and .gz, with columns in any order (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* seed
@@ -249,7 +249,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         })
       }))
 
-    it.effect("D31 a load replaces the rows, --append adds to them", () =>
+    it.effect("replaces the rows, or adds to them with --append (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* replaceWith("ticker_changes", "a.csv", csv(changes(3, "A")))
@@ -259,7 +259,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(rows.map(({ old_ticker }) => old_ticker), ["B0", "B1", "C0"])
       }))
 
-    it.effect("D31 the dataset goes by the name of its table or of its endpoint, and an unknown one is named", () =>
+    it.effect("accepts the name of a table or an endpoint, and rejects unknown names (D31)", () =>
       Effect.gen(function* () {
         const file = yield* written("a.csv", csv([change]))
         assert.strictEqual((yield* loadText("ticker-changes", file)).table, "ticker_changes")
@@ -268,7 +268,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.match(message, /accounts.*ticker_changes.*historical_tickers.*intraday_runners/)
       }))
 
-    it.effect("D31 left out: a nullable column is null, an array is empty, recorded_at is the time of the load", () =>
+    it.effect("fills missing columns: null, an empty array, or the time of the load for recorded_at (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const now = Effect.map(sql<{ readonly now: Date }>`select now()`, ([row]) => row?.now.getTime() ?? Number.NaN)
@@ -296,7 +296,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 an empty cell is null, and an instant keeps its moment whatever zone wrote it", () =>
+    it.effect("reads an empty cell as null, and an instant in any time zone (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* replaceWith(
@@ -320,7 +320,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ])
       }))
 
-    it.effect("D16 decimals and integers of an NDJSON file reach the wire digit by digit", () =>
+    it.effect("keeps every digit of NDJSON numbers from file to response (D16)", () =>
       Effect.gen(function* () {
         const numbers = {
           market_open: "0.1",
@@ -347,7 +347,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 cells of several lines, empty lines and commas within quotes are read as written", () =>
+    it.effect("reads cells with line breaks and commas, and skips empty lines (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const text = "\nold_ticker,company_name,new_ticker,effective_date,status\n\n" +
@@ -360,7 +360,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("a bad row refuses the file", () => {
-    /** Where an empty cell would be wrong too. */
+    /** Valid cells for columns that may not be empty if they are present. */
     const right: Cells = { recorded_at: "2026-06-01T13:30:00Z" }
     const wrongSessions: ReadonlyArray<readonly [string, Cells, string, RegExp]> = [
       ["an unknown column", { closing_price: "1" }, "closing_price", /not a column/],
@@ -416,14 +416,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     ]
 
     it.effect.each(cases)(
-      "D31 $what is refused with line, column and reason",
+      "refuses $what, and names line, column and reason (D31)",
       ({ cells, column, dataset, good, reason }) =>
         Effect.gen(function* () {
           yield* seed
           const columns = Object.keys({ ...good, ...cells })
           const before = dataset === "ticker_changes" ? { ...good, old_ticker: "GOOD" } : { ...good, ticker: "GOOD" }
           const known = Object.fromEntries(Object.keys(cells).map((name) => [name, good[name] ?? right[name] ?? ""]))
-          // A column that does not exist is a mistake of the header.
+          // An unknown column is an error of the header.
           const bad = reason.source === "not a column" ? [1] : [3]
           const texts = [
             yield* refusal(dataset, "bad.csv", csv([{ ...before, ...known }, { ...good, ...cells }], columns)),
@@ -444,7 +444,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
 
-    it.effect("D31 a required column that is missing is named", () =>
+    it.effect("names a missing required column (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const { market_open: _, ...without } = session
@@ -458,7 +458,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         )
       }))
 
-    it.effect("D31 an array that is not JSON, or not of strings, is refused in both kinds of file", () =>
+    it.effect("refuses an array that is not JSON, or not of strings, in CSV and NDJSON (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         for (const cell of ["8-K", "8-K,S-3", '{"a":1}', '["8-K",5]', '["8-K"', "null", '"8-K"']) {
@@ -476,7 +476,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 an array where text belongs is refused, and the reason is not that it is empty", () =>
+    it.effect("refuses an array in a text column, and does not call it empty (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const found = problems(
@@ -486,7 +486,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.match(found[0]?.[1] ?? "", /^company_name (?!.*must not be empty$)/)
       }))
 
-    it.effect("D31 half of a surrogate pair, which no UTF-8 can write, is refused and not replaced", () =>
+    it.effect("refuses an unpaired surrogate instead of replacing it (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const text = ndjson([{ ...change, company_name: "X" }]).replace('"X"', '"\\ud800x"')
@@ -497,7 +497,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(inList.map(([line]) => line), [1])
       }))
 
-    it.effect("D31 a list with a NUL character is refused with its line", () =>
+    it.effect("refuses a list with a NUL character, and names the line (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const text = csv([session, { ...session, ticker: "ZYXB", all_tags: JSON.stringify(["a\0b"]) }], [
@@ -509,7 +509,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.isTrue(found[0]?.[1].startsWith("all_tags "))
       }))
 
-    it.effect("D31 numbers of an NDJSON file are refused as they are written, before a float rounds them", () =>
+    it.effect("validates NDJSON numbers as written, before a float rounds them (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const line = (numbers: string) => `${ndjson([{ ...session, x: 1 }]).trimEnd().replace('"x":1', numbers)}\n`
@@ -527,7 +527,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 a line that is no JSON object is refused with its number", () =>
+    it.effect("refuses a line that is not a JSON object, and names it (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const good = JSON.stringify(change)
@@ -552,7 +552,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.match(found[4]?.[1] ?? "", /^old_ticker /)
       }))
 
-    it.effect("D31 the line numbers are right after cells of several lines and empty lines", () =>
+    it.effect("counts lines correctly after empty lines and cells with line breaks (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const text = [
@@ -574,7 +574,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.match(found.at(-1)?.[1] ?? "", /6 cells.*5/)
       }))
 
-    it.effect("D31 the first 20 bad rows are shown, and no more", () =>
+    it.effect("shows only the first 20 bad rows (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = Array.from(
@@ -594,7 +594,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 a bad row after thousands of good ones leaves the table as it was, on --append too", () =>
+    it.effect("leaves the table unchanged if a bad row follows thousands of good ones, also with --append (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = [...changes(5_100, "G"), { ...change, status: "wrong" }]
@@ -606,7 +606,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 a mistake in the header is told once for the file, with the nearest column", () =>
+    it.effect("reports an error in the header once, with the most similar column (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = Array.from({ length: 30 }, () => ({ ...change, status: "wrong" }))
@@ -626,7 +626,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ])
       }))
 
-    it.effect("D31 a header that names a column twice, or one that there is not, is refused even without rows", () =>
+    it.effect("refuses a header with a repeated, unknown or missing column, even without rows (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         assert.match(
@@ -678,7 +678,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ],
     ]
     it.effect.each(cases.map(([what, name, content, said]) => ({ what, name, content, said })))(
-      "D31 $what is refused and the rows stay",
+      "refuses $what, and keeps the rows (D31)",
       ({ content, name, said }) =>
         Effect.gen(function* () {
           yield* seed
@@ -686,7 +686,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
 
-    it.effect("D31 a missing file and a folder are told apart, in words", () =>
+    it.effect("distinguishes a missing file from a folder (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const fs = yield* FileSystem.FileSystem
@@ -711,13 +711,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["a.ndjson.gz", gzipSync("\n")],
     ]
 
-    it.effect("D31 a file without rows is refused and says what it would have done, unless --allow-empty is given", () =>
+    it.effect("refuses a file without rows, unless --allow-empty is given (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         for (const [name, content] of empties) {
           const replacing = yield* refusal("ticker_changes", name, content)
           assert.include(replacing, `${name} has no rows, so it was refused and ticker_changes is unchanged.`)
-          assert.include(replacing, "It would have removed all 1 row of the table.")
+          assert.include(replacing, "It would have removed all 1 row from the table.")
           assert.include(replacing, "--allow-empty")
           const adding = yield* refusal("ticker_changes", name, content, true)
           assert.include(adding, "It would have added nothing.")
@@ -734,7 +734,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 a check refuses a file without rows as a load does", () =>
+    it.effect("refuses a file without rows with --check too (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const file = yield* written("a.csv", header)
@@ -751,19 +751,19 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["tabs", "a.csv", `${separated.join("\t")}\nA\tB\t2025-03-03\tconfirmed\n`],
     ] as const
     it.effect.each(separators.map(([name, file, content]) => ({ name, file, content })))(
-      "D31 a file separated by $name is recognised as one ($file)",
+      "recognizes a file that is separated by $name (D31, $file)",
       ({ content, file, name }) =>
         Effect.gen(function* () {
           yield* seed
           const message = yield* refusal("ticker_changes", file, content)
-          assert.match(message, new RegExp(`${file} is separated by ${name}; load takes CSV with commas`))
+          assert.match(message, new RegExp(`${file} is separated by ${name}, but load expects commas`))
           assert.deepStrictEqual(problems(message), [])
         }),
     )
   })
 
   describe("rows that repeat others", () => {
-    it.effect("D22 two equal symbols are refused", () =>
+    it.effect("refuses an event whose two symbols are equal (D22)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = [{ ...change, old_ticker: "GOOD" }, { ...change, new_ticker: "AAA" }]
@@ -783,7 +783,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         (rows) => rows.map(({ name }) => name),
       ))
 
-    it.effect("D22 the later row of a key wins, an identical one is dropped; a missing CIK is a CIK of its own", () =>
+    it.effect("keeps the last row of a key, drops identical rows, and treats a missing CIK as a value (D22)", () =>
       Effect.gen(function* () {
         const rows: ReadonlyArray<Cells> = [
           { ...change, cik, company_name: "an estimate", status: "estimated" },
@@ -803,7 +803,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ])
       }))
 
-    it.effect("D22 --append updates the rows whose key is known, and says how many it added, updated and left", () =>
+    it.effect("updates rows with a known key on --append, and counts added, updated and unchanged rows (D22)", () =>
       Effect.gen(function* () {
         const first = [
           { ...change, cik, company_name: "a" },
@@ -825,13 +825,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(merged, { added: 1, updated: 2, unchanged: 1 })
         assert.deepStrictEqual([rows, superseded], [4, 1])
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed c", "confirmed d", "reverted a"])
-        // A column that is left out is null, as in any other row.
+        // A column that is left out becomes null.
         yield* add("ticker_changes", "c.csv", csv([{ ...change, cik, status: "confirmed" }]))
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed", "confirmed c", "confirmed d"])
         assert.deepStrictEqual(yield* leftOver, [])
       }))
 
-    it.effect("D22 an event that is reverted by --append is served as reverted by the next request (§4.1, D17)", () =>
+    it.effect("serves an event that --append reverted without delay (D22, D17, §4.1)", () =>
       Effect.gen(function* () {
         yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, cik }]))
         const current = Effect.map(
@@ -844,7 +844,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* until("the reverted event", Effect.map(current, (ticker) => ticker === null))
       }))
 
-    it.effect("D22 recorded_at stays when a known event comes again without one, and is new when the event changed", () =>
+    it.effect("keeps recorded_at of an unchanged event, and renews it if the event changed (D22)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const recorded = Effect.map(
@@ -861,7 +861,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.match(String(yield* recorded), /^20(?!20|21)/)
       }))
 
-    it.effect("D22 repeats and corrections are found across batches, too", () =>
+    it.effect("finds repeated and corrected rows across batches (D22)", () =>
       Effect.gen(function* () {
         const rows = changes(5_200, "A")
         const later = rows.slice(0, 100).map((row, at) => at < 60 ? row : { ...row, status: "reverted" })
@@ -872,7 +872,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.lengthOf(yield* sql`select 1 from ticker_changes where status = 'reverted'`, 40)
       }))
 
-    it.effect("D22 a former name told twice is one, without a date, too", () =>
+    it.effect("drops a repeated former name, with or without a date (D22)", () =>
       Effect.gen(function* () {
         const name = { ticker: "AAA", former_ticker: "BBB", date: "" }
         const rows = [name, name, { ...name, date: "2020-02-02" }, { ...name, date: "2020-02-02" }]
@@ -882,7 +882,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(again.merged, { added: 1, updated: 0, unchanged: 2 })
       }))
 
-    /** A row of any dataset: the one that `datasets` shows as an example. */
+    /** Returns the example row that `datasets` prints for a dataset. */
     const exampleOf = (dataset: (typeof datasets)[number]): Cells => {
       const [, shown = ""] = describeDataset(dataset).split(`${dataset.table}.csv:\n`)
       const [names = "", cells = ""] = shown.split("\n").map((line) => line.trim())
@@ -892,11 +892,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       )
       return Object.fromEntries(names.split(",").map((name, at) => [name, list[at] ?? ""]))
     }
-    /** A column outside the key that has another value. */
+    /** Finds a column outside the key, and another value for it. */
     const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
     it.effect.each(datasets)(
-      "D22 in $table the later row of a key wins, within a file and with --append",
+      "keeps the last row of a key in $table, in a file and with --append (D22)",
       (dataset) =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -933,7 +933,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     )
 
     it.effect.each(datasets)(
-      "D22 the key of $table is one of its unique constraints",
+      "uses a unique constraint of $table as its key (D22)",
       ({ key, table }) =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -946,7 +946,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
 
-    it.effect("D22 a table that has lost its key and holds a row twice: --append updates both, a load mends it", () =>
+    it.effect("updates both copies of a row with --append, and removes one with a load, if a table lost its key (D22)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const row = { ticker: "TWICE", date: "2025-01-02", close: "1" }
@@ -964,7 +964,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* sql`alter table daily_prices add primary key (ticker, date)`
       }))
 
-    it.effect("D17 an --append that changes nothing is no change of its dataset; one that changes a row is one", () =>
+    it.effect("counts an --append as a change only if it changes a row (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const noted = Effect.map(
@@ -984,7 +984,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.strictEqual(yield* noted, before + 2)
       }))
 
-    it.effect("D6 symbols that /v1/ticker-changes cannot be asked for are loaded, with a warning", () =>
+    it.effect("warns of symbols that no request to /v1/ticker-changes can name (D6)", () =>
       Effect.gen(function* () {
         const rows = [
           change,
@@ -1010,7 +1010,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       readonly reads: Ref.Ref<number>
       readonly longest: Ref.Ref<number>
     }
-    /** Reads until it is interrupted; what it saw and how long it waited at most, in milliseconds. */
+    /** Reads repeatedly until interrupted, and records the results and the longest wait in milliseconds. */
     const reading = <E, R>(seen: Seen, read: Effect.Effect<string, E, R>) =>
       Effect.forever(Effect.gen(function* () {
         const [taken, kind] = yield* Effect.timed(read)
@@ -1032,7 +1032,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ([row]) => row?.seen ?? "",
       ))
 
-    it.effect("D31 see the old rows or the new ones, and neither wait nor fail, while 50,000 replace them", () =>
+    it.effect("see either the old or the new rows, and neither wait nor fail, while 50,000 rows replace them (D31)", () =>
       Effect.gen(function* () {
         yield* replaceWith("intraday_runners", "old.csv", csv(sessions(100, "1")))
         const file = yield* written("new.csv", csv(sessions(50_000, "2")))
@@ -1060,7 +1060,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 do not queue behind a swap that waits for a long read: the swap steps back", () =>
+    it.effect("do not queue behind a swap that waits for a long read (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* replaceWith("intraday_runners", "old.csv", csv(sessions(10, "1")))
@@ -1105,7 +1105,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("a load that does not get to its end", () => {
-    it.effect("D31 interrupted in the middle leaves the old rows and nothing else", () =>
+    it.effect("leaves only the old rows after an interruption (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const before = yield* state("ticker_changes")
@@ -1120,11 +1120,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           assert.deepStrictEqual(yield* state("ticker_changes"), before)
           assert.deepStrictEqual(yield* leftOver, [])
         }
-        // And the next one does not find it in its way.
+        // The next load succeeds.
         assert.strictEqual((yield* replaceWith("ticker_changes", "b.csv", csv(changes(3, "B")))).rows, 3)
       }))
 
-    it.effect("D31 killed in the middle leaves the old rows and nothing else", () =>
+    it.effect("leaves only the old rows after it is killed (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* seed
@@ -1148,7 +1148,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("a load that is interrupted by a signal", () => {
-    /** Keeps loads of the dataset waiting until it ends. */
+    /** Holds the load lock of a dataset. Returns an effect that releases it. */
     const held = (dataset: Dataset) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -1165,7 +1165,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const
     it.effect.each(signals.map(([signal, status]) => ({ signal, status })))(
-      "README: after $signal a load says what was replaced and what was not, and exits with $status",
+      "reports replaced and unchanged tables after $signal, and exits with $status (operations/data)",
       ({ signal, status }) =>
         Effect.gen(function* () {
           yield* seed
@@ -1190,7 +1190,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
 
-    it.effect("README: a load whose output nobody reads any more ends as if interrupted, and exits with 141", () =>
+    it.effect("stops and exits with 141 if its output is closed (operations/data)", () =>
       Effect.gen(function* () {
         yield* seed
         const release = yield* held("historical_tickers")
@@ -1207,7 +1207,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.notMatch(err, /\n\s+at /)
       }))
 
-    it.effect("README: Ctrl-C in the middle of one file leaves the table as it was, and says so", () =>
+    it.effect("leaves the table unchanged after Ctrl-C within a file, and reports it (operations/data)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* seed
@@ -1231,7 +1231,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
   })
 
-  it.effect("D31 of two loads at once one waits, and says so; both are whole", () =>
+  it.effect("lets the second of two loads wait, and completes both (D31)", () =>
     Effect.gen(function* () {
       const said: Array<string> = []
       const listening: Console.Console = Object.assign(Object.create(console), {
@@ -1245,7 +1245,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         Effect.provideService(Console.Console, listening),
       )
       assert.deepStrictEqual(loaded.map(({ rows }) => rows), [12_000, 11_000])
-      assert.deepStrictEqual(said, ["Another load of ticker_changes is running; waiting for it."])
+      assert.deepStrictEqual(said, ["Another load of ticker_changes is running. Waiting for it to finish."])
       const { rows } = yield* state("ticker_changes")
       assert.include([12_000, 11_000], rows)
       yield* Effect.all(
@@ -1258,7 +1258,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.strictEqual((yield* state("ticker_changes")).rows, rows + 13_000)
     }))
 
-  it.effect("D31 D17 a replacement has the indexes, constraints, defaults and triggers of the table it replaces", () =>
+  it.effect("keeps the indexes, constraints, defaults and triggers of the replaced table (D31, D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const shape = sql<{ readonly kind: string; readonly name: string; readonly definition: string }>`
@@ -1289,7 +1289,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }
     }))
 
-  it.effect("D31 D17 a load counts as a change of its dataset, at its own time, and one that only checks does not", () =>
+  it.effect("counts a load, but not a check, as a change of its dataset (D31, D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const noted = sql<{ readonly changes: number; readonly at: number }>`
@@ -1307,7 +1307,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.deepStrictEqual((yield* noted)[0], after)
     }))
 
-  it.effect("D31 a load replaces rows only: who may read the table stays", () =>
+  it.effect("keeps the owner and the grants of the table (D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const rights = sql`
@@ -1320,7 +1320,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.deepStrictEqual(yield* rights, before)
     }))
 
-  it.effect("D31 a file of 300,000 rows is streamed: the command needs far less memory than the file's rows", () =>
+  it.effect("streams a file of 300,000 rows within a heap of 96 MB (D31)", () =>
     Effect.gen(function* () {
       const lines = Array.from(
         { length: 300_000 },

@@ -246,7 +246,7 @@ export const checkRole = (isEmbedded: boolean) =>
       : warned("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
   })
 
-/** The trigger `note_change` counts changes of a dataset (D17, conditional requests). */
+/** The trigger `note_change` counts changes of a dataset (D17, caching). */
 export const checkTriggers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly dataset: string }>`

@@ -55,7 +55,7 @@ const readKeyFile = Effect.fnUntraced(function* (path: string) {
   return Redacted.make(text.trim())
 })
 
-/** Finds the key: `--key-file`, then `TICKERLINE_KEY`, then the demo key, which is sent only to this machine's service. */
+/** Finds the key in `--key-file`, `TICKERLINE_KEY`, or, for this machine's own service only, the demo key file. */
 export const findApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<string>, isOwnService: boolean) {
   if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
   const configured = yield* ApiKeyConfig
