@@ -1,4 +1,7 @@
-/** All settings: how each is read, and the messages about invalid and misspelt ones. */
+/**
+ * All settings: how each is read, and the messages about invalid and misspelt ones.
+ * See docs/decisions/0042-one-table-of-settings.md.
+ */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 import { UsageBufferConfig } from "../accounts/billing/Metering.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"

@@ -716,7 +716,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(
         yield* credited(...credit, "--prepaid"),
         "The balance of other payer is 1.000000 USD.\n" +
-          "other payer was billed later until now. From now on it pays in advance.\n" +
+          "other payer was billed later until now. From now on, it pays in advance.\n" +
           "Once the balance is used up, its requests are refused with 402.\n",
       )
       assert.strictEqual(yield* credited("other payer", "--usd", "1"), "The balance of other payer is 2.000000 USD.\n")

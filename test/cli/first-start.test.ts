@@ -106,7 +106,7 @@ const refusals: Readonly<Record<string, Refused>> = {
 }
 
 layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) => {
-  it.effect("contain at most 200 real facts, and the documented numbers of rows (samples/README)", () =>
+  it.effect("loads at most 200 real facts, and the documented numbers of rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [counted] = yield* sql`
@@ -131,7 +131,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.isAtMost(Number(valueAt(counted, "real")), 200)
     }))
 
-  it.effect("mark all fictional rows as fictional (samples/README)", () =>
+  it.effect("marks all fictional rows as fictional (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const symbols = (made: string) =>
@@ -156,7 +156,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.deepStrictEqual(yield* sql`select old_ticker from ticker_changes where source is null`, [])
     }))
 
-  it.effect("give the documented response for every documented symbol (samples/README)", () =>
+  it.effect("gives the documented response for every documented symbol (samples/README)", () =>
     Effect.gen(function* () {
       const named = yield* readDocumented("`/v1/ticker-changes?ticker=…`")
       assert.isAtLeast(named.length, 15)
@@ -177,7 +177,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
     }))
 
   it.effect.each(Object.entries(chains).map(([symbol, chain]) => ({ symbol, ...chain })))(
-    "resolve $symbol to one complete chain (§2.2)",
+    "resolves $symbol to one complete chain (§2.2)",
     ({ current, history, symbol }) =>
       Effect.gen(function* () {
         const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
@@ -190,7 +190,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }),
   )
 
-  it.effect("resolve every symbol of a chain to the same chain (§2.2)", () =>
+  it.effect("resolves every symbol of a chain to the same chain (§2.2)", () =>
     Effect.gen(function* () {
       for (const symbols of [["OSTK", "BYON", "BBBY", "NXH"], twelve.flatMap((link) => link.split(" ").slice(0, 2))]) {
         const answers = yield* Effect.forEach(symbols, (symbol) =>
@@ -205,7 +205,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
     }))
 
   it.effect.each(Object.entries(refusals).map(([symbol, refused]) => ({ symbol, ...refused })))(
-    "refuse $symbol with its reasons, symbols and candidates (D21)",
+    "refuses $symbol with its reasons, symbols and candidates (D21)",
     ({ candidates, reasons, symbol, tickers }) =>
       Effect.gen(function* () {
         const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
@@ -225,7 +225,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }),
   )
 
-  it.effect("show the remaining reasons with SPWR, MEGX, FNGU, BD0 and KNT0 (D21)", () =>
+  it.effect("refuses SPWR, MEGX, FNGU, BD0 and KNT0 with the remaining reasons (D21)", () =>
     Effect.gen(function* () {
       const details = (symbol: string) =>
         Effect.map(requestJson(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) => valueAt(body, "error", "details"))
@@ -239,7 +239,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.strictEqual(Array.isArray(knotted) ? knotted.length : 0, 4)
     }))
 
-  it.effect("resolve BNT to a chain of two, without its three estimated events (D19)", () =>
+  it.effect("resolves BNT to a chain of two, without its three estimated events (D19)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/v1/ticker-changes?ticker=BNT")
       const history = links(valueAt(body, "results", 0, "history"))
@@ -248,7 +248,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.strictEqual(history[1], "BNRE BNT 2024-09-06")
     }))
 
-  it.effect("ignore an event in 2099 from both of its symbols (D19)", () =>
+  it.effect("ignores an event in 2099, from both of its symbols (D19)", () =>
     Effect.gen(function* () {
       const former = yield* requestJson("/v1/ticker-changes?ticker=FTR1")
       assert.deepStrictEqual(links(valueAt(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
@@ -259,7 +259,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }
     }))
 
-  it.effect("return exactly the documented former names (D23)", () =>
+  it.effect("returns exactly the documented former names (D23)", () =>
     Effect.gen(function* () {
       const names: Readonly<Record<string, ReadonlyArray<{ readonly ticker: string; readonly date: string | null }>>> =
         {
@@ -283,7 +283,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }
     }))
 
-  it.effect("return rows for every documented request (samples/README)", () =>
+  it.effect("returns rows for every documented request (samples/README)", () =>
     Effect.gen(function* () {
       const requests = yield* readDocumented("The made-up market (companies live from 2024-11-13 to 2026-11-13)")
       assert.strictEqual(requests.length, 16)
@@ -294,7 +294,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }
     }))
 
-  it.effect("match the documented examples (§2.5, §2.6, §2.7)", () =>
+  it.effect("matches the documented examples (§2.5, §2.6, §2.7)", () =>
     Effect.gen(function* () {
       const first = Effect.fnUntraced(function* (request: string, ...path: ReadonlyArray<string>) {
         return valueAt((yield* requestJson(request)).body, "results", 0, ...path)

@@ -172,7 +172,7 @@ const describeFailure = (cause: object, env: Environment = {}) =>
   Effect.provide(describeListenError(new HttpServerError.ServeError({ cause })), configOf(env))
 
 describe("A port that cannot be used", () => {
-  it.effect("is reported with the setting to change (operations/settings)", () =>
+  it.effect("names the setting to change if a port cannot be used (operations/settings)", () =>
     Effect.gen(function* () {
       const socket = { address: "127.0.0.1", port: 80, syscall: "listen" }
       assert.match(
@@ -212,7 +212,7 @@ describe("A port that cannot be used", () => {
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
 layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it) => {
-  it.effect("stop the start with one report, and misspelt ones cause a warning (operations/settings)", () =>
+  it.effect("reports all invalid settings at the start, and warns of misspelt ones (operations/settings)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-settings-" })}/home`
@@ -236,7 +236,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it
       assert.isFalse(yield* fs.exists(home))
     }))
 
-  it.effect("stop a command with the name of the setting and an example (operations/settings)", () =>
+  it.effect("names the invalid setting and an example if a command fails (operations/settings)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const file = yield* fs.makeTempFileScoped({ prefix: "tickerline-home-" })
@@ -252,7 +252,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it
       assert.notInclude(noUrl.err, "geheim")
     }))
 
-  it.effect("METRICS_PORT is named if the port of the metrics is in use (operations/settings)", () =>
+  it.effect("names METRICS_PORT if the port of the metrics is in use (operations/settings)", () =>
     Effect.gen(function* () {
       const port = yield* findFreePort
       yield* Effect.acquireRelease(

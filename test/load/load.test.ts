@@ -1032,7 +1032,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ([row]) => row?.seen ?? "",
       ))
 
-    it.effect("see either the old or the new rows, and neither wait nor fail, while 50,000 rows replace them (D31)", () =>
+    it.effect("lets readers see either the old or the new rows, without waiting, while 50,000 rows are replaced (D31)", () =>
       Effect.gen(function* () {
         yield* replaceWith("intraday_runners", "old.csv", csv(sessions(100, "1")))
         const file = yield* written("new.csv", csv(sessions(50_000, "2")))
@@ -1060,7 +1060,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("do not queue behind a swap that waits for a long read (D31)", () =>
+    it.effect("does not make reads queue behind a swap that waits for a long read (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* replaceWith("intraday_runners", "old.csv", csv(sessions(10, "1")))

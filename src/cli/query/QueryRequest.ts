@@ -1,4 +1,7 @@
-/** Sends the requests of `query` with the client in `src/client`: target address, API key, one page or all pages. */
+/**
+ * Sends the requests of `query` with the client in `src/client`: target address, API key, one page or all pages.
+ * See docs/decisions/0040-query-sends-through-the-client.md.
+ */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Schema } from "effect"
 import { makeRequestSender } from "../../client/HttpSender.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"

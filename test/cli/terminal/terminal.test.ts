@@ -80,7 +80,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
 
   const stopped = needing(
     ["script", "stty", "timeout"],
-    "is left without an incomplete line after Ctrl-C (operations/command-line)",
+    "clears the progress line after Ctrl-C (operations/command-line)",
   )
   it.effect(
     stopped.name,
@@ -99,7 +99,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
 
   const plain = needing(
     ["script", "stty"],
-    "is used according to CI, NO_COLOR, FORCE_COLOR and TERM=dumb (operations/command-line)",
+    "obeys CI, NO_COLOR, FORCE_COLOR and TERM=dumb (operations/command-line)",
   )
   it.effect(
     plain.name,

@@ -27,7 +27,7 @@ const screen = (columns: number, more: Partial<Screen> = {}): Screen => ({
 const controlSequence = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
 
 describe("Text on a terminal", () => {
-  it.prop("contains no control characters or bidirectional marks after escaping (operations/command-line)", [
+  it.prop("escapes all control characters and bidirectional marks (operations/command-line)", [
     Schema.String,
   ], ([text]) => {
     assert.notMatch(escapeLine(text), controlSequence)
@@ -43,7 +43,7 @@ describe("Text on a terminal", () => {
   })
 
   it.prop(
-    "fits the columns and keeps its start when it is truncated (operations/command-line)",
+    "truncates text to the given columns and keeps its start (operations/command-line)",
     [Schema.String, integer(0, 30)],
     ([text, columns]) => {
       const shown = truncate(escapeLine(text), columns)
@@ -52,7 +52,7 @@ describe("Text on a terminal", () => {
     },
   )
 
-  it("is never cut inside a wide character (operations/command-line)", () => {
+  it("never splits a wide character (operations/command-line)", () => {
     assert.strictEqual(displayWidth("株式"), 4)
     assert.strictEqual(truncate("株式会社", 5), "株式…")
     assert.strictEqual(truncate("株式会社", 4), "株…")
@@ -64,7 +64,7 @@ describe("Text on a terminal", () => {
 const Cells = Schema.Array(Schema.Array(Schema.NullOr(Schema.String)))
 
 describe("A table", () => {
-  it.prop("fits the terminal and names hidden columns (operations/command-line)", [
+  it.prop("fits a table to the terminal and names hidden columns (operations/command-line)", [
     Cells,
     Schema.Array(Schema.Boolean),
     integer(12, 120),
@@ -78,7 +78,7 @@ describe("A table", () => {
     for (const one of formatRecord({ columns, rows }, screen(wide))) assert.isAtMost(displayWidth(one), wide)
   })
 
-  it.prop("keeps every cell complete in a file (operations/command-line)", [Cells], ([rows]) => {
+  it.prop("prints every cell completely in a file (operations/command-line)", [Cells], ([rows]) => {
     const width = Math.max(0, ...rows.map((row) => row.length))
     const columns = Array.from({ length: width }, (_, at) => ({ name: `c${at}`, isNumber: false }))
     const { hiddenColumns: left, lines } = formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
@@ -111,7 +111,7 @@ const state = (more: Partial<ProgressState>): ProgressState => ({
 })
 
 describe("Progress", () => {
-  it.prop("fits every terminal (operations/command-line)", [
+  it.prop("fits the progress line to every terminal (operations/command-line)", [
     Schema.String,
     integer(0, 2_000_000_000),
     Schema.NullOr(integer(0, 2_000_000_000)),
