@@ -380,9 +380,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* caughtUp
       assert.match(
         yield* waitUntilFound(looked(serving(first.url)), (said) => said.startsWith("ok")),
-        /^ok: it keeps up/,
+        /^ok: it replays changes of the primary within/,
       )
-      assert.match(yield* looked(primary.url), /^warning: it is no replica/)
+      assert.match(yield* looked(primary.url), /^warning: it is not a replica/)
       assert.match(yield* looked(inject("databaseUrl")), /^failed: it belongs to another cluster/)
       const away = yield* looked("postgres://a:geheim@127.0.0.1:1/b")
       assert.match(away, /^failed: .*ECONNREFUSED/)
