@@ -437,11 +437,11 @@ describe("the first start", () => {
   const firstStart = `
     import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
     import { Effect, Layer, Redacted } from "effect"
-    import { client } from "./src/db/Database.ts"
-    import { prepare } from "./src/cli/FirstStart.ts"
+    import { databaseClientLayer } from "./src/db/Database.ts"
+    import { prepareFirstStart } from "./src/cli/FirstStart.ts"
     const url = Redacted.make(process.env.DATABASE_URL)
-    const layer = Layer.mergeAll(client({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)
-    NodeRuntime.runMain(Effect.provide(prepare(process.env.TICKERLINE_HOME), layer))
+    const layer = Layer.mergeAll(databaseClientLayer({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)
+    NodeRuntime.runMain(Effect.provide(prepareFirstStart(process.env.TICKERLINE_HOME), layer))
   `
 
   it.live("starts again after it was killed while loading a table (samples/README)", () =>

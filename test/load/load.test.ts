@@ -69,35 +69,35 @@ const session: Cells = {
 /** The required cells of a symbol change. */
 const change: Cells = { old_ticker: "AAA", new_ticker: "BBB", effective_date: "2025-03-03", status: "confirmed" }
 
-const quoted = (cell: string) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+const quoteCell = (cell: string) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
 
-const csv = (rows: ReadonlyArray<Cells>, columns = Object.keys(rows[0] ?? {})) =>
+const toCsv = (rows: ReadonlyArray<Cells>, columns = Object.keys(rows[0] ?? {})) =>
   [columns, ...rows.map((row) => columns.map((column) => row[column] ?? ""))]
-    .map((cells) => `${cells.map(quoted).join(",")}\n`).join("")
+    .map((cells) => `${cells.map(quoteCell).join(",")}\n`).join("")
 
-const ndjson = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
+const toNdjson = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
   rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
 const folder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-load-" }))
 
-const written = Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
+const writeTestFile = Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
   const fs = yield* FileSystem.FileSystem
   const path = `${yield* folder}/${name}`
   yield* fs.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content)
   return path
 })
 
-const loadText = (dataset: string, file: string, append = false) =>
+const load = (dataset: string, file: string, append = false) =>
   Effect.flatMap(Ref.make(0), (progress) => loadFile({ dataset, file, append }, progress))
 
 const replaceWith = (dataset: Dataset, name: string, content: string | Uint8Array) =>
-  Effect.flatMap(written(name, content), (file) => loadText(dataset, file))
+  Effect.flatMap(writeTestFile(name, content), (file) => load(dataset, file))
 
-const add = (dataset: Dataset, name: string, content: string | Uint8Array) =>
-  Effect.flatMap(written(name, content), (file) => loadText(dataset, file, true))
+const appendText = (dataset: Dataset, name: string, content: string | Uint8Array) =>
+  Effect.flatMap(writeTestFile(name, content), (file) => load(dataset, file, true))
 
 /** Reads the number of rows and a digest of their contents. */
-const state = Effect.fnUntraced(function* (table: Dataset) {
+const readTableState = Effect.fnUntraced(function* (table: Dataset) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly rows: number; readonly digest: string }>`
     select count(*)::int as rows, coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as digest from ${
@@ -107,46 +107,48 @@ const state = Effect.fnUntraced(function* (table: Dataset) {
   return found ?? { rows: -1, digest: "" }
 })
 
-const leftOver = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+const findLeftoverTables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly name: string }>`select relname as name from pg_class where relnamespace = 'loading'::regnamespace`,
     (rows) => rows.map(({ name }) => name),
   ))
 
 /** Parses the lines of a message that report a row: line number and error. */
-const problems = (message: string) =>
+const parseErrors = (message: string) =>
   Array.from(message.matchAll(/^ {2}line (\d+): (.+)$/gm), ([, line, said]) => [Number(line), said ?? ""] as const)
 
 /** Asserts that a load fails and changes nothing. Returns the message. */
-const refusal = Effect.fnUntraced(
+const assertRefused = Effect.fnUntraced(
   function* (dataset: Dataset, name: string, content: string | Uint8Array, append = false) {
-    const before = yield* state(dataset)
-    const error = yield* Effect.flip(append ? add(dataset, name, content) : replaceWith(dataset, name, content))
-    assert.deepStrictEqual(yield* state(dataset), before)
-    assert.deepStrictEqual(yield* leftOver, [])
+    const before = yield* readTableState(dataset)
+    const error = yield* Effect.flip(append ? appendText(dataset, name, content) : replaceWith(dataset, name, content))
+    assert.deepStrictEqual(yield* readTableState(dataset), before)
+    assert.deepStrictEqual(yield* findLeftoverTables, [])
     assert.notMatch(error.message, /Query failed|\n\s+at /)
     return error.message
   },
 )
 
 const seed = Effect.gen(function* () {
-  yield* replaceWith("ticker_changes", "seed.csv", csv([{ ...change, old_ticker: "OLD1", new_ticker: "NEW1" }]))
-  yield* replaceWith("intraday_runners", "seed.csv", csv([{ ...session, ticker: "SEED" }]))
+  yield* replaceWith("ticker_changes", "seed.csv", toCsv([{ ...change, old_ticker: "OLD1", new_ticker: "NEW1" }]))
+  yield* replaceWith("intraday_runners", "seed.csv", toCsv([{ ...session, ticker: "SEED" }]))
 })
 
-const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+const retryOften = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.retry(effect, { schedule: Schedule.spaced("10 millis"), times: 9000 })
 
 class NotYet extends Data.TaggedError("NotYet")<{ readonly message: string }> {}
 
 /** Waits until the condition holds. */
-const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
-  soon(Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not come about` })))
+const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
+  retryOften(
+    Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not come about` })),
+  )
 
 const day = (at: number) => new Date(Date.UTC(2010, 0, 1 + at)).toISOString().slice(0, 10)
 
 /** Generates sessions with different keys. `open` distinguishes one file from another. */
-const sessions = (count: number, open: string): ReadonlyArray<Cells> =>
+const makeSessions = (count: number, open: string): ReadonlyArray<Cells> =>
   Array.from({ length: count }, (_, at) => ({
     ...session,
     ticker: `T${at % 1000}`,
@@ -154,7 +156,7 @@ const sessions = (count: number, open: string): ReadonlyArray<Cells> =>
     market_open: open,
   }))
 
-const changes = (count: number, prefix: string): ReadonlyArray<Cells> =>
+const makeChanges = (count: number, prefix: string): ReadonlyArray<Cells> =>
   Array.from(
     { length: count },
     (_, at) => ({ ...change, old_ticker: `${prefix}${at}`, new_ticker: `${prefix}${at}.N` }),
@@ -163,7 +165,7 @@ const changes = (count: number, prefix: string): ReadonlyArray<Cells> =>
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
 /** Runs the command as a process, which is killed when the test ends. */
-const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = []) {
+const startCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = []) {
   const url = yield* DatabaseUrl
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
@@ -175,18 +177,18 @@ const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags:
     ),
     (child) => Effect.sync(() => child.kill("SIGKILL")),
   )
-  const said = { out: "", err: "" }
-  child.stdout.on("data", (chunk) => said.out += String(chunk))
-  child.stderr.on("data", (chunk) => said.err += String(chunk))
+  const output = { out: "", err: "" }
+  child.stdout.on("data", (chunk) => output.out += String(chunk))
+  child.stderr.on("data", (chunk) => output.err += String(chunk))
   const ended = Promise.withResolvers<number | null>()
   child.once("close", (code) => ended.resolve(code))
   const end = Effect.promise(() => ended.promise)
   return {
-    said,
+    output,
     send: (signal: NodeJS.Signals) => Effect.sync(() => child.kill(signal)),
-    leave: Effect.sync(() => child.stdout.destroy()),
+    closeOutput: Effect.sync(() => child.stdout.destroy()),
     kill: Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), end),
-    result: Effect.map(end, (code) => ({ code, ...said })),
+    result: Effect.map(end, (code) => ({ code, ...output })),
   }
 })
 
@@ -222,21 +224,21 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const sql = yield* SqlClient.SqlClient
         yield* seed
         const files: ReadonlyArray<readonly [string, string | Uint8Array]> = [
-          ["a.csv", csv(full, columns)],
-          ["b.csv", csv(full.toReversed(), columns.toReversed())],
-          ["c.csv", `\uFEFF${csv(full, columns).replaceAll("\n", "\r\n")}`],
-          ["d.csv", csv(full, columns).trimEnd()],
-          ["e.csv.gz", gzipSync(csv(full, columns))],
-          ["f.ndjson", ndjson(json)],
-          ["g.jsonl", `\uFEFF\n${ndjson(json).replaceAll("\n", "\r\n")}\n`],
-          ["h.ndjson.gz", gzipSync(ndjson(json))],
-          ["i.ndjson", ndjson(json).trimEnd()],
+          ["a.csv", toCsv(full, columns)],
+          ["b.csv", toCsv(full.toReversed(), columns.toReversed())],
+          ["c.csv", `\uFEFF${toCsv(full, columns).replaceAll("\n", "\r\n")}`],
+          ["d.csv", toCsv(full, columns).trimEnd()],
+          ["e.csv.gz", gzipSync(toCsv(full, columns))],
+          ["f.ndjson", toNdjson(json)],
+          ["g.jsonl", `\uFEFF\n${toNdjson(json).replaceAll("\n", "\r\n")}\n`],
+          ["h.ndjson.gz", gzipSync(toNdjson(json))],
+          ["i.ndjson", toNdjson(json).trimEnd()],
         ]
         const found: Array<string> = []
         for (const [name, content] of files) {
           const { dropped, rows, table } = yield* replaceWith("intraday_runners", name, content)
           assert.deepStrictEqual([name, table, rows, dropped], [name, "intraday_runners", 2, 0])
-          found.push((yield* state("intraday_runners")).digest)
+          found.push((yield* readTableState("intraday_runners")).digest)
         }
         assert.deepStrictEqual(new Set(found).size, 1)
         const [first] =
@@ -252,19 +254,19 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("replaces the rows, or adds to them with --append (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* replaceWith("ticker_changes", "a.csv", csv(changes(3, "A")))
-        yield* replaceWith("ticker_changes", "b.csv", csv(changes(2, "B")))
-        yield* add("ticker_changes", "c.ndjson", ndjson(changes(1, "C")))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv(makeChanges(3, "A")))
+        yield* replaceWith("ticker_changes", "b.csv", toCsv(makeChanges(2, "B")))
+        yield* appendText("ticker_changes", "c.ndjson", toNdjson(makeChanges(1, "C")))
         const rows = yield* sql<{ readonly old_ticker: string }>`select old_ticker from ticker_changes order by 1`
         assert.deepStrictEqual(rows.map(({ old_ticker }) => old_ticker), ["B0", "B1", "C0"])
       }))
 
     it.effect("accepts the name of a table or an endpoint, and rejects unknown names (D31)", () =>
       Effect.gen(function* () {
-        const file = yield* written("a.csv", csv([change]))
-        assert.strictEqual((yield* loadText("ticker-changes", file)).table, "ticker_changes")
-        assert.strictEqual((yield* loadText("ticker_changes", file)).table, "ticker_changes")
-        const { message } = yield* Effect.flip(loadText("accounts", file))
+        const file = yield* writeTestFile("a.csv", toCsv([change]))
+        assert.strictEqual((yield* load("ticker-changes", file)).table, "ticker_changes")
+        assert.strictEqual((yield* load("ticker_changes", file)).table, "ticker_changes")
+        const { message } = yield* Effect.flip(load("accounts", file))
         assert.match(message, /accounts.*ticker_changes.*historical_tickers.*intraday_runners/)
       }))
 
@@ -273,7 +275,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const sql = yield* SqlClient.SqlClient
         const now = Effect.map(sql<{ readonly now: Date }>`select now()`, ([row]) => row?.now.getTime() ?? Number.NaN)
         const before = yield* now
-        for (const [name, content] of [["a.csv", csv([change])], ["a.ndjson", ndjson([change])]] as const) {
+        for (const [name, content] of [["a.csv", toCsv([change])], ["a.ndjson", toNdjson([change])]] as const) {
           yield* replaceWith("ticker_changes", name, content)
           const [row] = yield* sql<
             { readonly recorded_at: Date }
@@ -283,7 +285,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           assert.isAtLeast(recorded_at.getTime(), before - 1)
           assert.isAtMost(recorded_at.getTime(), yield* now)
         }
-        for (const [name, content] of [["a.csv", csv([session])], ["a.ndjson", ndjson([session])]] as const) {
+        for (const [name, content] of [["a.csv", toCsv([session])], ["a.ndjson", toNdjson([session])]] as const) {
           yield* replaceWith("intraday_runners", name, content)
           const [row] = yield* sql`select filing_types, all_tags, volume, high_time, market_cap from intraday_runners`
           assert.deepStrictEqual(row, {
@@ -302,7 +304,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* replaceWith(
           "ticker_changes",
           "a.csv",
-          csv([
+          toCsv([
             { ...change, cik: "", company_name: "", recorded_at: "2026-06-01T13:30:00Z" },
             {
               ...change,
@@ -426,11 +428,16 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           // An unknown column is an error of the header.
           const bad = reason.source === "not a column" ? [1] : [3]
           const texts = [
-            yield* refusal(dataset, "bad.csv", csv([{ ...before, ...known }, { ...good, ...cells }], columns)),
-            yield* refusal(dataset, "bad.csv", csv([{ ...before, ...known }, { ...good, ...cells }], columns), true),
+            yield* assertRefused(dataset, "bad.csv", toCsv([{ ...before, ...known }, { ...good, ...cells }], columns)),
+            yield* assertRefused(
+              dataset,
+              "bad.csv",
+              toCsv([{ ...before, ...known }, { ...good, ...cells }], columns),
+              true,
+            ),
           ]
           for (const message of texts) {
-            const found = problems(message)
+            const found = parseErrors(message)
             assert.isAtLeast(found.length, 1)
             assert.includeMembers(bad, found.map(([line]) => line), message)
             for (const [, said] of found) {
@@ -438,7 +445,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
               assert.match(said.slice(column.length + 1), reason)
             }
           }
-          const fromJson = problems(yield* refusal(dataset, "bad.ndjson", ndjson([before, { ...good, ...cells }])))
+          const fromJson = parseErrors(
+            yield* assertRefused(dataset, "bad.ndjson", toNdjson([before, { ...good, ...cells }])),
+          )
           assert.deepStrictEqual(fromJson.map(([line]) => line), [2])
           assert.isTrue(fromJson[0]?.[1].startsWith(`${column} `), fromJson[0]?.[1])
         }),
@@ -449,11 +458,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* seed
         const { market_open: _, ...without } = session
         assert.match(
-          yield* refusal("intraday_runners", "a.csv", csv([without])),
+          yield* assertRefused("intraday_runners", "a.csv", toCsv([without])),
           /^ {2}line 1: market_open is missing$/m,
         )
         assert.match(
-          yield* refusal("intraday_runners", "a.ndjson", `\n${ndjson([without])}`),
+          yield* assertRefused("intraday_runners", "a.ndjson", `\n${toNdjson([without])}`),
           /^ {2}line 2: market_open is missing$/m,
         )
       }))
@@ -462,14 +471,16 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* seed
         for (const cell of ["8-K", "8-K,S-3", '{"a":1}', '["8-K",5]', '["8-K"', "null", '"8-K"']) {
-          const found = problems(yield* refusal("intraday_runners", "a.csv", csv([{ ...session, filing_types: cell }])))
+          const found = parseErrors(
+            yield* assertRefused("intraday_runners", "a.csv", toCsv([{ ...session, filing_types: cell }])),
+          )
           assert.deepStrictEqual(found.map(([line]) => line), [2], cell)
           assert.match(found[0]?.[1] ?? "", /^filing_types must be a JSON array of strings/)
         }
         const wrong: ReadonlyArray<unknown> = ["8-K", { a: 1 }, ["8-K", 5], [true], [["8-K"]], [null], 5]
         for (const value of wrong) {
-          const found = problems(
-            yield* refusal("intraday_runners", "a.ndjson", ndjson([{ ...session, filing_types: value }])),
+          const found = parseErrors(
+            yield* assertRefused("intraday_runners", "a.ndjson", toNdjson([{ ...session, filing_types: value }])),
           )
           assert.deepStrictEqual(found.map(([line]) => line), [1], JSON.stringify(value))
           assert.match(found[0]?.[1] ?? "", /^filing_types .*array/, JSON.stringify(value))
@@ -479,8 +490,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("refuses an array in a text column, and does not call it empty (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const found = problems(
-          yield* refusal("ticker_changes", "a.ndjson", ndjson([{ ...change, company_name: ["A"] }])),
+        const found = parseErrors(
+          yield* assertRefused("ticker_changes", "a.ndjson", toNdjson([{ ...change, company_name: ["A"] }])),
         )
         assert.deepStrictEqual(found.map(([line]) => line), [1])
         assert.match(found[0]?.[1] ?? "", /^company_name (?!.*must not be empty$)/)
@@ -489,22 +500,22 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("refuses an unpaired surrogate instead of replacing it (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const text = ndjson([{ ...change, company_name: "X" }]).replace('"X"', '"\\ud800x"')
-        const inText = problems(yield* refusal("ticker_changes", "a.ndjson", text))
+        const text = toNdjson([{ ...change, company_name: "X" }]).replace('"X"', '"\\ud800x"')
+        const inText = parseErrors(yield* assertRefused("ticker_changes", "a.ndjson", text))
         assert.deepStrictEqual(inText.map(([line]) => line), [1])
-        const tags = ndjson([{ ...session, all_tags: ["X"] }]).replace('["X"]', '["\\udc00"]')
-        const inList = problems(yield* refusal("intraday_runners", "a.ndjson", tags))
+        const tags = toNdjson([{ ...session, all_tags: ["X"] }]).replace('["X"]', '["\\udc00"]')
+        const inList = parseErrors(yield* assertRefused("intraday_runners", "a.ndjson", tags))
         assert.deepStrictEqual(inList.map(([line]) => line), [1])
       }))
 
     it.effect("refuses a list with a NUL character, and names the line (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const text = csv([session, { ...session, ticker: "ZYXB", all_tags: JSON.stringify(["a\0b"]) }], [
+        const text = toCsv([session, { ...session, ticker: "ZYXB", all_tags: JSON.stringify(["a\0b"]) }], [
           ...Object.keys(session),
           "all_tags",
         ])
-        const found = problems(yield* refusal("intraday_runners", "a.csv", text))
+        const found = parseErrors(yield* assertRefused("intraday_runners", "a.csv", text))
         assert.deepStrictEqual(found.map(([line]) => line), [3])
         assert.isTrue(found[0]?.[1].startsWith("all_tags "))
       }))
@@ -512,7 +523,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("validates NDJSON numbers as written, before a float rounds them (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const line = (numbers: string) => `${ndjson([{ ...session, x: 1 }]).trimEnd().replace('"x":1', numbers)}\n`
+        const line = (numbers: string) => `${toNdjson([{ ...session, x: 1 }]).trimEnd().replace('"x":1', numbers)}\n`
         for (
           const [numbers, column] of [
             ['"volume":9007199254740993', "volume"],
@@ -521,7 +532,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
             ['"market_cap":1E2', "market_cap"],
           ] as const
         ) {
-          const found = problems(yield* refusal("intraday_runners", "a.ndjson", line(numbers)))
+          const found = parseErrors(yield* assertRefused("intraday_runners", "a.ndjson", line(numbers)))
           assert.deepStrictEqual(found.map(([at]) => at), [1])
           assert.isTrue(found[0]?.[1].startsWith(`${column} `))
         }
@@ -531,8 +542,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* seed
         const good = JSON.stringify(change)
-        const found = problems(
-          yield* refusal(
+        const found = parseErrors(
+          yield* assertRefused(
             "ticker_changes",
             "a.ndjson",
             [
@@ -568,7 +579,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           "A,B,2025-01-02,confirmed\r", // 10
           "a,B,2025-01-02,confirmed,y,z", // 11
         ].join("\n")
-        const found = problems(yield* refusal("ticker_changes", "a.csv", text))
+        const found = parseErrors(yield* assertRefused("ticker_changes", "a.csv", text))
         assert.deepStrictEqual(Array.from(new Set(found.map(([line]) => line))), [6, 8, 10, 11])
         assert.match(found[0]?.[1] ?? "", /^status /)
         assert.match(found.at(-1)?.[1] ?? "", /6 cells.*5/)
@@ -583,12 +594,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         )
         for (
           const message of [
-            yield* refusal("ticker_changes", "a.csv", csv(rows)),
-            yield* refusal("ticker_changes", "a.ndjson", `\n${ndjson(rows)}`),
+            yield* assertRefused("ticker_changes", "a.csv", toCsv(rows)),
+            yield* assertRefused("ticker_changes", "a.ndjson", `\n${toNdjson(rows)}`),
           ]
         ) {
           assert.deepStrictEqual(
-            problems(message).map(([line]) => line),
+            parseErrors(message).map(([line]) => line),
             Array.from({ length: 20 }, (_, at) => 2 + 2 * at),
           )
         }
@@ -600,9 +611,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const rows = [...changes(5_100, "G"), { ...change, status: "wrong" }]
         const columns = Object.keys(change)
         for (const append of [false, true]) {
-          const message = yield* refusal("ticker_changes", "a.csv", csv(rows, columns), append)
+          const message = yield* assertRefused("ticker_changes", "a.csv", toCsv(rows, columns), append)
           assert.match(message, /unchanged/)
-          assert.deepStrictEqual(problems(message).map(([line]) => line), [5_102])
+          assert.deepStrictEqual(parseErrors(message).map(([line]) => line), [5_102])
         }
       }))
 
@@ -611,17 +622,20 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* seed
         const rows = Array.from({ length: 30 }, () => ({ ...change, status: "wrong" }))
         const names = ["Old_Ticker", "new_tiker", "effective_date", "closing", "status"]
-        const body = csv(rows).split("\n").slice(1).map((line) => line.replace(/,confirmed|,wrong/, ",x,wrong")).join(
+        const body = toCsv(rows).split("\n").slice(1).map((line) => line.replace(/,confirmed|,wrong/, ",x,wrong")).join(
           "\n",
         )
-        assert.deepStrictEqual(problems(yield* refusal("ticker_changes", "a.csv", `${names.join(",")}\n${body}`)), [
-          [1, "Old_Ticker is not a column of this table; did you mean old_ticker?"],
-          [1, "new_tiker is not a column of this table; did you mean new_ticker?"],
-          [1, "closing is not a column of this table"],
-        ])
+        assert.deepStrictEqual(
+          parseErrors(yield* assertRefused("ticker_changes", "a.csv", `${names.join(",")}\n${body}`)),
+          [
+            [1, "Old_Ticker is not a column of this table; did you mean old_ticker?"],
+            [1, "new_tiker is not a column of this table; did you mean new_ticker?"],
+            [1, "closing is not a column of this table"],
+          ],
+        )
         const objects = Array.from({ length: 30 }, () => ({ ...change, compny_name: "A" }))
-        const inJson = yield* refusal("ticker_changes", "a.ndjson", ndjson(objects))
-        assert.deepStrictEqual(problems(inJson), [
+        const inJson = yield* assertRefused("ticker_changes", "a.ndjson", toNdjson(objects))
+        assert.deepStrictEqual(parseErrors(inJson), [
           [1, "compny_name is not a column of this table; did you mean company_name?"],
         ])
       }))
@@ -630,7 +644,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* seed
         assert.match(
-          yield* refusal(
+          yield* assertRefused(
             "ticker_changes",
             "a.csv",
             `${Object.keys(change).join(",")},status\nA,B,2025-01-02,confirmed,estimated\n`,
@@ -638,11 +652,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           /line 1: status /,
         )
         assert.match(
-          yield* refusal("ticker_changes", "a.csv", `${Object.keys(change).join(",")},closing\n`),
+          yield* assertRefused("ticker_changes", "a.csv", `${Object.keys(change).join(",")},closing\n`),
           /line 1: closing /,
         )
         assert.match(
-          yield* refusal("ticker_changes", "a.csv", "old_ticker,new_ticker,status\n"),
+          yield* assertRefused("ticker_changes", "a.csv", "old_ticker,new_ticker,status\n"),
           /line 1: effective_date /,
         )
       }))
@@ -652,11 +666,16 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     const header = `${Object.keys(change).join(",")}\n`
     const cases: ReadonlyArray<readonly [string, string, string | Uint8Array, RegExp]> = [
       ["a kind that there is not", "a.parquet", "PAR1", /a\.parquet.*\.csv.*\.ndjson/],
-      ["a gzip that is cut off", "a.csv.gz", gzipSync(csv(changes(500, "A"))).subarray(0, 300), /a\.csv\.gz.*gzip/],
+      [
+        "a gzip that is cut off",
+        "a.csv.gz",
+        gzipSync(toCsv(makeChanges(500, "A"))).subarray(0, 300),
+        /a\.csv\.gz.*gzip/,
+      ],
       [
         "a gzip that lacks its last bytes",
         "a.ndjson.gz",
-        gzipSync(ndjson(changes(50, "A"))).subarray(0, -4),
+        gzipSync(toNdjson(makeChanges(50, "A"))).subarray(0, -4),
         /a\.ndjson\.gz.*gzip/,
       ],
       ["a .gz of no bytes", "a.csv.gz", "", /a\.csv\.gz/],
@@ -673,7 +692,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       [
         "NDJSON that is no UTF-8",
         "a.ndjson",
-        Buffer.from(ndjson([{ ...change, company_name: "Caf\xe9" }]), "latin1"),
+        Buffer.from(toNdjson([{ ...change, company_name: "Caf\xe9" }]), "latin1"),
         /UTF-8/,
       ],
     ]
@@ -682,7 +701,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ({ content, name, said }) =>
         Effect.gen(function* () {
           yield* seed
-          assert.match(yield* refusal("ticker_changes", name, content), said)
+          assert.match(yield* assertRefused("ticker_changes", name, content), said)
         }),
     )
 
@@ -692,14 +711,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const fs = yield* FileSystem.FileSystem
         const place = yield* folder
         yield* fs.makeDirectory(`${place}/folder.csv`)
-        const before = yield* state("ticker_changes")
-        const missing = yield* Effect.flip(loadText("ticker_changes", `${place}/none.csv`))
+        const before = yield* readTableState("ticker_changes")
+        const missing = yield* Effect.flip(load("ticker_changes", `${place}/none.csv`))
         assert.match(missing.message, /(?=.*none\.csv).*(NotFound|not found|no such|not exist|no file)/i)
-        const missingGz = yield* Effect.flip(loadText("ticker_changes", `${place}/none.csv.gz`))
+        const missingGz = yield* Effect.flip(load("ticker_changes", `${place}/none.csv.gz`))
         assert.match(missingGz.message, /(?=.*none\.csv\.gz).*(NotFound|not found|no such|not exist|no file)/i)
-        const directory = yield* Effect.flip(loadText("ticker_changes", `${place}/folder.csv`))
+        const directory = yield* Effect.flip(load("ticker_changes", `${place}/folder.csv`))
         assert.match(directory.message, /folder\.csv.*(directory|folder\b(?!\.csv)|not a file)/i)
-        assert.deepStrictEqual(yield* state("ticker_changes"), before)
+        assert.deepStrictEqual(yield* readTableState("ticker_changes"), before)
       }))
 
     const empties: ReadonlyArray<readonly [name: string, content: string | Uint8Array]> = [
@@ -715,29 +734,29 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* seed
         for (const [name, content] of empties) {
-          const replacing = yield* refusal("ticker_changes", name, content)
+          const replacing = yield* assertRefused("ticker_changes", name, content)
           assert.include(replacing, `${name} has no rows, so it was refused and ticker_changes is unchanged.`)
           assert.include(replacing, "It would have removed all 1 row from the table.")
           assert.include(replacing, "--allow-empty")
-          const adding = yield* refusal("ticker_changes", name, content, true)
+          const adding = yield* assertRefused("ticker_changes", name, content, true)
           assert.include(adding, "It would have added nothing.")
         }
         for (const [name, content] of empties) {
           yield* seed
-          const task = { dataset: "ticker_changes", file: yield* written(name, content), allowEmpty: true }
+          const task = { dataset: "ticker_changes", file: yield* writeTestFile(name, content), allowEmpty: true }
           const loading = (append: boolean) =>
             Effect.flatMap(Ref.make(0), (rows) => loadFile({ ...task, append }, rows))
           assert.strictEqual((yield* loading(true)).rows, 0)
-          assert.strictEqual((yield* state("ticker_changes")).rows, 1)
+          assert.strictEqual((yield* readTableState("ticker_changes")).rows, 1)
           assert.strictEqual((yield* loading(false)).rows, 0)
-          assert.strictEqual((yield* state("ticker_changes")).rows, 0)
+          assert.strictEqual((yield* readTableState("ticker_changes")).rows, 0)
         }
       }))
 
     it.effect("refuses a file without rows with --check too (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const file = yield* written("a.csv", header)
+        const file = yield* writeTestFile("a.csv", header)
         const task = { dataset: "ticker_changes", file, append: false, check: true }
         const error = yield* Effect.flip(Effect.flatMap(Ref.make(0), (rows) => loadFile(task, rows)))
         assert.strictEqual(error._tag, "NoRows")
@@ -755,9 +774,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ({ content, file, name }) =>
         Effect.gen(function* () {
           yield* seed
-          const message = yield* refusal("ticker_changes", file, content)
+          const message = yield* assertRefused("ticker_changes", file, content)
           assert.match(message, new RegExp(`${file} is separated by ${name}, but load expects commas`))
-          assert.deepStrictEqual(problems(message), [])
+          assert.deepStrictEqual(parseErrors(message), [])
         }),
     )
   })
@@ -767,10 +786,10 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* seed
         const rows = [{ ...change, old_ticker: "GOOD" }, { ...change, new_ticker: "AAA" }]
-        const csvSays = problems(yield* refusal("ticker_changes", "a.csv", csv(rows)))
+        const csvSays = parseErrors(yield* assertRefused("ticker_changes", "a.csv", toCsv(rows)))
         assert.deepStrictEqual(csvSays.map(([line]) => line), [3])
         assert.match(csvSays[0]?.[1] ?? "", /(old|new)_ticker.*differ/)
-        const jsonSays = problems(yield* refusal("ticker_changes", "a.ndjson", ndjson(rows), true))
+        const jsonSays = parseErrors(yield* assertRefused("ticker_changes", "a.ndjson", toNdjson(rows), true))
         assert.deepStrictEqual(jsonSays.map(([line]) => line), [2])
       }))
 
@@ -793,7 +812,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...change, cik, effective_date: "2025-03-04", company_name: "another day" },
           { ...change, cik, old_ticker: "BBB", new_ticker: "AAA", company_name: "the other way" },
         ]
-        const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         assert.deepStrictEqual({ loaded, dropped, superseded }, { loaded: 4, dropped: 1, superseded: 1 })
         assert.deepStrictEqual(yield* named, [
           "confirmed another day",
@@ -810,8 +829,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...change, cik: "", company_name: "b" },
           { ...change, cik, old_ticker: "CCC", company_name: "c" },
         ]
-        yield* replaceWith("ticker_changes", "a.csv", csv(first))
-        const again = yield* add("ticker_changes", "a.csv", csv([...first, ...first]))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv(first))
+        const again = yield* appendText("ticker_changes", "a.csv", toCsv([...first, ...first]))
         assert.deepStrictEqual(again.merged, { added: 0, updated: 0, unchanged: 3 })
         assert.strictEqual(again.dropped, 3)
         const more = [
@@ -821,27 +840,27 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...change, cik, old_ticker: "CCC", company_name: "c" },
           { ...change, cik: "0000000001", company_name: "d" },
         ]
-        const { merged, rows, superseded } = yield* add("ticker_changes", "b.csv", csv(more))
+        const { merged, rows, superseded } = yield* appendText("ticker_changes", "b.csv", toCsv(more))
         assert.deepStrictEqual(merged, { added: 1, updated: 2, unchanged: 1 })
         assert.deepStrictEqual([rows, superseded], [4, 1])
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed c", "confirmed d", "reverted a"])
         // A column that is left out becomes null.
-        yield* add("ticker_changes", "c.csv", csv([{ ...change, cik, status: "confirmed" }]))
+        yield* appendText("ticker_changes", "c.csv", toCsv([{ ...change, cik, status: "confirmed" }]))
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed", "confirmed c", "confirmed d"])
-        assert.deepStrictEqual(yield* leftOver, [])
+        assert.deepStrictEqual(yield* findLeftoverTables, [])
       }))
 
     it.effect("serves an event that --append reverted without delay (D22, D17, §4.1)", () =>
       Effect.gen(function* () {
-        yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, cik }]))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, cik }]))
         const current = Effect.map(
           requestJson("/v1/ticker-changes?ticker=AAA"),
           ({ body }) => Service.valueAt(body, "results", 0, "current_ticker"),
         )
         yield* Effect.all([current, current, current])
         assert.strictEqual(yield* current, "BBB")
-        yield* add("ticker_changes", "b.csv", csv([{ ...change, cik, status: "reverted" }]))
-        yield* until("the reverted event", Effect.map(current, (ticker) => ticker === null))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, cik, status: "reverted" }]))
+        yield* waitUntil("the reverted event", Effect.map(current, (ticker) => ticker === null))
       }))
 
     it.effect("keeps recorded_at of an unchanged event, and renews it if the event changed (D22)", () =>
@@ -852,20 +871,20 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           ([row]) => row?.at,
         )
         const then = { recorded_at: "2020-01-01T00:00:00Z" }
-        yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, ...then }]))
-        assert.deepStrictEqual((yield* add("ticker_changes", "b.csv", csv([change]))).merged?.unchanged, 1)
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, ...then }]))
+        assert.deepStrictEqual((yield* appendText("ticker_changes", "b.csv", toCsv([change]))).merged?.unchanged, 1)
         assert.strictEqual(yield* recorded, "2020-01-01 00:00:00+00")
-        yield* add("ticker_changes", "b.csv", csv([{ ...change, recorded_at: "2021-01-01T00:00:00Z" }]))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, recorded_at: "2021-01-01T00:00:00Z" }]))
         assert.strictEqual(yield* recorded, "2021-01-01 00:00:00+00")
-        yield* add("ticker_changes", "b.csv", csv([{ ...change, status: "blocked" }]))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, status: "blocked" }]))
         assert.match(String(yield* recorded), /^20(?!20|21)/)
       }))
 
     it.effect("finds repeated and corrected rows across batches (D22)", () =>
       Effect.gen(function* () {
-        const rows = changes(5_200, "A")
+        const rows = makeChanges(5_200, "A")
         const later = rows.slice(0, 100).map((row, at) => at < 60 ? row : { ...row, status: "reverted" })
-        const file = csv([...rows, ...later])
+        const file = toCsv([...rows, ...later])
         const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", file)
         assert.deepStrictEqual([loaded, dropped, superseded], [5_200, 60, 40])
         const sql = yield* SqlClient.SqlClient
@@ -876,9 +895,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         const name = { ticker: "AAA", former_ticker: "BBB", date: "" }
         const rows = [name, name, { ...name, date: "2020-02-02" }, { ...name, date: "2020-02-02" }]
-        const { dropped, rows: loaded } = yield* replaceWith("historical_tickers", "a.csv", csv(rows))
+        const { dropped, rows: loaded } = yield* replaceWith("historical_tickers", "a.csv", toCsv(rows))
         assert.deepStrictEqual([loaded, dropped], [2, 2])
-        const again = yield* add("historical_tickers", "a.csv", csv([...rows, { ...name, former_ticker: "CCC" }]))
+        const again = yield* appendText(
+          "historical_tickers",
+          "a.csv",
+          toCsv([...rows, { ...name, former_ticker: "CCC" }]),
+        )
         assert.deepStrictEqual(again.merged, { added: 1, updated: 0, unchanged: 2 })
       }))
 
@@ -912,7 +935,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
             (rows) => rows.map(({ row }) => row),
           )
           const put = (append: boolean, ...rows: ReadonlyArray<Cells>) =>
-            Effect.flatMap(written("rows.csv", csv(rows)), (file) => loadText(dataset.table, file, append))
+            Effect.flatMap(writeTestFile("rows.csv", toCsv(rows)), (file) => load(dataset.table, file, append))
           yield* put(false, row)
           const first = yield* stored
           const inFile = yield* put(false, row, other)
@@ -950,15 +973,15 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const row = { ticker: "TWICE", date: "2025-01-02", close: "1" }
-        const file = yield* written("a.csv", csv([{ ...row, close: "2" }, { ...row, ticker: "ONCE" }]))
+        const file = yield* writeTestFile("a.csv", toCsv([{ ...row, close: "2" }, { ...row, ticker: "ONCE" }]))
         yield* sql`alter table daily_prices drop constraint daily_prices_pkey`
         yield* sql`insert into daily_prices values ('TWICE', '2025-01-02', 1), ('TWICE', '2025-01-02', 1.5)`
-        const { merged } = yield* loadText("daily_prices", file, true)
+        const { merged } = yield* load("daily_prices", file, true)
         assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
         const closes = sql`select ticker, close from daily_prices where ticker in ('ONCE', 'TWICE') order by 1`
         const [once, twice] = [{ ticker: "ONCE", close: "1" }, { ticker: "TWICE", close: "2" }]
         assert.deepStrictEqual(yield* closes, [once, twice, twice])
-        assert.strictEqual((yield* loadText("daily_prices", file)).rows, 2)
+        assert.strictEqual((yield* load("daily_prices", file)).rows, 2)
         assert.deepStrictEqual(yield* closes, [once, twice])
         yield* sql`alter table daily_prices alter ticker set not null, alter date set not null`
         yield* sql`alter table daily_prices add primary key (ticker, date)`
@@ -973,14 +996,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           `,
           ([row]) => row?.changes ?? 0,
         )
-        const rows = changes(5, "A")
-        yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        const rows = makeChanges(5, "A")
+        yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         const before = yield* noted
-        yield* add("ticker_changes", "a.csv", csv(rows))
+        yield* appendText("ticker_changes", "a.csv", toCsv(rows))
         assert.strictEqual(yield* noted, before)
-        yield* add("ticker_changes", "a.csv", csv([{ ...rows[0], status: "blocked" }]))
+        yield* appendText("ticker_changes", "a.csv", toCsv([{ ...rows[0], status: "blocked" }]))
         assert.strictEqual(yield* noted, before + 1)
-        yield* add("ticker_changes", "a.csv", csv(changes(1, "B")))
+        yield* appendText("ticker_changes", "a.csv", toCsv(makeChanges(1, "B")))
         assert.strictEqual(yield* noted, before + 2)
       }))
 
@@ -994,13 +1017,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...change, old_ticker: "EIGHTH.A" },
           { ...change, old_ticker: "NINTHNINT" },
         ]
-        const { rows: loaded, warning } = yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        const { rows: loaded, warning } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         assert.strictEqual(loaded, 6)
         assert.match(
           warning ?? "",
           /^Warning: 4 rows .* \(SEVENTH in line 3, ABCDEFGHIJKLMNOP in line 4, EIGHTH\.A in line 6, …\)/,
         )
-        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", csv([change]))).warning)
+        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", toCsv([change]))).warning)
       }))
   })
 
@@ -1034,8 +1057,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     it.effect("lets readers see either the old or the new rows, without waiting, while 50,000 rows are replaced (D31)", () =>
       Effect.gen(function* () {
-        yield* replaceWith("intraday_runners", "old.csv", csv(sessions(100, "1")))
-        const file = yield* written("new.csv", csv(sessions(50_000, "2")))
+        yield* replaceWith("intraday_runners", "old.csv", toCsv(makeSessions(100, "1")))
+        const file = yield* writeTestFile("new.csv", toCsv(makeSessions(50_000, "2")))
         const [direct, overHttp] = [yield* nothing, yield* nothing]
         const asked = Effect.map(
           requestJson("/v1/intraday-runners?limit=1"),
@@ -1044,11 +1067,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const readers = yield* Effect.forkChild(
           Effect.all([reading(direct, rows), reading(overHttp, asked)], { concurrency: 2, discard: true }),
         )
-        const loading = yield* command(["load", "intraday-runners", file])
+        const loading = yield* startCommand(["load", "intraday-runners", file])
         const { code, err, out } = yield* loading.result
         assert.strictEqual(code, 0, err)
         assert.match(out, /^intraday_runners: 50000 rows loaded/)
-        yield* until("a read after the load", Effect.sync(() => direct.kinds.size === 2 && overHttp.kinds.size === 2))
+        yield* waitUntil(
+          "a read after the load",
+          Effect.sync(() => direct.kinds.size === 2 && overHttp.kinds.size === 2),
+        )
         yield* Fiber.interrupt(readers)
         assert.deepStrictEqual(Array.from(direct.kinds), ["100 1.0000 1.0000", "50000 2.0000 2.0000"])
         assert.deepStrictEqual(Array.from(overHttp.kinds), ['200 "market_open":1', '200 "market_open":2'])
@@ -1063,7 +1089,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("does not make reads queue behind a swap that waits for a long read (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* replaceWith("intraday_runners", "old.csv", csv(sessions(10, "1")))
+        yield* replaceWith("intraday_runners", "old.csv", toCsv(makeSessions(10, "1")))
         const [begun, enough] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const long = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function* () {
           yield* rows
@@ -1072,7 +1098,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           return yield* rows
         })))
         yield* Deferred.await(begun)
-        const loading = yield* Effect.forkChild(replaceWith("intraday_runners", "new.csv", csv(sessions(20, "2"))))
+        const loading = yield* Effect.forkChild(
+          replaceWith("intraday_runners", "new.csv", toCsv(makeSessions(20, "2"))),
+        )
         const seen = yield* nothing
         const readers = yield* Effect.forkChild(reading(seen, rows))
         const waiting = Effect.map(
@@ -1083,7 +1111,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           ([lock]) => lock?.id,
         )
         const attempts = new Set<string>()
-        yield* until(
+        yield* waitUntil(
           "a third attempt of the swap",
           Effect.map(waiting, (id) => {
             if (id !== undefined) attempts.add(id)
@@ -1108,29 +1136,29 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("leaves only the old rows after an interruption (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const before = yield* state("ticker_changes")
-        const file = yield* written("new.csv", csv(changes(40_000, "A")))
+        const before = yield* readTableState("ticker_changes")
+        const file = yield* writeTestFile("new.csv", toCsv(makeChanges(40_000, "A")))
         for (const append of [false, true]) {
           const progress = yield* Ref.make(0)
           const loading = yield* Effect.forkChild(loadFile({ dataset: "ticker_changes", file, append }, progress))
-          yield* until("the first batch", Effect.map(Ref.get(progress), (arrived) => arrived >= 5_000))
+          yield* waitUntil("the first batch", Effect.map(Ref.get(progress), (arrived) => arrived >= 5_000))
           const exit = yield* Effect.andThen(Fiber.interrupt(loading), Fiber.await(loading))
           assert.isTrue(Exit.isFailure(exit))
           assert.isBelow(yield* Ref.get(progress), 40_000)
-          assert.deepStrictEqual(yield* state("ticker_changes"), before)
-          assert.deepStrictEqual(yield* leftOver, [])
+          assert.deepStrictEqual(yield* readTableState("ticker_changes"), before)
+          assert.deepStrictEqual(yield* findLeftoverTables, [])
         }
         // The next load succeeds.
-        assert.strictEqual((yield* replaceWith("ticker_changes", "b.csv", csv(changes(3, "B")))).rows, 3)
+        assert.strictEqual((yield* replaceWith("ticker_changes", "b.csv", toCsv(makeChanges(3, "B")))).rows, 3)
       }))
 
     it.effect("leaves only the old rows after it is killed (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* seed
-        const before = yield* state("intraday_runners")
-        const file = yield* written("new.csv", csv(sessions(100_000, "2")))
-        const loading = yield* command(["load", "intraday-runners", file])
+        const before = yield* readTableState("intraday_runners")
+        const file = yield* writeTestFile("new.csv", toCsv(makeSessions(100_000, "2")))
+        const loading = yield* startCommand(["load", "intraday-runners", file])
         const busy = Effect.map(
           sql<{ readonly pid: number }>`
             select pid from pg_stat_activity where application_name = 'tickerline-command'
@@ -1138,18 +1166,18 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           `,
           ([backend]) => backend?.pid,
         )
-        yield* until("the first batch", Effect.map(busy, (pid) => pid !== undefined))
+        yield* waitUntil("the first batch", Effect.map(busy, (pid) => pid !== undefined))
         yield* loading.kill
-        yield* until("the end of its connection", Effect.map(busy, (pid) => pid === undefined))
-        assert.deepStrictEqual(yield* state("intraday_runners"), before)
-        assert.deepStrictEqual(yield* leftOver, [])
-        assert.strictEqual((yield* replaceWith("intraday_runners", "b.csv", csv(sessions(3, "3")))).rows, 3)
+        yield* waitUntil("the end of its connection", Effect.map(busy, (pid) => pid === undefined))
+        assert.deepStrictEqual(yield* readTableState("intraday_runners"), before)
+        assert.deepStrictEqual(yield* findLeftoverTables, [])
+        assert.strictEqual((yield* replaceWith("intraday_runners", "b.csv", toCsv(makeSessions(3, "3")))).rows, 3)
       }))
   })
 
   describe("a load that is interrupted by a signal", () => {
     /** Holds the load lock of a dataset. Returns an effect that releases it. */
-    const held = (dataset: Dataset) =>
+    const holdLoadLock = (dataset: Dataset) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [begun, enough] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -1169,37 +1197,40 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ({ signal, status }) =>
         Effect.gen(function* () {
           yield* seed
-          const release = yield* held("intraday_runners")
+          const release = yield* holdLoadLock("intraday_runners")
           const place = yield* folder
           const fs = yield* FileSystem.FileSystem
-          yield* fs.writeFileString(`${place}/ticker_changes.csv`, csv(changes(7, "N")))
-          yield* fs.writeFileString(`${place}/intraday_runners.csv`, csv(sessions(3, "2")))
-          yield* fs.writeFileString(`${place}/historical_tickers.csv`, csv([{ ticker: "AAA", former_ticker: "BBB" }]))
-          const before = yield* state("intraday_runners")
-          const loading = yield* command(["load", "--all", place])
-          yield* until("the second load", Effect.sync(() => loading.said.err.includes("Another load of intraday")))
+          yield* fs.writeFileString(`${place}/ticker_changes.csv`, toCsv(makeChanges(7, "N")))
+          yield* fs.writeFileString(`${place}/intraday_runners.csv`, toCsv(makeSessions(3, "2")))
+          yield* fs.writeFileString(`${place}/historical_tickers.csv`, toCsv([{ ticker: "AAA", former_ticker: "BBB" }]))
+          const before = yield* readTableState("intraday_runners")
+          const loading = yield* startCommand(["load", "--all", place])
+          yield* waitUntil(
+            "the second load",
+            Effect.sync(() => loading.output.err.includes("Another load of intraday")),
+          )
           yield* loading.send(signal)
           const { code, err, out } = yield* loading.result
           yield* release
           assert.strictEqual(code, status, err)
           assert.match(out, /^ticker_changes: 7 rows loaded/)
           assert.include(err, "Interrupted. Replaced: ticker_changes, historical_tickers. Unchanged: intraday_runners.")
-          assert.strictEqual((yield* state("ticker_changes")).rows, 7)
-          assert.deepStrictEqual(yield* state("intraday_runners"), before)
-          assert.deepStrictEqual(yield* leftOver, [])
+          assert.strictEqual((yield* readTableState("ticker_changes")).rows, 7)
+          assert.deepStrictEqual(yield* readTableState("intraday_runners"), before)
+          assert.deepStrictEqual(yield* findLeftoverTables, [])
         }),
     )
 
     it.effect("stops and exits with 141 if its output is closed (operations/data)", () =>
       Effect.gen(function* () {
         yield* seed
-        const release = yield* held("historical_tickers")
+        const release = yield* holdLoadLock("historical_tickers")
         const place = yield* folder
         const fs = yield* FileSystem.FileSystem
-        yield* fs.writeFileString(`${place}/ticker_changes.csv`, csv(changes(7, "N")))
-        yield* fs.writeFileString(`${place}/historical_tickers.csv`, csv([{ ticker: "AAA", former_ticker: "BBB" }]))
-        const loading = yield* command(["load", "--all", place])
-        yield* loading.leave
+        yield* fs.writeFileString(`${place}/ticker_changes.csv`, toCsv(makeChanges(7, "N")))
+        yield* fs.writeFileString(`${place}/historical_tickers.csv`, toCsv([{ ticker: "AAA", former_ticker: "BBB" }]))
+        const loading = yield* startCommand(["load", "--all", place])
+        yield* loading.closeOutput
         const { code, err } = yield* loading.result
         yield* release
         assert.strictEqual(code, 141, err)
@@ -1211,9 +1242,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* seed
-        const before = yield* state("intraday_runners")
-        const file = yield* written("new.csv", csv(sessions(100_000, "2")))
-        const loading = yield* command(["load", "intraday-runners", file])
+        const before = yield* readTableState("intraday_runners")
+        const file = yield* writeTestFile("new.csv", toCsv(makeSessions(100_000, "2")))
+        const loading = yield* startCommand(["load", "intraday-runners", file])
         const busy = Effect.map(
           sql`
             select 1 from pg_stat_activity where application_name = 'tickerline-command'
@@ -1221,13 +1252,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           `,
           (rows) => rows.length > 0,
         )
-        yield* until("the first batch", busy)
+        yield* waitUntil("the first batch", busy)
         yield* loading.send("SIGINT")
         const { code, err, out } = yield* loading.result
         assert.deepStrictEqual({ code, out }, { code: 130, out: "" })
         assert.include(err, "Interrupted. Unchanged: intraday_runners.")
-        assert.deepStrictEqual(yield* state("intraday_runners"), before)
-        assert.deepStrictEqual(yield* leftOver, [])
+        assert.deepStrictEqual(yield* readTableState("intraday_runners"), before)
+        assert.deepStrictEqual(yield* findLeftoverTables, [])
       }))
   })
 
@@ -1238,24 +1269,24 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         error: (...words: ReadonlyArray<unknown>) => said.push(words.join(" ")),
       })
       const files = [
-        yield* written("a.csv", csv(changes(12_000, "A"))),
-        yield* written("b.csv", csv(changes(11_000, "B"))),
+        yield* writeTestFile("a.csv", toCsv(makeChanges(12_000, "A"))),
+        yield* writeTestFile("b.csv", toCsv(makeChanges(11_000, "B"))),
       ]
-      const loaded = yield* Effect.forEach(files, (file) => loadText("ticker_changes", file), { concurrency: 2 }).pipe(
+      const loaded = yield* Effect.forEach(files, (file) => load("ticker_changes", file), { concurrency: 2 }).pipe(
         Effect.provideService(Console.Console, listening),
       )
       assert.deepStrictEqual(loaded.map(({ rows }) => rows), [12_000, 11_000])
       assert.deepStrictEqual(said, ["Another load of ticker_changes is running. Waiting for it to finish."])
-      const { rows } = yield* state("ticker_changes")
+      const { rows } = yield* readTableState("ticker_changes")
       assert.include([12_000, 11_000], rows)
       yield* Effect.all(
         [
-          add("ticker_changes", "c.csv", csv(changes(6_000, "C"))),
-          add("ticker_changes", "d.csv", csv(changes(7_000, "D"))),
+          appendText("ticker_changes", "c.csv", toCsv(makeChanges(6_000, "C"))),
+          appendText("ticker_changes", "d.csv", toCsv(makeChanges(7_000, "D"))),
         ],
         { concurrency: 2 },
       )
-      assert.strictEqual((yield* state("ticker_changes")).rows, rows + 13_000)
+      assert.strictEqual((yield* readTableState("ticker_changes")).rows, rows + 13_000)
     }))
 
   it.effect("keeps the indexes, constraints, defaults and triggers of the replaced table (D31, D17)", () =>
@@ -1282,9 +1313,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       const before = yield* shape
       assert.isAbove(before.length, 80)
       for (let round = 0; round < 2; round++) {
-        yield* replaceWith("ticker_changes", "a.csv", csv(changes(10, "A")))
-        yield* replaceWith("historical_tickers", "a.csv", csv([{ ticker: "AAA", former_ticker: "BBB" }]))
-        yield* replaceWith("intraday_runners", "a.csv", csv(sessions(10, "1")))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv(makeChanges(10, "A")))
+        yield* replaceWith("historical_tickers", "a.csv", toCsv([{ ticker: "AAA", former_ticker: "BBB" }]))
+        yield* replaceWith("intraday_runners", "a.csv", toCsv(makeSessions(10, "1")))
         assert.deepStrictEqual(yield* shape, before)
       }
     }))
@@ -1297,12 +1328,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         from dataset_versions where dataset = 'ticker_changes'
       `
       const [before] = yield* noted
-      const file = csv(changes(10, "A"))
+      const file = toCsv(makeChanges(10, "A"))
       yield* replaceWith("ticker_changes", "a.csv", file)
       const [after] = yield* noted
       assert.strictEqual(after?.changes, (before?.changes ?? 0) + 1)
       assert.isAbove(after?.at ?? 0, before?.at ?? 0)
-      const path = yield* written("a.csv", file)
+      const path = yield* writeTestFile("a.csv", file)
       yield* loadFile({ dataset: "ticker_changes", file: path, append: false, check: true }, yield* Ref.make(0))
       assert.deepStrictEqual((yield* noted)[0], after)
     }))
@@ -1316,7 +1347,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       `
       yield* sql`grant select on ticker_changes to pg_monitor`
       const before = yield* rights
-      yield* replaceWith("ticker_changes", "a.csv", csv(changes(10, "A")))
+      yield* replaceWith("ticker_changes", "a.csv", toCsv(makeChanges(10, "A")))
       assert.deepStrictEqual(yield* rights, before)
     }))
 
@@ -1326,8 +1357,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         { length: 300_000 },
         (_, at) => `{"ticker":"A${at}","former_ticker":"B${at}","date":"${day(at % 5000)}"}`,
       )
-      const file = yield* written("big.ndjson.gz", gzipSync(`${lines.join("\n")}\n`, { level: 1 }))
-      const loading = yield* command(["load", "historical-tickers", file], ["--max-old-space-size=96"])
+      const file = yield* writeTestFile("big.ndjson.gz", gzipSync(`${lines.join("\n")}\n`, { level: 1 }))
+      const loading = yield* startCommand(["load", "historical-tickers", file], ["--max-old-space-size=96"])
       const began = yield* Clock.currentTimeMillis
       const { code, err, out } = yield* loading.result
       console.info(
@@ -1335,6 +1366,6 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       )
       assert.strictEqual(code, 0, err.slice(-500))
       assert.match(out, /^historical_tickers: 300000 rows loaded, in \d+\.\d s\n$/)
-      assert.strictEqual((yield* state("historical_tickers")).rows, 300_000)
+      assert.strictEqual((yield* readTableState("historical_tickers")).rows, 300_000)
     }))
 })
