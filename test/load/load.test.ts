@@ -608,7 +608,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("leaves the table unchanged if a bad row follows thousands of good ones, also with --append (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const rows = [...changes(5_100, "G"), { ...change, status: "wrong" }]
+        const rows = [...makeChanges(5_100, "G"), { ...change, status: "wrong" }]
         const columns = Object.keys(change)
         for (const append of [false, true]) {
           const message = yield* assertRefused("ticker_changes", "a.csv", toCsv(rows, columns), append)
