@@ -1,6 +1,6 @@
 /**
- * Checks platform, Node version and dependencies before anything else is imported. Written in JavaScript, so that a Node
- * that cannot run TypeScript can run it.
+ * Checks platform, Node version and dependencies before anything else is imported. Written in JavaScript, so that it
+ * also runs on a Node that cannot run TypeScript.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -26,8 +26,8 @@ export const findObstacle = ({ missing, node, platform, root, runsTypeScript }) 
       `Run \`npm ci\` in ${root}, then try again.`
   }
   if (!runsTypeScript) {
-    return `Node ${node} is too old to run TypeScript. Use \`npm start\` or \`npm run tickerline\`, which run the Node ` +
-      "that `npm ci` installs, or install Node 22.18 or newer."
+    return `Node ${node} is too old to run TypeScript. Use \`npm start\` or \`npm run tickerline\`, which run the ` +
+      "Node that `npm ci` installs, or install Node 22.18 or newer."
   }
   return undefined
 }
