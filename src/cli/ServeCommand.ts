@@ -1,4 +1,4 @@
-/** `serve`: the database made ready, the socket opened, and a first request to try. */
+/** The `serve` command: prepares the database, starts the server, and prints a request to try. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Console, Context, Duration, Effect, Layer, Option } from "effect"
 import { HttpServer } from "effect/http"
@@ -17,20 +17,18 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 export const PortConfig = Config.Port("PORT").pipe(Config.withDefault(8080))
 
-/** Several processes may listen on one port, one a core; Linux shares the connections out among them. */
+/** Lets several processes listen on one port, for example one per core. Linux distributes the connections. */
 export const ReusePortConfig = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
-/** Told to end, it serves on for so long, and says that it is not ready any more. */
+/** How long the service continues after a signal to stop, while `/health/ready` already reports it as not ready. */
 export const ShutdownDelayConfig = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
-/** Where clients reach the service, without a slash at the end. */
+/** The URL at which clients reach the service, without a trailing slash. */
 export const apiBaseUrl = Effect.gen(function* () {
   const configured = yield* BaseUrlConfig
   const [host, port] = [yield* HostConfig, yield* PortConfig]
-  const local = `http://${
-    host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
-  }:${port}`
-  return Option.getOrElse(configured, () => local)
+  const localHost = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
+  return Option.getOrElse(configured, () => `http://${localHost}:${port}`)
 })
 
 /**
@@ -50,39 +48,40 @@ export const startServer = Effect.fnUntraced(
   },
 )
 
-/** Only an embedded database has a demo key that may be shown. */
-const welcome = (base: string, demoKey: Option.Option<string>) =>
+/** Only the embedded database has a demo key, which may be printed. */
+const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
   [
-    `Tickerline answers at ${base}`,
-    `Documentation: ${base}${documentationPath}`,
+    `Tickerline is running at ${baseUrl}`,
+    `Documentation: ${baseUrl}${documentationPath}`,
     "Try it:",
     `  curl -H "Authorization: Bearer ${
       Option.getOrElse(demoKey, () => "<key>")
-    }" "${base}/v1/ticker-changes?ticker=BYON"`,
+    }" "${baseUrl}/v1/ticker-changes?ticker=BYON"`,
     ...(Option.isSome(demoKey)
       ? []
-      : ["Make a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
+      : ["Create a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
   ].join("\n")
 
-const prepare = Effect.gen(function* () {
+/** Applies migrations and prepares an embedded database for its first start. Returns the demo key, if there is one. */
+const prepareDatabase = Effect.gen(function* () {
   yield* withDirectConnection(Migrations.runMigrations)
   const { folder } = yield* EmbeddedHome
   return yield* Effect.transposeOption(Option.map(folder, FirstStart.prepareFirstStart))
 })
 
-/** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
+/** Serves until interrupted. Then waits for the shutdown delay, finishes open requests, and closes the database. */
 export const serveUntilInterrupted = Effect.gen(function* () {
-  const address = yield* apiBaseUrl
+  const baseUrl = yield* apiBaseUrl
   const delay = yield* ShutdownDelayConfig
-  const ending = { begun: false }
-  const demoKey = yield* withProgressDisplay(prepare)
+  const shutdown = { begun: false }
+  const demoKey = yield* withProgressDisplay(prepareDatabase)
   yield* startServer({ host: yield* HostConfig, port: yield* PortConfig, reusePort: yield* ReusePortConfig }).pipe(
-    Effect.provideService(BaseUrl, address),
-    Effect.provideService(ShutdownState, ending),
+    Effect.provideService(BaseUrl, baseUrl),
+    Effect.provideService(ShutdownState, shutdown),
   )
-  yield* Console.log(welcome(address, demoKey))
+  yield* Console.log(formatGreeting(baseUrl, demoKey))
   return yield* Effect.onInterrupt(Effect.never, () => {
-    ending.begun = true
+    shutdown.begun = true
     return Effect.sleep(delay)
   })
 }).pipe(Effect.scoped)

@@ -74,7 +74,8 @@ class Lost {
 
 const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
 
-export type SendRequest = (path: string, query: AnyQuery) => Effect.Effect<RawResponse, NoAnswer>
+/** `query` holds parameters, or is a raw query string: empty, or with its `?`. */
+export type SendRequest = (path: string, query: AnyQuery | string) => Effect.Effect<RawResponse, NoAnswer>
 
 /** Fails with `InvalidOptions` rather than with each request. */
 export const makeRequestSender = Effect.fnUntraced(function* (options: ConnectionOptions) {
@@ -101,7 +102,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: Connectio
   }
 
   const send: SendRequest = Effect.fnUntraced(function* (path, query) {
-    const url = `${base}${path}${searchOf(query)}`
+    const url = `${base}${path}${typeof query === "string" ? query : searchOf(query)}`
     for (let attempts = 1;; attempts += 1) {
       const sent = makeRequestId()
       const outcome = yield* attempt(url, sent)
@@ -116,7 +117,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: Connectio
       if (outcome._tag === "Failure") return yield* noAnswer(outcome.failure, path, sent, attempts)
       const { response: { headers, status }, text } = outcome.success
       const seen: ResponseMetadata = readResponseMetadata({ status, headers, attempts, now, request_id: sent })
-      return { text, told: seen }
+      return { text, headers, told: seen }
     }
   })
   return send

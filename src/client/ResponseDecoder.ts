@@ -1,5 +1,6 @@
 /** How the text of an answer becomes values, once for each endpoint and without a request. */
 import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
+import type { Headers } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
@@ -59,6 +60,7 @@ const hasMore = (ast: SchemaAST.AST) =>
 /** A whole answer. */
 export interface RawResponse {
   readonly text: string
+  readonly headers: Headers.Headers
   readonly told: ResponseMetadata
 }
 

@@ -22,7 +22,7 @@ const {
 
 const secret = "hidden-word"
 
-/** Each way to write an address wrong, and to have it right while nobody is there. */
+/** Malformed and unreachable addresses. */
 const wrongAddresses = [
   ["DATABASE_URL", `postgres://u:${secret}@127.0.0.1:1/db`],
   ["DATABASE_URL", `postgres://u:${secret}@nowhere.invalid/db`],
@@ -39,7 +39,7 @@ const ask = (port: number, path: string, key: string) =>
   })
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("passwords", (it) => {
-  it.effect("README, deploy: an address that is wrong or leads nowhere stops the start, and nothing said tells it", () =>
+  it.effect("shows no password if an address is malformed or unreachable at the start (operations/deployment)", () =>
     Effect.gen(function* () {
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { [name]: value, PORT: String(yield* findFreePort) }
@@ -99,7 +99,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         assert.match(answers[0] ?? "", /^200 /)
         assert.match(answers.at(-1) ?? "", /^HTTP\/1\.1 400 /)
         yield* waitForOutput(running, /was not recorded/)
-        // An orderly end would wait for the database.
+        // A normal shutdown would wait for the database.
         yield* endProcess(running, "SIGKILL")
         for (const text of [...answers, combinedOutput(running)]) {
           assert.notInclude(text, secret)

@@ -26,7 +26,7 @@ const setUp = Effect.gen(function* () {
   }
   const serve = Effect.gen(function* () {
     const service = yield* startCommandProcess(["serve"], { ...environment, PORT: String(yield* findFreePort) })
-    yield* waitForOutput(service, /Tickerline answers/)
+    yield* waitForOutput(service, /Tickerline is running/)
     return service
   })
   const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
@@ -58,20 +58,20 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       )
 
       const entries = ["--entry", "ticker-changes", "--entry", "fixed-offset"]
-      assert.match(yield* command("announce", ...entries), /ticker-changes: 0 addresses queued/)
+      assert.match(yield* command("announce", ...entries), /ticker-changes: 0 emails queued/)
       const dry = yield* command("announce", ...entries, "--include-new-accounts", "--dry-run")
-      assert.match(dry, /ticker-changes: 1 address would be written to; 1 without news/)
-      assert.match(dry, /fixed-offset: 2 addresses would be written to/)
+      assert.match(dry, /ticker-changes: 1 email would be queued; 1 opted out/)
+      assert.match(dry, /fixed-offset: 2 emails would be queued/)
       assert.match(dry, /To: ops@acme\.example/)
       assert.match(dry, /Subject: Tickerline breaking change: Every datetime/)
       assert.match(dry, /https:\/\/api\.example\.com\/v1\/docs/)
       assert.notMatch(dry, /OPS@/)
       assert.strictEqual(yield* rows, 0)
 
-      assert.match(yield* command("announce", ...entries, "--include-new-accounts"), /fixed-offset: 2 addresses queued/)
+      assert.match(yield* command("announce", ...entries, "--include-new-accounts"), /fixed-offset: 2 emails queued/)
       assert.match(
         yield* command("announce", ...entries, "--include-new-accounts"),
-        /fixed-offset: 0 addresses queued; 2 queued before/,
+        /fixed-offset: 0 emails queued; 2 queued before/,
       )
       assert.strictEqual(yield* rows, 3)
       assert.match(yield* command("announcements"), /fixed-offset\t2\t0\t0\t0/)
@@ -150,7 +150,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(yield* told, /ticker-changes\t0\t1\t0\t1/)
       assert.match(yield* command("announcements", "problems"), /unknown\t1\tThe sender stopped/)
       assert.strictEqual(smtp.received.length, 1)
-      assert.match(yield* command("announcements", "retry", "unknown"), /1 mail queued again/)
+      assert.match(yield* command("announcements", "retry", "unknown"), /1 email queued again/)
       yield* until("that it is delivered when asked for", () => smtp.received.length === 2)
     }).pipe(Effect.scoped))
 

@@ -21,10 +21,10 @@ import { DatasetVersions } from "../../../src/lists/DatasetVersions.ts"
 import { Database, type ReadFailure, ReplicaReader } from "../../../src/db/Database.ts"
 import { ReadRouter } from "../../../src/db/replicas/ReadRouter.ts"
 import { grantServiceRole } from "../../../src/db/migrations/ServiceRole.ts"
-import { checkReplicas } from "../../../src/cli/doctor/ReplicaChecks.ts"
-import { createReplacementTable, finishReplacementTable, swapTables } from "../../../src/load/TableSwap.ts"
+import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
+import { createReplacementTable, finishReplacementTable, swapTables } from "../../../src/load/LoadingTable.ts"
 import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
-import { formatSettingProblems, toSettingProblems } from "../../../src/cli/SettingErrors.ts"
+import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
 import { datasetEndpoints } from "../../../src/v1/datasets/DatasetEndpoints.ts"
 import { documentedEndpoints, freeEndpointPaths, valueAt } from "../../support/DocumentedEndpoints.ts"
 import * as Files from "../../support/Downloads.ts"
@@ -374,9 +374,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* caughtUp
       assert.match(
         yield* waitUntilFound(looked(serving(first.url)), (said) => said.startsWith("ok")),
-        /^ok: it keeps up/,
+        /^ok: it replays changes of the primary within/,
       )
-      assert.match(yield* looked(primary.url), /^warning: it is no replica/)
+      assert.match(yield* looked(primary.url), /^warning: it is not a replica/)
       assert.match(yield* looked(inject("databaseUrl")), /^failed: it belongs to another cluster/)
       const away = yield* looked("postgres://a:geheim@127.0.0.1:1/b")
       assert.match(away, /^failed: .*ECONNREFUSED/)
