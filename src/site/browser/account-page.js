@@ -60,23 +60,21 @@ const requestCells = (row) => {
   const count = numberAt(row, "request_count") ?? 1
   return [
     timeCell(textAt(row, "requested_at")),
-    inlineCode(textAt(row, "endpoint") ?? ""),
+    `${inlineCode(textAt(row, "endpoint") ?? "")}<br>${inlineCode(textAt(row, "request_id") ?? "")}`,
     `${numberAt(row, "status_code") ?? ""}${count > 1 ? ` (${formatInteger(count)} requests)` : ""}`,
     formatInteger(numberAt(row, "bytes") ?? 0),
     formatDollars(numberAt(row, "cost_microdollars") ?? 0),
     `${formatInteger(numberAt(row, "duration_ms") ?? 0)}\u00a0ms${at(row, "cached") === true ? ", cached" : ""}`,
-    inlineCode(textAt(row, "request_id") ?? ""),
   ]
 }
 
 const requestColumns = [
   "Time (-05:00)",
-  "Endpoint",
+  "Endpoint, request ID",
   "Status",
   numericColumn("Bytes"),
   numericColumn("Cost"),
   "Duration",
-  "Request ID",
 ]
 
 /** @param {unknown} row */

@@ -1,5 +1,5 @@
 /**
- * The visitor's API key: kept in this tab only (`sessionStorage`), sent to this origin only, as a header, and shown only
+ * The visitor's API key: kept in this tab only (`sessionStorage`), sent as a header to this origin only, and shown only
  * in the field where it is typed.
  */
 import { byId } from "./dom.js"

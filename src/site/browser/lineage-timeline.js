@@ -20,7 +20,7 @@ const edge = 12
 /** @param {ReadonlyArray<Change>} changes */
 const issuersOf = (changes) => [...new Set(changes.flatMap(({ cik }) => cik ?? []))]
 
-/** The class that colours the bars of an issuer. @param {string | undefined} cik @param {ReadonlyArray<string>} issuers */
+/** The CSS class for the bars of an issuer. @param {string | undefined} cik @param {ReadonlyArray<string>} issuers */
 const colourOf = (cik, issuers) =>
   `issuer-${issuers.length === 0 ? 0 : cik === undefined ? "none" : issuers.indexOf(cik) % 4}`
 
@@ -44,8 +44,11 @@ export const timelineLegend = ({ changes }) => {
 const shorten = (symbol) => symbol.length > 16 ? `${symbol.slice(0, 15)}…` : symbol
 
 /**
- * A period in which a symbol was in use, between two changes given by their indexes; undefined means open-ended.
- * @typedef {{ readonly from: number | undefined, readonly to: number | undefined, readonly cik: string | undefined }} Period
+ * A period in which a symbol was in use. `from` and `to` are indexes of changes; undefined means open-ended.
+ * @typedef {object} Period
+ * @property {number | undefined} from
+ * @property {number | undefined} to
+ * @property {string | undefined} cik
  */
 
 /**

@@ -131,7 +131,5 @@ export const renderSvg = ({ className, description, height, id, title, width }, 
     ...children,
   ])
 
-/**
- * Every image is drawn for both layouts, and the style sheet shows one: scaled down, text would be unreadable on phones.
- */
+/** Images are drawn for both layouts, since scaled text is unreadable on phones. The style sheet shows one of them. */
 export const layouts = /** @type {const} */ ([["wide", 720], ["narrow", 340]])
