@@ -33,7 +33,7 @@ export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnsw
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export type { RetryOptions } from "./RetryPolicy.ts"
 
-// Names of release 0.2.0, which stay available.
+// Names of release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
 export type { ClientOptions as Options } from "./Call.ts"
 export type { CallFailure as Failure } from "./ClientErrors.ts"
 export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"

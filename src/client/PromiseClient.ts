@@ -25,7 +25,7 @@ export type { CallOptions, List, Resource } from "./PromiseResource.ts"
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
-// Names of release 0.2.0, which stay available.
+// Names of release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
 export type { ErrorCode as Code } from "./PromiseContract.ts"
 export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
 export type { PromiseClientOptions as Options }

@@ -27,7 +27,7 @@ export interface PageContent {
   readonly search?: { readonly title: string; readonly text: string }
 }
 
-/** Pages are rendered when they are first requested, which keeps them out of the start of the service. */
+/** Renders a page when it is first needed (docs/decisions/0060-pages-are-rendered-on-first-request.md). */
 export const contentOf = Function.memoize((page: Page) => page.render())
 
 /** The address of a page; `index` is the first page. */

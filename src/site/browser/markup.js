@@ -1,4 +1,7 @@
-/** Builds HTML and SVG as text with every value escaped. Pure: the server and the browser both use it. */
+/**
+ * Builds HTML and SVG as text with every value escaped. Pure: the server uses it as well
+ * (docs/decisions/0061-one-markup-module-for-server-and-browser.md).
+ */
 
 /** @type {Readonly<Record<string, string>>} */
 const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
