@@ -84,8 +84,11 @@ class AttemptFailure {
 
 const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
 
-/** Sends a request until it succeeds or the retry policy gives up. Fails here if the options are invalid. */
-const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
+/**
+ * Returns a function that sends a request, with retries. The query is an object, or a raw query string with its `?`.
+ * Fails if the options are invalid.
+ */
+export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
   const client = yield* HttpClient.HttpClient
   const baseUrl = yield* parseBaseUrl(options.baseUrl)
   const headers = yield* makeHeaders(options)
@@ -108,8 +111,8 @@ const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
     return new NoAnswer({ message: `${path} ${problem}${suffix}`, reason, request_id, attempts, cause })
   }
 
-  return Effect.fnUntraced(function* (path: string, query: AnyQuery) {
-    const url = `${baseUrl}${path}${encodeQuery(query)}`
+  return Effect.fnUntraced(function* (path: string, query: AnyQuery | string) {
+    const url = `${baseUrl}${path}${typeof query === "string" ? query : encodeQuery(query)}`
     for (let attempts = 1;; attempts += 1) {
       const sentRequestId = makeRequestId()
       const result = yield* attempt(url, sentRequestId)
@@ -125,6 +128,7 @@ const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
       const { response: { headers, status }, text } = result.success
       const raw: RawResponse = {
         text,
+        headers,
         metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }),
       }
       return raw

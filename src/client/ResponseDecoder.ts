@@ -1,5 +1,6 @@
 /** Decodes responses by the contract. The decoders of all endpoints are built once, when the module is loaded. */
 import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
+import type { Headers } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
@@ -54,6 +55,7 @@ const hasPages = (ast: SchemaAST.AST) =>
 /** A complete response before decoding. */
 export interface RawResponse {
   readonly text: string
+  readonly headers: Headers.Headers
   readonly metadata: ResponseMetadata
 }
 

@@ -261,7 +261,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.isTrue(TickerlineError.is(error, "missing_api_key"))
     }))
 
-  it.effect("reject a call with the reason of its signal, before and during the request (docs/client.md)", () =>
+  it.effect("reject a call with the reason of its signal, before and during the request (client guide)", () =>
     Effect.gen(function* () {
       const controller = new AbortController()
       const promises = yield* makePromiseClient({
@@ -277,7 +277,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.strictEqual(before, "no")
     }))
 
-  it.effect("fail with no_answer and its cause without a service, and throw on invalid options (docs/client.md)", () =>
+  it.effect("fail with no_answer and its cause without a service, and throw on invalid options (client guide)", () =>
     Effect.gen(function* () {
       const promises = createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 })
       const error = yield* rejectionOf(() => promises.healthLive.get())

@@ -23,6 +23,8 @@ import { readCodeBlocks } from "../support/CodeBlocks.ts"
 import { candidatePaths, projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag slow
+
 /** Runs a command, which must succeed, and returns its output. */
 const runOrFail = Effect.fnUntraced(function* (
   folder: string,
@@ -190,13 +192,13 @@ const runConsumer = Effect.fnUntraced(function* (command: string, args: Readonly
 const service = Layer.provideMerge(Project.layer, Service.sampleDataLayer)
 
 layer(service, { excludeTestServices: true })("The npm package", (it) => {
-  it.effect("contains exactly the listed files (docs/client.md); `npm test -- package -u` updates the list", () =>
+  it.effect("contains exactly the listed files (client guide); `npm test -- package -u` updates the list", () =>
     Effect.gen(function* () {
       const { files } = yield* Project
       yield* Effect.promise(() => expect(`${files.join("\n")}\n`).toMatchFileSnapshot("package-files.txt"))
     }))
 
-  it.effect("contains no server code or data, and imports only itself and effect (docs/client.md)", () =>
+  it.effect("contains no server code or data, and imports only itself and effect (client guide)", () =>
     Effect.gen(function* () {
       const { bytes, files, folder } = yield* Project
       const forbidden = /(^|\/)(db|load|cache|samples|observability|sql)\/|Http\.|Server|main\.|\.json$|\.ts$/
@@ -218,7 +220,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.isBelow(bytes, 300_000)
     }))
 
-  it.effect("has a Promise client of less than 1 MB without imports (docs/client.md)", () =>
+  it.effect("has a Promise client of less than 1 MB without imports (client guide)", () =>
     Effect.gen(function* () {
       const { plain } = yield* Project
       assert.deepStrictEqual(readdirSync(join(plain, "node_modules")).filter((name) => !name.startsWith(".")), [
@@ -236,7 +238,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.match(code, /^\/\*! @license\nContains parts of the npm package effect:\n\nMIT License\n/)
     }))
 
-  it.effect("publishes the types of the contract for the Promise client (docs/client.md)", () =>
+  it.effect("publishes the types of the contract for the Promise client (client guide)", () =>
     Effect.gen(function* () {
       const { folder } = yield* Project
       const program = typeComparison("./node_modules/tickerline")
@@ -252,7 +254,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.notStrictEqual(code, 0)
     }))
 
-  it.effect("has the version that the client sends, and the tested peer dependency (docs/client.md)", () =>
+  it.effect("has the version that the client sends, and the tested peer dependency (client guide)", () =>
     Effect.sync(() => {
       const require = createRequire(import.meta.url)
       const [client, service] = [require("../../client/package.json"), require("../../package.json")]
@@ -267,7 +269,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
     }))
 
   it.effect.each(["nodenext", "bundler"])(
-    "resolves its types in a new project with %s (docs/client.md)",
+    "resolves its types in a new project with %s (client guide)",
     (resolution) =>
       Effect.gen(function* () {
         const { folder } = yield* Project
@@ -294,20 +296,20 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       }),
   )
 
-  it.effect("runs the Promise client without effect on Node and Deno (docs/client.md)", () =>
+  it.effect("runs the Promise client without effect on Node and Deno (client guide)", () =>
     Effect.gen(function* () {
       yield* runPlainProgram(process.execPath, ["plain.ts"])
       yield* runPlainProgram(toolPath("deno"), ["run", "--quiet", "--check", "--allow-net", "--allow-env", "plain.ts"])
     }))
 
-  it.effect("runs on the current Node with stripped types (docs/client.md)", () =>
+  it.effect("runs on the current Node with stripped types (client guide)", () =>
     runConsumer(process.execPath, ["consumer.ts"]))
 
-  it.effect("runs on Deno with type checks (docs/client.md)", () =>
+  it.effect("runs on Deno with type checks (client guide)", () =>
     runConsumer(toolPath("deno"), ["run", "--quiet", "--check", "--allow-net", "--allow-env", "consumer.ts"]))
 
   const missing = olderNode === undefined && (process.env["REQUIRE_OLDER_NODE"] ?? "") === ""
-  const name = "runs on Node 20 or 22 when compiled (docs/client.md)"
+  const name = "runs on Node 20 or 22 when compiled (client guide)"
   it.effect.skipIf(missing)(
     missing ? `${name} (skipped: not on the PATH)` : name,
     () =>
@@ -325,5 +327,5 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       }),
   )
 
-  it.effect("prints the documented output of every example (docs/client.md)", () => runGuideExamples)
+  it.effect("prints the documented output of every example (client guide)", () => runGuideExamples)
 })

@@ -130,7 +130,7 @@ describe("Retries", () => {
       assert.strictEqual(script.requests.length, 1)
     }))
 
-  it.effect("sends at most ten retries for a hundred calls during an outage (docs/client.md)", () =>
+  it.effect("sends at most ten retries for a hundred calls during an outage (client guide)", () =>
     Effect.gen(function* () {
       const script = scripted(refusal(503, "database_pool_timeout"))
       const tickerline = yield* makeScriptedClient(script)
@@ -142,7 +142,7 @@ describe("Retries", () => {
       assert.strictEqual(script.requests.length, 110)
     }))
 
-  it.effect("spreads the delay before a retry at random (docs/client.md)", () =>
+  it.effect("spreads the delay before a retry at random (client guide)", () =>
     Effect.gen(function* () {
       const times = yield* Effect.forEach(Array.from({ length: 20 }), () =>
         Effect.gen(function* () {
@@ -200,7 +200,7 @@ describe("Responses that the client does not know", () => {
       assert.deepStrictEqual([error.code, error.details], ["ambiguous_ticker_lineage", details])
     }))
 
-  it.effect("fails with UnreadableAnswer if the response does not come from the service (docs/client.md)", () =>
+  it.effect("fails with UnreadableAnswer if the response does not come from the service (client guide)", () =>
     Effect.gen(function* () {
       const bodies: ReadonlyArray<readonly [number, string]> = [
         [404, "<html>no such site</html>"],
@@ -243,7 +243,7 @@ describe("Responses that the client does not know", () => {
     }))
 
   it.effect.prop(
-    "succeeds or fails with a typed error for any response (docs/client.md)",
+    "succeeds or fails with a typed error for any response (client guide)",
     [Arbitrary.schema(Schema.Json), Arbitrary.schema(Schema.Literals([200, 204, 304, 400, 404, 409, 422, 500, 599]))],
     ([body, status]) =>
       Effect.gen(function* () {

@@ -12,7 +12,10 @@ import {
   isBrowserMissing,
   openPage,
   runInBrowser,
+  type VisitedPage,
 } from "../support/Browser.ts"
+
+// @module-tag slow
 
 /** Three of the generated endpoint pages: the shortest, the longest, and one with a deprecation. */
 const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((name) => `/v1/docs/reference/${name}`)
@@ -93,8 +96,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           "/v1/docs/datasets",
         ])
         assert.isAbove(paths.length, 8)
-        const walk = Effect.fnUntraced(function* (path: string) {
-          const { page, problems } = yield* openPage()
+        const walk = Effect.fnUntraced(function* ({ page, problems }: VisitedPage, path: string) {
           yield* open(page, path)
           for (const viewport of sizes) {
             for (const colorScheme of schemes) {
@@ -108,9 +110,18 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             }
           }
           assert.deepStrictEqual(unexpectedProblems(problems), [], path)
-        }, Effect.scoped)
-        // Pages mostly wait for their requests.
-        yield* Effect.forEach(paths, walk, { concurrency: 3, discard: true })
+        })
+        // Three visitors share the pages, because a new visitor starts a process and loads all assets again.
+        const visitors = yield* Effect.all([openPage(), openPage(), openPage()])
+        yield* Effect.forEach(
+          visitors,
+          (visitor, number) =>
+            Effect.forEach(
+              paths.filter((_, index) => index % visitors.length === number),
+              (path) => walk(visitor, path),
+            ),
+          { concurrency: "unbounded", discard: true },
+        )
       }).pipe(Effect.scoped),
   )
 
