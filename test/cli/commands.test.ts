@@ -519,7 +519,10 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       ], assertOneLineError)
       parseKey(yield* runCommand(create("--tier", "basic"), environment))
       yield* assertAllFail([
-        [create("--tier", "ultimate"), /riser has the tier basic.*No key was created.*accounts set-tier "riser" ultimate/],
+        [
+          create("--tier", "ultimate"),
+          /riser has the tier basic.*No key was created.*accounts set-tier "riser" ultimate/,
+        ],
         [create("--tier", "basic", "--email", "a@b.example"), /no email.*accounts set-email "riser" a@b\.example/],
         [create("--email", "a@b.example"), /No key was created.*accounts set-email "riser" a@b\.example/],
       ], assertOneLineError)

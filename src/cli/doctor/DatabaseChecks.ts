@@ -379,12 +379,14 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
         schedule: Schedule.upTo(Schedule.spaced("50 millis"), { duration: replayTimeout }),
       }),
     )
-    return missing <= 0 ? passed(name, `it replays changes of the primary within ${Duration.format(replayTimeout)}`) : warned(
-      name,
-      `it is ${(missing / 1_048_576).toFixed(1)} MiB of WAL behind after ${Duration.format(replayTimeout)}; ` +
-        "until it catches up, it serves no changed datasets",
-      "See pg_stat_replication on the primary. Replay may be paused, or wait for a query.",
-    )
+    return missing <= 0
+      ? passed(name, `it replays changes of the primary within ${Duration.format(replayTimeout)}`)
+      : warned(
+        name,
+        `it is ${(missing / 1_048_576).toFixed(1)} MiB of WAL behind after ${Duration.format(replayTimeout)}; ` +
+          "until it catches up, it serves no changed datasets",
+        "See pg_stat_replication on the primary. Replay may be paused, or wait for a query.",
+      )
   })
 
 /** Compares each server in `DATABASE_READ_URLS` with the primary. */

@@ -3,7 +3,7 @@
  * See docs/decisions/0040-query-sends-through-the-client.md.
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Schema } from "effect"
-import { makeRequestSender } from "../../client/HttpSender.ts"
+import { makeRequestSender } from "../../client/Call.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHome } from "../../db/embedded/EmbeddedPostgres.ts"
 import { redactKeys } from "../../rules/Errors.ts"
@@ -117,7 +117,7 @@ const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, p
     ),
   )
   return Effect.fnUntraced(function* (search: string) {
-    const { headers, text, told: metadata } = yield* Effect.mapError(
+    const { headers, text, metadata } = yield* Effect.mapError(
       send(path, search),
       ({ reason }) =>
         new NotAnswered({
