@@ -120,7 +120,7 @@ export const booleanFilters = <const Names extends ReadonlyArray<string>>(...nam
     (column) =>
       Schema.optionalKey(
         Schema.Boolean.annotate({
-          description: `Only rows whose ${column} is this.`,
+          description: `Rows whose ${column} has this value.`,
           filter: { operator: "equals", column },
         }),
       ),
@@ -148,7 +148,10 @@ const NonEmptyText = Schema.String.check(
 )
 
 const makeTextListFilter = (operator: ColumnOperator, suffix: string) => (column: string) =>
-  listFilter(NonEmptyText, `${column} is this${suffix}; several values comma-separated.`, { operator, column })
+  listFilter(NonEmptyText, `Rows whose ${column} is one of these comma-separated values${suffix}.`, {
+    operator,
+    column,
+  })
 
 /** For each column, equality with one of several comma-separated values, such as file numbers. */
 export const exactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
@@ -156,19 +159,19 @@ export const exactTextFilters = <const Names extends ReadonlyArray<string>>(...n
 
 /** For each column, equality with one of several comma-separated texts, ignoring case (D33). */
 export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase", ", in any case"))
+  makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase", ", ignoring case"))
 
 /** Comma-separated country codes in any case. The column `country` has two capital letters (D33). */
 export const countryFilter = listFilter(
   NonEmptyText.pipe(Schema.decodeTo(Schema.String, SchemaTransformation.toUpperCase())),
-  "country is this, in any case; several values comma-separated.",
+  "Rows whose country is one of these comma-separated values, ignoring case.",
   { operator: "oneOf", column: "country" },
 )
 
 /** Comma-separated HTTP status codes. */
 export const statusCodeFilter = listFilter(
   Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: "must be an HTTP status code, such as 200" })),
-  "status_code is this; several values comma-separated.",
+  "Rows whose status_code is one of these comma-separated values.",
   { operator: "statement" },
 )
 
@@ -191,7 +194,7 @@ const SearchText = Schema.String.check(
 
 const partialTextFilter = (name: string, filter: FilterDeclaration) =>
   Schema.optionalKey(
-    Schema.String.annotate({ description: `A part of ${name}, 3 to 100 characters, in any case.` }).pipe(
+    Schema.String.annotate({ description: `Part of ${name}, 3 to 100 characters, ignoring case.` }).pipe(
       Schema.decodeTo(SearchText),
     ).annotate({ filter }),
   )

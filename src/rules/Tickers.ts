@@ -63,7 +63,7 @@ export const TickerList = Schema.String.annotate({
 
 const makeTickerSchema = (maxLength: number) =>
   Schema.String.annotate({
-    description: `One symbol, current or former, 1 to ${maxLength} characters, in any case.`,
+    description: `One symbol, current or former, 1 to ${maxLength} characters, ignoring case.`,
     examples: ["META"],
   }).pipe(Schema.decodeTo(
     Schema.String.check(Schema.isPattern(new RegExp(`^[A-Z0-9.^-]{1,${maxLength}}$`), {

@@ -667,8 +667,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(before("two words"), ["pro", "0.000000", "-", "0", "ops@two.example"])
       assert.deepStrictEqual(before("plain"), ["basic", "billed later", "-", "0", "-"])
       yield* assertAllFail([
-        [["accounts", "create", "plain", "--tier", "ultimate"], /account plain already.*[Nn]othing was changed/],
-        [["accounts", "create", "two words", "--tier", "pro", "--prepaid"], /account two words already/],
+        [
+          ["accounts", "create", "plain", "--tier", "ultimate"],
+          /The account plain exists already\. Nothing was changed/,
+        ],
+        [["accounts", "create", "two words", "--tier", "pro", "--prepaid"], /The account two words exists already/],
         [["accounts", "set-tier", "nobody", "pro"], /no account nobody.*accounts list/],
       ], assertOneLineError)
 
@@ -796,7 +799,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       for (const one of good) {
         assert.match(assertSuccess(one), /^The balance of hurried is 3\.000000 USD\.\nhurried was billed/)
       }
-      for (const one of ended) if (!good.includes(one)) assertOneLineError(one, /hurried was credited for once before/)
+      for (const one of ended) {
+        if (!good.includes(one)) {
+          assertOneLineError(one, /hurried was credited for once already\. Nothing was changed/)
+        }
+      }
       const [row] = yield* sql`select balance_microdollars::text as balance from accounts where name = 'hurried'`
       assert.deepStrictEqual(row, { balance: "3000000" })
     }))

@@ -122,7 +122,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       yield* fs.writeFileString(`${home}/demo-key`, "two words\n")
       const malformed = yield* query(["news"], own)
       assert.deepStrictEqual([malformed.code, malformed.out], [1, ""])
-      assert.match(malformed.err, /^tickerline: The API key must be/)
+      assert.match(malformed.err, /^tickerline: The API key must not be empty or contain spaces/)
       assert.notInclude(malformed.err, "two words")
     }))
 

@@ -38,7 +38,7 @@ describe("SECURITY.md", () => {
 
   it("sends network requests only to PostgreSQL, the trace collector and the mail server (SECURITY.md, API7)", () => {
     const requesting = [
-      /\bfetch\(/,
+      /(?<!\.)\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
       /from "(node:)?(https|http2|dgram|tls)"/,
       /from "nodemailer(\/lib\/smtp-connection)?"/,

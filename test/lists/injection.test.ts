@@ -227,12 +227,9 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
     const own = Array.isArray(parameters)
       ? parameters.find((parameter) => valueAt(parameter, "name") === name)
       : undefined
-    const [, list, equal, part] =
-      /^(?:One of (\w+) is this(?:, in any case)?\.|(\w+) is this(?:, in any case)?; several.*|A part of (\w+), .*)$/
-        .exec(
-          String(valueAt(own, "description")),
-        ) ??
-        []
+    const [, equal, part, list] = /(?:^Rows whose (\w+) is one of |^Part of (\w+), | in (\w+), ignoring case\.$)/.exec(
+      String(valueAt(own, "description")),
+    ) ?? []
     const named = list ?? equal ?? part ?? { owner: "owners", tag: "tags" }[name]
     assert.isDefined(named, `${path}?${name}`)
     return {

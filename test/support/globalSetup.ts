@@ -21,7 +21,6 @@ declare module "vitest" {
 /** Faster settings. No test database has to survive a crash of this server. */
 const unsafeSettings = `
 fsync = off
-synchronous_commit = off
 full_page_writes = off
 wal_level = minimal
 max_wal_senders = 0

@@ -6,7 +6,7 @@
  * - Another server answers: connections opened before are closed, because they lead to the replaced one.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Layer, Metric, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { type SqlClient, SqlError, SqlSchema } from "effect/sql"
 import type { Socket } from "node:net"
@@ -147,5 +147,9 @@ export class HealthProbe extends Context.Service<HealthProbe, {
       }
       return HealthProbe.of({ sql, isUp })
     }),
-  ).pipe(Layer.provide(Reactivity.layer))
+  ).pipe(
+    Layer.provide(Reactivity.layer),
+    // The sockets are real, so a test that moves the clock must not make a healthy server look silent.
+    Layer.provide(Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())),
+  )
 }
