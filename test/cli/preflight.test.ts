@@ -7,6 +7,8 @@ import { dirname, join } from "node:path"
 import { obstacle } from "../../src/cli/preflight.js"
 import { candidatePaths, projectRoot } from "../support/Processes.ts"
 
+// @module-tag slow
+
 /** The folder of another Node of the PATH, which does not run TypeScript. */
 const older = candidatePaths("node").find((node) => {
   try {
