@@ -1,4 +1,4 @@
-# The service alone, for a PostgreSQL of your own: neither the embedded server nor a second Node is inside.
+# The service alone, for your own PostgreSQL: it contains neither the embedded server nor a second Node.
 FROM node:24.21.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -11,12 +11,12 @@ COPY --from=packages /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY sql sql
 COPY samples samples
-COPY docs docs
+COPY docs/guides docs/guides
 COPY src src
-# It writes to no file, so it may be run with a read-only file system.
+# The service writes to no file, so the file system may be read-only.
 USER node
 EXPOSE 8080
-# Liveness: a restart would not help where the database is away. Balancers ask /health/ready.
+# Liveness only: a restart does not help while the database is down. Balancers use /health/ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "--max-semi-space-size=16", "src/main.ts"]

@@ -1,39 +1,33 @@
 /**
- * Writes `src/client/PromiseContract.ts` as declarations that name nothing of Effect. They are read from the contract's
- * schemas, so the published Promise client is typed without the package `effect`.
+ * Generates the declarations of `src/client/PromiseContract.ts` from the schemas of the contract. Unlike those of the
+ * compiler, they mention no type of Effect, so the Promise client works without the package `effect`.
  */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../src/Api.ts"
 import { endpointNameOf } from "../src/client/Contract.ts"
 
-/** A description on a line of its own, which cannot end the comment early. */
-const comment = (text: unknown) => Predicate.isString(text) ? `/** ${text.replaceAll("*/", "* /")} */\n` : ""
-
-/** The description may be that of the value as it is sent. */
-const described = (ast: SchemaAST.AST) =>
-  comment(
-    ast.annotations?.["description"] ??
-      SchemaAST.toEncoded(ast).annotations?.["description"],
-  )
-
-const property = (name: PropertyKey, ast: SchemaAST.AST, type: string) =>
-  `${described(ast)}readonly ${String(name)}${SchemaAST.isOptional(ast) ? "?" : ""}: ${type}`
-
-const block = (lines: ReadonlyArray<string>) =>
-  lines.length === 0 ? "{}" : `{\n${lines.join("\n").replaceAll(/^/gm, "  ")}\n}`
-
-/** A newer service may know words that this client does not (§9.3), so a listed word is never the only one possible. */
-const alternatives = (types: ReadonlyArray<SchemaAST.AST>): string => {
-  const isWord = (ast: SchemaAST.AST) => SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal)
-  const words = types.some(isWord) ? ["(string & {})"] : []
-  return [...new Set([...types.map(typeOf), ...words])].join(" | ")
+/** The description of a schema or of its encoded side, as a comment on a line of its own. */
+const documentationComment = (ast: SchemaAST.AST) => {
+  const description = ast.annotations?.["description"] ?? SchemaAST.toEncoded(ast).annotations?.["description"]
+  return Predicate.isString(description) ? `/** ${description.replaceAll("*/", "* /")} */\n` : ""
 }
 
-/** The type of a value in an answer. */
+const renderProperty = (name: PropertyKey, ast: SchemaAST.AST, type: string) =>
+  `${documentationComment(ast)}readonly ${String(name)}${SchemaAST.isOptional(ast) ? "?" : ""}: ${type}`
+
+const renderObject = (properties: ReadonlyArray<string>) =>
+  properties.length === 0 ? "{}" : `{\n${properties.join("\n").replaceAll(/^/gm, "  ")}\n}`
+
+/** A type in a response. It allows any text where the contract lists words: a newer service may have more (§9.3). */
+const responseType = (...types: ReadonlyArray<SchemaAST.AST>): string => {
+  const hasWord = types.some((ast) => SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal))
+  return [...new Set([...types.map(typeOf), ...(hasWord ? ["(string & {})"] : [])])].join(" | ")
+}
+
 const typeOf = (ast: SchemaAST.AST): string => {
   if (ast === Schema.Json.ast) return "Json"
-  // A datetime stays the text that was sent.
+  // Datetimes stay text as received.
   if (ast.annotations?.["expected"] === "DateTime.Utc") return "string"
   if (SchemaAST.isString(ast)) return "string"
   if (SchemaAST.isNumber(ast)) return "number"
@@ -41,74 +35,57 @@ const typeOf = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isNull(ast)) return "null"
   if (SchemaAST.isUnknown(ast)) return "unknown"
   if (SchemaAST.isLiteral(ast)) return JSON.stringify(ast.literal)
-  if (SchemaAST.isUnion(ast)) return alternatives(ast.types)
-  if (SchemaAST.isArrays(ast)) return listOf(ast)
-  if (SchemaAST.isObjects(ast)) return objectOf(ast)
-  throw new Error(
-    `The client has no type for ${ast._tag}; add it to client/EndpointTypes.ts.`,
-  )
+  if (SchemaAST.isUnion(ast)) return responseType(...ast.types)
+  if (SchemaAST.isArrays(ast)) return arrayType(ast)
+  if (SchemaAST.isObjects(ast)) return objectType(ast)
+  throw new Error(`The client has no type for ${ast._tag}. Add it to client/EndpointTypes.ts.`)
 }
 
-/** One word alone is a union of one. */
-const opened = (ast: SchemaAST.AST) => alternatives([ast])
-
-const listOf = ({ elements, rest }: SchemaAST.Arrays) => {
-  const [tail] = rest
-  const each = tail === undefined ? [] : [`ReadonlyArray<${opened(tail)}>`]
-  if (elements.length === 0) return each[0] ?? "readonly []"
-  return `readonly [${[...elements.map(opened), ...each.map((type) => `...${type}`)].join(", ")}]`
+const arrayType = ({ elements, rest: [rest] }: SchemaAST.Arrays) => {
+  const restType = rest === undefined ? [] : [`ReadonlyArray<${responseType(rest)}>`]
+  if (elements.length === 0) return restType[0] ?? "readonly []"
+  return `readonly [${
+    [...elements.map((element) => responseType(element)), ...restType.map((type) => `...${type}`)].join(", ")
+  }]`
 }
 
-const objectOf = (
-  { indexSignatures, propertySignatures }: SchemaAST.Objects,
-): string => {
-  const named = propertySignatures.map(({ name, type }) => property(name, type, opened(type)))
-  const others = indexSignatures.map(({ type }) => `readonly [name: string]: ${opened(type)}`)
-  return block([...named, ...others])
-}
+const objectType = ({ indexSignatures, propertySignatures }: SchemaAST.Objects): string =>
+  renderObject([
+    ...propertySignatures.map(({ name, type }) => renderProperty(name, type, responseType(type))),
+    ...indexSignatures.map(({ type }) => `readonly [name: string]: ${responseType(type)}`),
+  ])
 
-/** A list may be sent as one of its words, and a bound as a number. */
-const parameterOf = (name: string, ast: SchemaAST.AST) => {
+/** A type in a request, which allows only the words in the contract. */
+const requestType = (ast: SchemaAST.AST): string =>
+  SchemaAST.isUnion(ast) ? ast.types.map(requestType).join(" | ") : typeOf(ast)
+
+/** A list accepts a single item, and a bound accepts a number. */
+const parameterType = (name: string, ast: SchemaAST.AST) => {
   if (SchemaAST.isArrays(ast)) {
-    const [word = SchemaAST.string] = ast.rest
-    return `${exactly(word)} | ReadonlyArray<${exactly(word)}>`
+    const [item = SchemaAST.string] = ast.rest
+    return `${requestType(item)} | ReadonlyArray<${requestType(item)}>`
   }
-  return /^(min|max)_/.test(name) ? `${exactly(ast)} | number` : exactly(ast)
+  return /^(min|max)_/.test(name) ? `${requestType(ast)} | number` : requestType(ast)
 }
 
-/** As `typeOf`, for what is sent: only the words that this client knows. */
-const exactly = (ast: SchemaAST.AST): string =>
-  SchemaAST.isUnion(ast) ? ast.types.map(exactly).join(" | ") : typeOf(ast)
-
-const queryOf = (ast: SchemaAST.AST | undefined) => {
-  if (ast === undefined || !SchemaAST.isObjects(SchemaAST.toEncoded(ast))) {
-    return "{}"
-  }
+const queryType = (ast: SchemaAST.AST | undefined) => {
+  if (ast === undefined) return "{}"
   const [decoded, encoded] = [SchemaAST.toType(ast), SchemaAST.toEncoded(ast)]
-  if (!SchemaAST.isObjects(decoded) || !SchemaAST.isObjects(encoded)) {
-    return "{}"
-  }
-  const types = new Map(
-    decoded.propertySignatures.map(({ name, type }) => [name, type]),
-  )
-  const parameters = encoded.propertySignatures.map(({ name, type }) => {
-    const sent = parameterOf(String(name), types.get(name) ?? type)
-    return property(
-      name,
-      type,
-      SchemaAST.isOptional(type) ? `${sent} | undefined` : sent,
-    )
-  })
-  return block(parameters)
+  if (!SchemaAST.isObjects(decoded) || !SchemaAST.isObjects(encoded)) return "{}"
+  const decodedTypes = new Map(decoded.propertySignatures.map(({ name, type }) => [name, type]))
+  return renderObject(encoded.propertySignatures.map(({ name, type }) => {
+    const parameter = parameterType(String(name), decodedTypes.get(name) ?? type)
+    return renderProperty(name, type, SchemaAST.isOptional(type) ? `${parameter} | undefined` : parameter)
+  }))
 }
 
-const field = (ast: SchemaAST.AST, name: string) =>
-  SchemaAST.isObjects(ast) ? ast.propertySignatures.find((signature) => signature.name === name)?.type : undefined
-
-const isPaged = (ast: SchemaAST.AST) => field(ast, "has_more") !== undefined
+const fieldOf = (ast: SchemaAST.AST | undefined, name: string) =>
+  ast !== undefined && SchemaAST.isObjects(ast)
+    ? ast.propertySignatures.find((signature) => signature.name === name)?.type
+    : undefined
 
 /** The text of the declaration file. */
-export const endpointTypes = (): string => {
+export const renderPromiseContract = (): string => {
   const endpoints: Array<string> = []
   const types: Array<string> = []
   const codes = new Set<string>()
@@ -119,42 +96,40 @@ export const endpointTypes = (): string => {
       const [success] = successes.get(200) ?? []
       if (success === undefined || SchemaAST.isString(success.ast)) return
       const name = endpointNameOf(endpoint.path)
-      const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
-      const answer = SchemaAST.toType(success.ast)
-      types.push(`export type ${title}Query = ${queryOf(endpoint.query?.ast)}`)
-      types.push(`export type ${title}Answer = ${opened(answer)}`)
-      const kind = isPaged(answer) ? "List" : "Resource"
+      const typePrefix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
+      const body = SchemaAST.toType(success.ast)
+      types.push(`export type ${typePrefix}Query = ${queryType(endpoint.query?.ast)}`)
+      types.push(`export type ${typePrefix}Body = ${responseType(body)}`)
+      const resource = fieldOf(body, "has_more") === undefined ? "Resource" : "List"
       endpoints.push(
-        `/** \`GET ${endpoint.path}\` */\nreadonly ${name}: ${kind}<${title}Query, ${title}Answer>`,
+        `/** \`GET ${endpoint.path}\` */\nreadonly ${name}: ${resource}<${typePrefix}Query, ${typePrefix}Body>`,
       )
       for (const { ast } of Array.from(errors.values()).flat()) {
-        const body = field(SchemaAST.toEncoded(ast), "error")
-        const code = body === undefined ? undefined : field(body, "code")
-        if (
-          body === undefined || code === undefined || !SchemaAST.isLiteral(code)
-        ) continue
+        const error = fieldOf(SchemaAST.toEncoded(ast), "error")
+        const code = fieldOf(error, "code")
+        if (code === undefined || !SchemaAST.isLiteral(code)) continue
         codes.add(String(code.literal))
-        const held = field(body, "details")
-        if (held === undefined) continue
-        const known = details.get(String(code.literal)) ?? new Set()
-        details.set(String(code.literal), known.add(opened(held)))
+        const detailsSchema = fieldOf(error, "details")
+        if (detailsSchema === undefined) continue
+        const variants = details.get(String(code.literal)) ?? new Set()
+        details.set(String(code.literal), variants.add(responseType(detailsSchema)))
       }
     },
   })
-  const words = [...codes, "no_answer", "unreadable_answer", "invalid_options"]
-    .map((code) => JSON.stringify(code))
+  const allCodes = [...codes, "no_answer", "unreadable_answer", "invalid_options"].map((code) => JSON.stringify(code))
+  const detailsByCode = Array.from(details, ([code, variants]) => `readonly ${code}: ${[...variants].join(" | ")}`)
   return [
-    "/** The contract of the API, as types. Generated from its schemas. */",
-    `import type { List, Resource } from "./Resource.js"`,
+    "/** The contract of the API as types, generated from its schemas. */",
+    `import type { List, Resource } from "./PromiseResource.js"`,
     "type Json = null | string | number | boolean | ReadonlyArray<Json> | { readonly [name: string]: Json }",
     ...types,
-    "/** Each endpoint of the API under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */",
-    `export interface TickerlineClient ${block(endpoints)}`,
-    `interface Details ${block(Array.from(details, ([code, held]) => `readonly ${code}: ${[...held].join(" | ")}`))}`,
-    "/** The error codes of the API, and three for failures that are not an answer of the service. */",
-    `export type Code = ${words.join(" | ")}`,
+    "/** Every endpoint under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */",
+    `export interface TickerlineClient ${renderObject(endpoints)}`,
+    `interface Details ${renderObject(detailsByCode)}`,
+    "/** The error codes of the API, and three for failures without a response of the service. */",
+    `export type ErrorCode = ${allCodes.join(" | ")}`,
     "/** The type of `details` for an error code. */",
-    "export type DetailsOf<Of> = Of extends keyof Details ? Details[Of] : never",
+    "export type DetailsOf<Code> = Code extends keyof Details ? Details[Code] : never",
     "",
   ].join("\n")
 }

@@ -1,40 +1,252 @@
 /**
- * §9.2, §9.3: what of a contract is gone, changed or new. No package compares OpenAPI 3.1 within Node: those that are
- * there know 3.0, or fetch a program of another language.
+ * Compares two OpenAPI 3.1 documents: §9.2 (breaking changes), §9.3 (compatible changes).
+ * No package for Node.js compares OpenAPI 3.1 (docs/decisions/0051-contract-comparison.md).
  */
+import { compareSchemas } from "./CompareSchemas.ts"
 import { type ContractDifference, type ContractLocation, makeDifference } from "./Difference.ts"
 import {
   canonicalJson,
   compareKeys,
   type JsonObject,
   makeReferenceResolver,
+  type ReferenceResolver,
   toArray,
   toObject,
   toStrings,
 } from "./Json.ts"
-import { compareLifecycle, compareSecurity, describeRemovedEndpoint } from "./Promises.ts"
-import { compareSchemas } from "./CompareSchemas.ts"
 
-interface Side {
+type Differences = ReadonlyArray<ContractDifference>
+
+interface Document {
   readonly document: JsonObject
-  readonly follow: ReturnType<typeof makeReferenceResolver>
+  readonly resolve: ReferenceResolver
 }
 
-interface Sides {
-  readonly before: Side
-  readonly after: Side
-  /** YYYY-MM-DD: what was to end before may be gone. */
-  readonly today: string
+interface DocumentPair {
+  readonly before: Document
+  readonly after: Document
 }
 
-const side = (document: JsonObject): Side => ({ document, follow: makeReferenceResolver(document) })
+const makeDocument = (document: JsonObject): Document => ({ document, resolve: makeReferenceResolver(document) })
+
+const compareSchemaPair = (location: ContractLocation, old: unknown, now: unknown, { after, before }: DocumentPair) =>
+  compareSchemas(location, old, now, { before: before.resolve, after: after.resolve, visited: new Set() })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Parameters
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Release 0.2.0 documented the allowed values of a comma-separated list only in its description. */
+const listDescription = /^One of ((?:[\w-]+, )*[\w-]+); several comma-separated/
+
+/** A comma-separated array of strings is sent like a string, so both declarations are equal. */
+const commaSeparatedAsText = (parameter: JsonObject): JsonObject => {
+  const { explode, style, ...rest } = parameter
+  const { items, type, ...schema } = toObject(parameter["schema"])
+  const isText = type === "array" && style === "form" && explode === false && toObject(items)["type"] === "string"
+  return isText ? { ...rest, schema: { ...schema, ...toObject(items) } } : parameter
+}
+
+const normalizeParameter = (declared: JsonObject): JsonObject => {
+  const parameter = commaSeparatedAsText(declared)
+  const [, values] = listDescription.exec(String(parameter["description"] ?? "")) ?? []
+  const schema = values === undefined
+    ? parameter["schema"]
+    : { ...toObject(parameter["schema"]), enum: values.split(", ") }
+  return { ...parameter, schema }
+}
+
+/** The parameters by location and name, such as `query limit`. */
+const parametersOf = (operation: JsonObject, { resolve }: Document): JsonObject =>
+  Object.fromEntries(
+    toArray(operation["parameters"]).map((one) => resolve(one)).map((
+      one,
+    ) => [`${String(one["in"])} ${String(one["name"])}`, one]),
+  )
+
+const compareParameters = (path: string, old: JsonObject, now: JsonObject, documents: DocumentPair): Differences => {
+  const [left, right] = [parametersOf(old, documents.before), parametersOf(now, documents.after)]
+  const { added, common, removed } = compareKeys(left, right)
+  const locate = (key: string): ContractLocation => {
+    const [place = "", ...words] = key.split(" ")
+    const name = words.join(" ")
+    return { path, name, label: `parameter ${name} (${place})`, isRequest: true }
+  }
+  return [
+    ...removed.map((key) => makeDifference(locate(key), { kind: "removed", breaking: true, description: "removed" })),
+    ...added.map((key) => {
+      const breaking = toObject(right[key])["required"] === true
+      return makeDifference(locate(key), {
+        kind: "added",
+        breaking,
+        description: breaking ? "new and required" : "new",
+      })
+    }),
+    ...common.flatMap((key) => {
+      const [one, other] = [normalizeParameter(toObject(left[key])), normalizeParameter(toObject(right[key]))]
+      const [wasRequired, isRequired] = [one["required"] === true, other["required"] === true]
+      const encodings = ["style", "explode", "allowReserved", "content"].filter((keyword) =>
+        canonicalJson(one[keyword]) !== canonicalJson(other[keyword])
+      )
+      return [
+        ...(wasRequired === isRequired ? [] : [
+          makeDifference(locate(key), {
+            kind: "changed",
+            breaking: isRequired,
+            description: isRequired ? "now required" : "now optional",
+          }),
+        ]),
+        ...encodings.map((keyword) =>
+          makeDifference(locate(key), { kind: "changed", breaking: true, description: `${keyword} changed` })
+        ),
+        ...compareSchemaPair(locate(key), one["schema"], other["schema"], documents),
+      ]
+    }),
+  ]
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Responses
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Compares media types or headers of a response by name. */
+const compareParts = (
+  location: ContractLocation,
+  old: JsonObject,
+  now: JsonObject,
+  documents: DocumentPair,
+): Differences => {
+  const { added, common, removed } = compareKeys(old, now)
+  const locate = (name: string): ContractLocation => ({ ...location, name, label: `${location.label} ${name}` })
+  return [
+    ...removed.map((name) => makeDifference(locate(name), { kind: "removed", breaking: true, description: "removed" })),
+    ...added.map((name) => makeDifference(locate(name), { kind: "added", breaking: false, description: "new" })),
+    ...common.flatMap((name) => {
+      const [one, other] = [documents.before.resolve(old[name]), documents.after.resolve(now[name])]
+      const [wasRequired, isRequired] = [one["required"] === true, other["required"] === true]
+      const description = isRequired ? "now always present" : "now optional"
+      return [
+        ...(wasRequired === isRequired
+          ? []
+          : [makeDifference(locate(name), { kind: "changed", breaking: wasRequired, description } as const)]),
+        ...compareSchemaPair(locate(name), one["schema"], other["schema"], documents),
+      ]
+    }),
+  ]
+}
+
+const compareResponses = (path: string, old: JsonObject, now: JsonObject, documents: DocumentPair): Differences => {
+  const [left, right] = [toObject(old["responses"]), toObject(now["responses"])]
+  const { added, common, removed } = compareKeys(left, right)
+  const locate = (status: string): ContractLocation => ({
+    path,
+    name: status,
+    label: `response ${status}`,
+    isRequest: false,
+  })
+  return [
+    ...removed.map((status) =>
+      makeDifference(locate(status), { kind: "removed", breaking: /^[123d]/.test(status), description: "removed" })
+    ),
+    ...added.map((status) => makeDifference(locate(status), { kind: "added", breaking: false, description: "new" })),
+    ...common.flatMap((status) => {
+      const [one, other] = [documents.before.resolve(left[status]), documents.after.resolve(right[status])]
+      const headers = { ...locate(status), label: `header of ${status}` }
+      return [
+        ...compareParts(locate(status), toObject(one["content"]), toObject(other["content"]), documents),
+        ...compareParts(headers, toObject(one["headers"]), toObject(other["headers"]), documents),
+      ]
+    }),
+  ]
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Authentication and lifecycle
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** The accepted ways to authenticate, by the content of each scheme and not by its name. */
+const listCredentials = (operation: JsonObject, document: JsonObject) => {
+  const schemes = toObject(toObject(document["components"])["securitySchemes"])
+  return toArray(operation["security"]).map((requirement) =>
+    canonicalJson(
+      Object.entries(toObject(requirement)).map(([name, scopes]) => {
+        const { description: _, ...scheme } = toObject(schemes[name])
+        return [scheme, scopes]
+      }),
+    )
+  )
+}
+
+const compareSecurity = (
+  path: string,
+  old: JsonObject,
+  now: JsonObject,
+  { after, before }: DocumentPair,
+): Differences => {
+  const [left, right] = [listCredentials(old, before.document), listCredentials(now, after.document)]
+  const location: ContractLocation = { path, name: "authentication", label: "authentication", isRequest: true }
+  const removed = left.filter((one) => !right.includes(one))
+  const added = right.filter((one) => !left.includes(one))
+  if (removed.length + added.length === 0) return []
+  if (right.length === 0) {
+    return [makeDifference(location, { kind: "removed", breaking: false, description: "no key is required" })]
+  }
+  if (left.length === 0) {
+    return [makeDifference(location, { kind: "added", breaking: true, description: "a key is required" })]
+  }
+  return removed.length > 0
+    ? [makeDifference(location, {
+      kind: "changed",
+      breaking: true,
+      description: "a way to send a key is removed or changed",
+    })]
+    : [makeDifference(location, { kind: "added", breaking: false, description: "a new way to send a key" })]
+}
+
+const compareLifecycle = (path: string, old: JsonObject, now: JsonObject): Differences => {
+  const locate = (name: string): ContractLocation => ({ path, name, label: "lifecycle", isRequest: false })
+  const [wasDeprecated, isDeprecated] = [old["deprecated"] === true, now["deprecated"] === true]
+  const [sunset, sunsetNow] = [old["x-sunset"], now["x-sunset"]].map((day) =>
+    day === undefined ? undefined : String(day)
+  )
+  return [
+    ...(wasDeprecated === isDeprecated ? [] : [
+      makeDifference(locate("deprecated"), {
+        kind: "changed",
+        breaking: false,
+        description: isDeprecated ? "deprecated" : "no longer deprecated",
+      }),
+    ]),
+    ...(sunset === sunsetNow ? [] : [makeDifference(locate("x-sunset"), {
+      kind: "changed",
+      // §3 (lifecycle): an announced sunset must not move to an earlier date.
+      breaking: sunset !== undefined && sunsetNow !== undefined && sunsetNow < sunset,
+      description: `the sunset was ${sunset ?? "not set"} and is ${sunsetNow ?? "not set"}`,
+    })]),
+  ]
+}
+
+const describeRemovedEndpoint = (path: string, old: JsonObject, today: string): ContractDifference => {
+  const sunset = old["x-sunset"]
+  const isAfterSunset = old["deprecated"] === true && typeof sunset === "string" && sunset < today
+  return makeDifference({ path, name: null, label: "endpoint", isRequest: true }, {
+    kind: "removed",
+    breaking: !isAfterSunset,
+    description: isAfterSunset ? `removed, as announced for ${sunset}` : "removed",
+  })
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Documents
+// ---------------------------------------------------------------------------------------------------------------------
 
 const methods = new Set(["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"])
 
-const operationsOf = ({ document, follow }: Side): JsonObject =>
+/** The operations by method and path, such as `get /v1/news`. */
+const operationsOf = ({ document, resolve }: Document): JsonObject =>
   Object.fromEntries(
     Object.entries(toObject(document["paths"])).flatMap(([path, item]) =>
-      Object.entries(follow(item)).filter(([method]) => methods.has(method)).map(([method, operation]) => [
+      Object.entries(resolve(item)).filter(([method]) => methods.has(method)).map(([method, operation]) => [
         `${method} ${path}`,
         {
           parameters: [],
@@ -45,179 +257,48 @@ const operationsOf = ({ document, follow }: Side): JsonObject =>
     ),
   )
 
-const schemasOf = (place: ContractLocation, old: unknown, now: unknown, { after, before }: Sides) =>
-  compareSchemas(place, old, now, { before: before.follow, after: after.follow, seen: new Set() })
-
-/** A list of words is sent as text, so its schema cannot tell which it takes; its description does. */
-const listed = /^One of ((?:[\w-]+, )*[\w-]+); several comma-separated/
-
-/** An array of words that is sent comma-separated is the same text; only how it is declared differs. */
-const asText = (parameter: JsonObject): JsonObject => {
-  const { explode, style, ...rest } = parameter
-  const { items, type, ...schema } = toObject(parameter["schema"])
-  const isText = type === "array" && style === "form" && explode === false && toObject(items)["type"] === "string"
-  return isText ? { ...rest, schema: { ...schema, ...toObject(items) } } : parameter
-}
-
-const parameterOf = (declared: JsonObject): JsonObject => {
-  const parameter = asText(declared)
-  const [, found] = listed.exec(String(parameter["description"] ?? "")) ?? []
-  const schema = found === undefined
-    ? parameter["schema"]
-    : { ...toObject(parameter["schema"]), enum: found.split(", ") }
-  return { ...parameter, schema }
-}
-
-const parametersOf = (operation: JsonObject, { follow }: Side): JsonObject =>
-  Object.fromEntries(
-    toArray(operation["parameters"]).map(follow).map((one) => [`${String(one["in"])} ${String(one["name"])}`, one]),
-  )
-
-const parameters = (
-  path: string,
-  old: JsonObject,
-  now: JsonObject,
-  sides: Sides,
-): ReadonlyArray<ContractDifference> => {
-  const [left, right] = [parametersOf(old, sides.before), parametersOf(now, sides.after)]
-  const { added, both, gone } = compareKeys(left, right)
-  const place = (key: string): ContractLocation => {
-    const [where = "", ...name] = key.split(" ")
-    return { path, name: name.join(" "), label: `parameter ${name.join(" ")} (${where})`, isRequest: true }
-  }
-  return [
-    ...gone.map((key) => makeDifference(place(key), { kind: "removed", breaking: true, description: "it is gone" })),
-    ...added.map((key) => {
-      const breaking = toObject(right[key])["required"] === true
-      return makeDifference(place(key), {
-        kind: "added",
-        breaking,
-        description: breaking ? "it is new, and must be sent" : "it is new",
-      })
-    }),
-    ...both.flatMap((key) => {
-      const [one, two] = [parameterOf(toObject(left[key])), parameterOf(toObject(right[key]))]
-      const [must, mustNow] = [one["required"] === true, two["required"] === true]
-      const ways = ["style", "explode", "allowReserved", "content"].filter((way) =>
-        canonicalJson(one[way]) !== canonicalJson(two[way])
-      )
-      return [
-        ...(must === mustNow ? [] : [
-          makeDifference(place(key), {
-            kind: "changed",
-            breaking: mustNow,
-            description: mustNow ? "it must be sent now" : "optional",
-          }),
-        ]),
-        ...ways.map((way) =>
-          makeDifference(place(key), { kind: "changed", breaking: true, description: `its ${way} is another` })
-        ),
-        ...schemasOf(place(key), one["schema"], two["schema"], sides),
-      ]
-    }),
-  ]
-}
-
-/** Media types or headers of a response: each with a schema, and headers that may be required. */
-const parts = (
-  place: ContractLocation,
-  old: JsonObject,
-  now: JsonObject,
-  sides: Sides,
-): ReadonlyArray<ContractDifference> => {
-  const { added, both, gone } = compareKeys(old, now)
-  const named = (name: string): ContractLocation => ({ ...place, name, label: `${place.label} ${name}` })
-  return [
-    ...gone.map((name) => makeDifference(named(name), { kind: "removed", breaking: true, description: "it is gone" })),
-    ...added.map((name) => makeDifference(named(name), { kind: "added", breaking: false, description: "it is new" })),
-    ...both.flatMap((name) => {
-      const [one, two] = [sides.before.follow(old[name]), sides.after.follow(now[name])]
-      const [must, mustNow] = [one["required"] === true, two["required"] === true]
-      const says = mustNow ? "it is always there now" : "it may be missing now"
-      return [
-        ...(must === mustNow
-          ? []
-          : [makeDifference(named(name), { kind: "changed", breaking: must, description: says } as const)]),
-        ...schemasOf(named(name), one["schema"], two["schema"], sides),
-      ]
-    }),
-  ]
-}
-
-const responses = (path: string, old: JsonObject, now: JsonObject, sides: Sides): ReadonlyArray<ContractDifference> => {
-  const [left, right] = [toObject(old["responses"]), toObject(now["responses"])]
-  const { added, both, gone } = compareKeys(left, right)
-  const place = (status: string): ContractLocation => ({
-    path,
-    name: status,
-    label: `response ${status}`,
-    isRequest: false,
-  })
-  return [
-    ...gone.map((status) =>
-      makeDifference(place(status), {
-        kind: "removed",
-        breaking: /^[123d]/.test(status),
-        description: "it is no longer answered",
-      })
-    ),
-    ...added.map((status) =>
-      makeDifference(place(status), { kind: "added", breaking: false, description: "it is a new answer" })
-    ),
-    ...both.flatMap((status) => {
-      const [one, two] = [sides.before.follow(left[status]), sides.after.follow(right[status])]
-      return [
-        ...parts(place(status), toObject(one["content"]), toObject(two["content"]), sides),
-        ...parts(
-          { ...place(status), label: `header of ${status}` },
-          toObject(one["headers"]),
-          toObject(two["headers"]),
-          sides,
-        ),
-      ]
-    }),
-  ]
-}
-
-const operation = (path: string, old: JsonObject, now: JsonObject, sides: Sides): ReadonlyArray<ContractDifference> => {
+const compareOperations = (path: string, old: JsonObject, now: JsonObject, documents: DocumentPair): Differences => {
   const body: ContractLocation = { path, name: "body", label: "body", isRequest: true }
   return [
-    ...compareSecurity(path, old, now, sides.before.document, sides.after.document),
-    ...parameters(path, old, now, sides),
+    ...compareSecurity(path, old, now, documents),
+    ...compareParameters(path, old, now, documents),
     ...(canonicalJson(old["requestBody"]) === canonicalJson(now["requestBody"])
       ? []
-      : [makeDifference(body, { kind: "changed", breaking: true, description: "what is sent is another" })]),
-    ...responses(path, old, now, sides),
+      : [makeDifference(body, { kind: "changed", breaking: true, description: "the request body changed" })]),
+    ...compareResponses(path, old, now, documents),
     ...compareLifecycle(path, old, now),
   ]
 }
 
-/** Every difference between the documents, none of which is about how something is described. */
-export const compareContracts = (before: unknown, after: unknown, today: string): ReadonlyArray<ContractDifference> => {
-  const sides: Sides = { before: side(toObject(before)), after: side(toObject(after)), today }
-  const [old, now] = [operationsOf(sides.before), operationsOf(sides.after)]
+/**
+ * Lists every difference, ignoring descriptions, examples and the names of schemas.
+ * An endpoint may be removed if its sunset is before `today` (YYYY-MM-DD).
+ */
+export const compareContracts = (before: unknown, after: unknown, today: string): Differences => {
+  const documents: DocumentPair = { before: makeDocument(toObject(before)), after: makeDocument(toObject(after)) }
+  const [old, now] = [operationsOf(documents.before), operationsOf(documents.after)]
   const pathOf = (key: string) => key.slice(key.indexOf(" ") + 1)
-  const { added, both, gone: lost } = compareKeys(old, now)
+  const { added, common, removed } = compareKeys(old, now)
   const found = [
-    ...lost.map((key) => describeRemovedEndpoint(pathOf(key), toObject(old[key]), today)),
+    ...removed.map((key) => describeRemovedEndpoint(pathOf(key), toObject(old[key]), today)),
     ...added.map((key) =>
       makeDifference({ path: pathOf(key), name: null, label: "endpoint", isRequest: true }, {
         kind: "added",
         breaking: false,
-        description: "it is new",
+        description: "new",
       })
     ),
-    ...both.flatMap((key) => operation(pathOf(key), toObject(old[key]), toObject(now[key]), sides)),
+    ...common.flatMap((key) => compareOperations(pathOf(key), toObject(old[key]), toObject(now[key]), documents)),
   ]
   return Array.from(new Map(found.map((one) => [`${one.description} ${one.breaking}`, one])).values())
 }
 
-/** The tags, names and summaries that a contract is described by, and examples, are not part of what is promised. */
+/** The document as stored in `contract/v1.json`: without examples, with the version of its release. */
 export const makeReleasedContract = (document: JsonObject, release: string): JsonObject => {
-  const bare: JsonObject = JSON.parse(
+  const withoutExamples: JsonObject = JSON.parse(
     JSON.stringify(document, (name, value: unknown) => name === "examples" ? undefined : value),
   )
-  const { openapi, ...rest } = bare
+  const { openapi, ...rest } = withoutExamples
   return { openapi, "x-release": release, ...rest }
 }
 

@@ -1,54 +1,125 @@
-/** How two schemas of JSON Schema 2020-12 differ, for who sends such values or is answered with them. */
-import { alternativeKey, listAlternatives, readErrorCode, type ReferenceResolver } from "./Alternatives.ts"
+/** Compares two JSON Schemas (2020-12) of a request or response: §9.2 (breaking changes), §9.3 (compatible changes). */
 import { type ContractDifference, type ContractLocation, makeDifference } from "./Difference.ts"
-import { canonicalJson, compareKeys, isJsonObject, type JsonObject, toArray, toObject, toStrings } from "./Json.ts"
+import {
+  canonicalJson,
+  compareKeys,
+  isJsonObject,
+  type JsonObject,
+  type ReferenceResolver,
+  toArray,
+  toObject,
+  toStrings,
+} from "./Json.ts"
 
-const allowed = (schema: JsonObject) =>
-  "const" in schema ? [canonicalJson(schema["const"])] : toArray(schema["enum"]).map(canonicalJson)
-const isListed = (schema: JsonObject) => "const" in schema || "enum" in schema
+type Differences = ReadonlyArray<ContractDifference>
 
-const listed = (place: ContractLocation, before: JsonObject, after: JsonObject): ReadonlyArray<ContractDifference> => {
-  const [old, now] = [allowed(before), allowed(after)]
-  if (!isListed(before) && !isListed(after)) return []
-  if (!isListed(after)) {
-    return [
-      makeDifference(place, {
-        kind: "changed",
-        breaking: !place.isRequest,
-        description: "any value is possible, not only listed ones",
-      }),
-    ]
+// ---------------------------------------------------------------------------------------------------------------------
+// Alternatives: a schema as a list of schemas without anyOf, oneOf and allOf
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Keywords that do not restrict values. */
+const annotations = new Set([
+  "$comment",
+  "$id",
+  "$schema",
+  "contentEncoding",
+  "deprecated",
+  "description",
+  "example",
+  "examples",
+  "title",
+])
+
+/** In an array of exactly one element, `prefixItems` and `items` mean the same. */
+const normalizeSingleItem = (schema: JsonObject): JsonObject => {
+  const { prefixItems, ...rest } = schema
+  const [first, ...others] = toArray(prefixItems)
+  return first !== undefined && others.length === 0 && rest["maxItems"] === 1 ? { ...rest, items: first } : schema
+}
+
+/** Merges `allOf` into one object of keywords; conflicting keywords go to `also`. */
+const mergeAllOf = (schema: unknown, resolve: ReferenceResolver): JsonObject => {
+  const { allOf, ...rest } = normalizeSingleItem(resolve(schema))
+  const merged: Record<string, unknown> = Object.fromEntries(
+    Object.entries(rest).filter(([keyword]) => !annotations.has(keyword)),
+  )
+  const conflicts: Array<unknown> = []
+  for (const part of toArray(allOf)) {
+    for (const [keyword, value] of Object.entries(mergeAllOf(part, resolve))) {
+      if (keyword in merged && canonicalJson(merged[keyword]) !== canonicalJson(value)) {
+        conflicts.push({ [keyword]: value })
+      } else merged[keyword] = value
+    }
   }
-  if (!isListed(before)) {
-    return [
-      makeDifference(place, {
-        kind: "changed",
-        breaking: place.isRequest,
-        description: `only these are possible: ${now.join(", ")}`,
-      }),
-    ]
+  return conflicts.length === 0 ? merged : { ...merged, also: conflicts }
+}
+
+const listAlternatives = (schema: unknown, resolve: ReferenceResolver): ReadonlyArray<JsonObject> => {
+  const { anyOf, oneOf, ...rest } = mergeAllOf(schema, resolve)
+  const inner = [...toArray(anyOf), ...toArray(oneOf)]
+  if (inner.length > 0) {
+    return inner.flatMap((one) => listAlternatives(one, resolve)).map((one) => ({ ...one, ...rest }))
+  }
+  const { type } = rest
+  return Array.isArray(type) ? type.map((each) => ({ ...rest, type: each })) : [rest]
+}
+
+/** The `error.code` of an error schema. */
+const readErrorCode = (schema: JsonObject, resolve: ReferenceResolver): string | undefined => {
+  const error = resolve(toObject(schema["properties"])["error"])
+  const code = mergeAllOf(toObject(error["properties"])["code"], resolve)
+  const values = toArray(code["enum"])
+  const only = code["const"] ?? (values.length === 1 ? values[0] : undefined)
+  return typeof only === "string" ? only : undefined
+}
+
+/** Alternatives with the same key are compared with each other: errors by code, others by type. */
+const alternativeKey = (schema: JsonObject, resolve: ReferenceResolver) =>
+  readErrorCode(schema, resolve) ?? String(schema["type"] ?? "any")
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Comparison
+// ---------------------------------------------------------------------------------------------------------------------
+
+const allowedValues = (schema: JsonObject) =>
+  "const" in schema ? [canonicalJson(schema["const"])] : toArray(schema["enum"]).map(canonicalJson)
+const hasFixedValues = (schema: JsonObject) => "const" in schema || "enum" in schema
+
+const compareEnums = (location: ContractLocation, before: JsonObject, after: JsonObject): Differences => {
+  const { isRequest } = location
+  const [old, now] = [allowedValues(before), allowedValues(after)]
+  if (!hasFixedValues(before) && !hasFixedValues(after)) return []
+  if (!hasFixedValues(after)) {
+    return [makeDifference(location, {
+      kind: "changed",
+      breaking: !isRequest,
+      description: "any value is allowed, no longer only fixed values",
+    })]
+  }
+  if (!hasFixedValues(before)) {
+    return [makeDifference(location, {
+      kind: "changed",
+      breaking: isRequest,
+      description: `only these values are allowed: ${now.join(", ")}`,
+    })]
   }
   return [
-    ...old.filter((word) => !now.includes(word)).map((word) =>
-      makeDifference(place, {
-        kind: "removed",
-        breaking: place.isRequest,
-        description: `${word} is no longer possible`,
-      })
+    ...old.filter((value) => !now.includes(value)).map((value) =>
+      makeDifference(location, { kind: "removed", breaking: isRequest, description: `${value} is no longer allowed` })
     ),
-    ...now.filter((word) => !old.includes(word)).map((word) =>
-      makeDifference(place, {
+    ...now.filter((value) => !old.includes(value)).map((value) =>
+      makeDifference(location, {
         kind: "added",
         breaking: false,
-        description: `${word} is possible`,
-        word: word.replaceAll(`"`, ""),
+        description: `${value} is allowed`,
+        addedValue: value.replaceAll(`"`, ""),
       })
     ),
   ]
 }
 
-/** Bounds of what may be; the sign says which way is narrower. */
-const bounds: Readonly<Record<string, 1 | -1>> = {
+/** Limits and the direction in which they are stricter: 1 for lower limits, -1 for upper limits. */
+const strictness: Readonly<Record<string, 1 | -1>> = {
   minimum: 1,
   exclusiveMinimum: 1,
   minLength: 1,
@@ -61,71 +132,61 @@ const bounds: Readonly<Record<string, 1 | -1>> = {
   maxProperties: -1,
 }
 
-const keyword = (
-  place: ContractLocation,
-  name: string,
-  before: unknown,
-  after: unknown,
-): ReadonlyArray<ContractDifference> => {
+const compareKeyword = (location: ContractLocation, name: string, before: unknown, after: unknown): Differences => {
   if (canonicalJson(before) === canonicalJson(after)) return []
-  const sign = bounds[name]
-  const says = `${name} was ${canonicalJson(before)} and is ${canonicalJson(after)}`
+  const sign = strictness[name]
+  const description = `${name} was ${canonicalJson(before)} and is ${canonicalJson(after)}`
   if (sign !== undefined) {
-    const looser = sign * -Infinity
-    const [old, now] = [before ?? looser, after ?? looser].map(Number)
-    const isNarrower = sign * ((now ?? 0) - (old ?? 0)) > 0
-    return [makeDifference(place, { kind: "changed", breaking: isNarrower && place.isRequest, description: says })]
+    const unlimited = sign * -Infinity
+    const [old, now] = [before ?? unlimited, after ?? unlimited].map(Number)
+    const isStricter = sign * ((now ?? 0) - (old ?? 0)) > 0
+    return [makeDifference(location, { kind: "changed", breaking: isStricter && location.isRequest, description })]
   }
-  // What is sent may be checked less, and what is answered more, without anybody noticing.
-  const isLooser = after === undefined
+  // Removing a restriction from a request breaks nobody.
+  const isRemoved = after === undefined
   return [
-    makeDifference(place, {
+    makeDifference(location, {
       kind: "changed",
-      breaking: name === "default" || !(place.isRequest && isLooser),
-      description: says,
+      breaking: name === "default" || !(location.isRequest && isRemoved),
+      description,
     }),
   ]
 }
 
-const structural = new Set(["const", "enum", "items", "prefixItems", "properties", "required", "type"])
+const structuralKeywords = new Set(["const", "enum", "items", "prefixItems", "properties", "required", "type"])
 
 interface Context {
   readonly before: ReferenceResolver
   readonly after: ReferenceResolver
-  readonly seen: ReadonlySet<string>
+  /** Pairs of `$ref`s that are being compared, because schemas can be recursive. */
+  readonly visited: ReadonlySet<string>
 }
 
-const objects = (
-  place: ContractLocation,
+const compareProperties = (
+  location: ContractLocation,
   before: JsonObject,
   after: JsonObject,
   context: Context,
-): ReadonlyArray<ContractDifference> => {
+): Differences => {
   const [old, now] = [toObject(before["properties"]), toObject(after["properties"])]
-  const [must, mustNow] = [toStrings(before["required"]), toStrings(after["required"])]
-  const { added, both, gone } = compareKeys(old, now)
-  const inner = (name: string): ContractLocation => ({ ...place, name, label: `${place.label}.${name}` })
+  const [required, requiredNow] = [toStrings(before["required"]), toStrings(after["required"])]
+  const { added, common, removed } = compareKeys(old, now)
+  const inner = (name: string): ContractLocation => ({ ...location, name, label: `${location.label}.${name}` })
   return [
-    ...gone.map((name) =>
-      makeDifference(inner(name), { kind: "removed", breaking: true, description: "the field is gone" })
+    ...removed.map((name) =>
+      makeDifference(inner(name), { kind: "removed", breaking: true, description: "the field is removed" })
     ),
     ...added.map((name) => {
-      const breaking = place.isRequest && mustNow.includes(name)
-      return makeDifference(inner(name), {
-        kind: "added",
-        breaking,
-        description: breaking ? "a new field must be sent" : "a new field",
-      })
+      const breaking = location.isRequest && requiredNow.includes(name)
+      const description = breaking ? "a new required field" : "a new field"
+      return makeDifference(inner(name), { kind: "added", breaking, description })
     }),
-    ...both.flatMap((name) => {
-      const [needed, isNeeded] = [must.includes(name), mustNow.includes(name)]
-      const says = isNeeded ? "is always there now" : "may be missing now"
+    ...common.flatMap((name) => {
+      const [wasRequired, isRequired] = [required.includes(name), requiredNow.includes(name)]
+      const description = isRequired ? "is now always present" : "is now optional"
       return [
-        ...(needed === isNeeded ? [] : [
-          makeDifference(
-            inner(name),
-            { kind: "changed", breaking: isNeeded === place.isRequest, description: says } as const,
-          ),
+        ...(wasRequired === isRequired ? [] : [
+          makeDifference(inner(name), { kind: "changed", breaking: isRequired === location.isRequest, description }),
         ]),
         ...compareSchemas(inner(name), old[name], now[name], context),
       ]
@@ -133,23 +194,24 @@ const objects = (
   ]
 }
 
-const same = (
-  place: ContractLocation,
+/** Compares two schemas without alternatives. */
+const compareAlternative = (
+  location: ContractLocation,
   before: JsonObject,
   after: JsonObject,
   context: Context,
-): ReadonlyArray<ContractDifference> => {
-  const { added, both, gone } = compareKeys(before, after)
-  const items: ContractLocation = { ...place, label: `${place.label}[]` }
+): Differences => {
+  const { added, common, removed } = compareKeys(before, after)
+  const items: ContractLocation = { ...location, label: `${location.label}[]` }
   const [first, firstNow] = [toArray(before["prefixItems"]), toArray(after["prefixItems"])]
   return [
-    ...listed(place, before, after),
-    ...[...gone, ...added, ...both].filter((name) => !structural.has(name)).flatMap((name) =>
+    ...compareEnums(location, before, after),
+    ...[...removed, ...added, ...common].filter((name) => !structuralKeywords.has(name)).flatMap((name) =>
       isJsonObject(before[name]) && isJsonObject(after[name])
-        ? compareSchemas(place, before[name], after[name], context)
-        : keyword(place, name, before[name], after[name])
+        ? compareSchemas(location, before[name], after[name], context)
+        : compareKeyword(location, name, before[name], after[name])
     ),
-    ...objects(place, before, after, context),
+    ...compareProperties(location, before, after, context),
     ...("items" in before || "items" in after ? compareSchemas(items, before["items"], after["items"], context) : []),
     ...Array.from({ length: Math.max(first.length, firstNow.length) }).flatMap((_, index) =>
       compareSchemas(items, first[index], firstNow[index], context)
@@ -157,73 +219,73 @@ const same = (
   ]
 }
 
-/** In two directions: what is answered may become less, what is sent more. */
-const alternative = (place: ContractLocation, kind: "added" | "removed", name: string, code: string | undefined) => {
-  const here = code === undefined ? place : { ...place, name: code }
-  const breaking = code === undefined && (kind === "added") !== place.isRequest
-  return makeDifference(here, {
-    kind,
-    breaking,
-    description: `${name} is ${kind === "added" ? "possible" : "no longer possible"}`,
-  })
+/** Responses may lose alternatives and requests may gain them; error codes may come and go. */
+const describeAlternative = (
+  location: ContractLocation,
+  kind: "added" | "removed",
+  name: string,
+  code: string | undefined,
+) => {
+  const target = code === undefined ? location : { ...location, name: code }
+  const breaking = code === undefined && (kind === "added") !== location.isRequest
+  const description = `${name} is ${kind === "added" ? "allowed" : "no longer allowed"}`
+  return makeDifference(target, { kind, breaking, description })
 }
 
 export const compareSchemas = (
-  place: ContractLocation,
+  location: ContractLocation,
   before: unknown,
   after: unknown,
   context: Context,
-): ReadonlyArray<ContractDifference> => {
-  const [name, nameNow] = [toObject(before)["$ref"], toObject(after)["$ref"]]
-  const pair = `${String(name)} ${String(nameNow)}`
-  const isNamed = name !== undefined || nameNow !== undefined
-  // A schema may hold itself.
-  if (isNamed && context.seen.has(pair)) return []
-  const inside = isNamed ? { ...context, seen: new Set([...context.seen, pair]) } : context
+): Differences => {
+  const [reference, referenceNow] = [toObject(before)["$ref"], toObject(after)["$ref"]]
+  const pair = `${String(reference)} ${String(referenceNow)}`
+  const isReference = reference !== undefined || referenceNow !== undefined
+  if (isReference && context.visited.has(pair)) return []
+  const inside = isReference ? { ...context, visited: new Set([...context.visited, pair]) } : context
   const old = Object.groupBy(listAlternatives(before, context.before), (one) => alternativeKey(one, context.before))
   const now = Object.groupBy(listAlternatives(after, context.after), (one) => alternativeKey(one, context.after))
-  const isPlain = Object.keys(old).length === 1 && Object.keys(now).length === 1
-  const [kind] = Object.keys(old)
-  const [kindNow] = Object.keys(now)
-  if (isPlain && kind !== kindNow) {
-    const isWider = place.isRequest && kind === "integer" && kindNow === "number"
+  const isSingle = Object.keys(old).length === 1 && Object.keys(now).length === 1
+  const [type] = Object.keys(old)
+  const [typeNow] = Object.keys(now)
+  if (isSingle && type !== typeNow) {
+    const isWider = location.isRequest && type === "integer" && typeNow === "number"
     return [
-      makeDifference(place, { kind: "changed", breaking: !isWider, description: `it was ${kind} and is ${kindNow}` }),
+      makeDifference(location, { kind: "changed", breaking: !isWider, description: `was ${type} and is ${typeNow}` }),
     ]
   }
-  const code = (one: JsonObject | undefined, follow: ReferenceResolver) =>
-    one === undefined ? undefined : readErrorCode(one, follow)
-  const { added, both, gone } = compareKeys(old, now)
+  const codeOf = (one: JsonObject | undefined, resolve: ReferenceResolver) =>
+    one === undefined ? undefined : readErrorCode(one, resolve)
+  const { added, common, removed } = compareKeys(old, now)
   return [
-    ...gone.map((name) => alternative(place, "removed", name, code(old[name]?.[0], context.before))),
-    ...added.map((name) => alternative(place, "added", name, code(now[name]?.[0], context.after))),
-    ...both.flatMap((name) => {
+    ...removed.map((name) => describeAlternative(location, "removed", name, codeOf(old[name]?.[0], context.before))),
+    ...added.map((name) => describeAlternative(location, "added", name, codeOf(now[name]?.[0], context.after))),
+    ...common.flatMap((name) => {
       const [left, right] = [old[name] ?? [], now[name] ?? []]
-      const [one, two] = [left[0], right[0]]
-      if (left.length === 1 && right.length === 1 && one !== undefined && two !== undefined) {
-        return same(place, one, two, inside)
-      }
-      return unordered(place, left, right, inside)
+      const [one, other] = [left[0], right[0]]
+      return left.length === 1 && right.length === 1 && one !== undefined && other !== undefined
+        ? compareAlternative(location, one, other, inside)
+        : compareUnordered(location, left, right, inside)
     }),
   ]
 }
 
-/** Several of one kind: those that are alike are the same; of the others nobody can say which became which. */
-const unordered = (
-  place: ContractLocation,
+/** Compares several alternatives with the same key. Equal ones match; a single remaining pair is compared. */
+const compareUnordered = (
+  location: ContractLocation,
   left: ReadonlyArray<JsonObject>,
   right: ReadonlyArray<JsonObject>,
   context: Context,
 ) => {
-  const differs = (one: JsonObject, two: JsonObject) => same(place, one, two, context).length > 0
-  const gone = left.filter((one) => right.every((two) => differs(one, two)))
-  const added = right.filter((two) => left.every((one) => differs(one, two)))
-  const [one, two] = [gone[0], added[0]]
-  if (gone.length === 1 && added.length === 1 && one !== undefined && two !== undefined) {
-    return same(place, one, two, context)
+  const differs = (one: JsonObject, other: JsonObject) => compareAlternative(location, one, other, context).length > 0
+  const removed = left.filter((one) => right.every((other) => differs(one, other)))
+  const added = right.filter((other) => left.every((one) => differs(one, other)))
+  const [one, other] = [removed[0], added[0]]
+  if (removed.length === 1 && added.length === 1 && one !== undefined && other !== undefined) {
+    return compareAlternative(location, one, other, context)
   }
   return [
-    ...gone.map((one) => alternative(place, "removed", canonicalJson(one), undefined)),
-    ...added.map((two) => alternative(place, "added", canonicalJson(two), undefined)),
+    ...removed.map((one) => describeAlternative(location, "removed", canonicalJson(one), undefined)),
+    ...added.map((other) => describeAlternative(location, "added", canonicalJson(other), undefined)),
   ]
 }

@@ -1,32 +1,29 @@
-/** §9.2, §9.3: one way in which a contract is not what it was. */
+/** One difference between two versions of the contract: §9.2 (breaking changes), §9.3 (compatible changes). */
 export interface ContractDifference {
   readonly path: string
-  /** The parameter, field, header, media type, status or code; null: the endpoint as such. */
+  /** The parameter, field, header, media type, status or code; null: the endpoint itself. */
   readonly name: string | null
   readonly kind: "added" | "changed" | "removed"
   readonly breaking: boolean
-  /** What changed and where, for people. */
+  /** The location and the change, for people. */
   readonly description: string
-  /** A word that is new in a list of them. */
+  /** The value that was added to an enum. */
   readonly addedValue?: string
 }
 
-/** Where something stands: what a client sends, or what it is answered. */
+/** A part of the contract. */
 export interface ContractLocation {
   readonly path: string
   readonly name: string | null
+  /** For people, such as `parameter limit (query)`. */
   readonly label: string
+  /** Whether clients send it; otherwise they receive it. */
   readonly isRequest: boolean
 }
 
-type Verdict = Pick<ContractDifference, "kind" | "breaking" | "description"> & { readonly word?: string }
+type Change = Pick<ContractDifference, "kind" | "breaking" | "description" | "addedValue">
 
 export const makeDifference = (
-  { name, path, label: where }: ContractLocation,
-  { description: says, ...verdict }: Verdict,
-): ContractDifference => ({
-  path,
-  name,
-  ...verdict,
-  description: `${path}, ${where}: ${says}`,
-})
+  { label, name, path }: ContractLocation,
+  { description, ...change }: Change,
+): ContractDifference => ({ path, name, ...change, description: `${path}, ${label}: ${description}` })

@@ -1,17 +1,19 @@
-/** What is read of an OpenAPI document, without believing that it is one. */
+/** Helpers that read JSON of unknown shape without assuming a schema. */
 import { Predicate } from "effect"
 
 export type JsonObject = { readonly [name: string]: unknown }
 
 export const isJsonObject = (value: unknown): value is JsonObject => Predicate.isObject(value) && !Array.isArray(value)
 
+/** The value if it is an object, otherwise `{}`. */
 export const toObject = (value: unknown): JsonObject => isJsonObject(value) ? value : {}
 
+/** The value if it is an array, otherwise `[]`. */
 export const toArray = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
 export const toStrings = (value: unknown) => toArray(value).map(String)
 
-/** The same text for the same value, whatever the order of its keys. */
+/** JSON with sorted keys, so that equal values have equal text. */
 export const canonicalJson = (value: unknown): string =>
   JSON.stringify(
     value,
@@ -21,23 +23,25 @@ export const canonicalJson = (value: unknown): string =>
         : inner,
   ) ?? "undefined"
 
-/** `#/components/…` followed, as often as it takes. */
+/** Returns a function that follows `$ref`s within the document, up to 20 in a row. */
 export const makeReferenceResolver = (document: JsonObject) => {
-  const follow = (value: unknown, left = 20): JsonObject => {
+  const resolve = (value: unknown, remaining = 20): JsonObject => {
     const { $ref, ...rest } = toObject(value)
-    if (typeof $ref !== "string" || left === 0) return toObject(value)
-    const found = $ref.replace(/^#\//, "").split("/").reduce<unknown>(
+    if (typeof $ref !== "string" || remaining === 0) return toObject(value)
+    const target = $ref.replace(/^#\//, "").split("/").reduce<unknown>(
       (inner, key) => toObject(inner)[key.replaceAll("~1", "/").replaceAll("~0", "~")],
       document,
     )
-    return { ...follow(found, left - 1), ...rest }
+    return { ...resolve(target, remaining - 1), ...rest }
   }
-  return follow
+  return resolve
 }
 
-/** What of each name is gone, new, or in both. */
+export type ReferenceResolver = ReturnType<typeof makeReferenceResolver>
+
+/** The keys that were removed, added, or are in both objects. */
 export const compareKeys = (before: JsonObject, after: JsonObject) => ({
-  gone: Object.keys(before).filter((name) => !(name in after)),
+  removed: Object.keys(before).filter((name) => !(name in after)),
   added: Object.keys(after).filter((name) => !(name in before)),
-  both: Object.keys(before).filter((name) => name in after),
+  common: Object.keys(before).filter((name) => name in after),
 })

@@ -1,4 +1,4 @@
-/** `npm run release`: what the service promises today becomes the contract that later changes are compared with. */
+/** `npm run release`: writes today's OpenAPI document to `contract/v1.json`, the baseline for later changes. */
 import { readFileSync, writeFileSync } from "node:fs"
 import packageJson from "../package.json" with { type: "json" }
 import { openApiDocument } from "../src/catalogue/OpenApiDocument.ts"
@@ -10,31 +10,34 @@ import { toObject } from "./Json.ts"
 const file = new URL("v1.json", import.meta.url)
 const before: unknown = JSON.parse(readFileSync(file, "utf8"))
 const today = new Date().toISOString().slice(0, 10)
-const found = compareContracts(before, openApiDocument, today)
+const differences = compareContracts(before, openApiDocument, today)
 const [newest] = releases
 
-const wrong = [
-  ...(newest?.release === packageJson.version
-    ? []
-    : [`package.json is ${packageJson.version}; the first release of the changelog is ${newest?.release}.`]),
+const problems = [
+  ...(newest?.release === packageJson.version ? [] : [
+    `package.json has version ${packageJson.version}, but the first release in the changelog is ${newest?.release}.`,
+  ]),
   ...(readReleaseVersion(before) === newest?.release
-    ? [`${newest.release} is released already: write a new release.`]
+    ? [`${newest.release} is already released. Add a new release to the changelog.`]
     : []),
   ...(newest !== undefined && newest.date > today
-    ? [`${newest.release} is dated ${newest.date}, which is to come.`]
+    ? [`The date of ${newest.release}, ${newest.date}, is in the future.`]
     : []),
-  ...[describeProblems(reviewDifferences(found, entriesSince(readReleaseVersion(before), changelog)))].filter((text) =>
-    text !== ""
-  ),
+  ...[describeProblems(reviewDifferences(differences, entriesSince(readReleaseVersion(before), changelog)))].filter((
+    text,
+  ) => text !== ""),
 ]
 
-if (wrong.length > 0) {
-  console.error(wrong.join("\n\n"))
+if (problems.length > 0) {
+  console.error(problems.join("\n\n"))
   process.exitCode = 1
 } else {
   writeFileSync(
     file,
     `${JSON.stringify(makeReleasedContract(toObject(openApiDocument), packageJson.version), null, 2)}\n`,
   )
-  console.log(`contract/v1.json is that of ${packageJson.version}: ${found.length} changes. Commit it, and tag.`)
+  console.log(
+    `contract/v1.json is now the contract of ${packageJson.version}: ${differences.length} changes. ` +
+      "Commit the file and tag the commit.",
+  )
 }

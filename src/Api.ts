@@ -1,4 +1,4 @@
-/** Every endpoint, in one picture. */
+/** The contract of the API: every endpoint and its middleware. */
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Authorization, Billing } from "./accounts/Authorization.ts"
 import { Authentication } from "./accounts/keys/Authentication.ts"
@@ -28,7 +28,7 @@ import { SplitStatusApiGroup } from "./v1/split-status/Api.ts"
 import { TickerChangesApiGroup } from "./v1/ticker-changes/Api.ts"
 import { UsageApiGroup } from "./v1/usage/Api.ts"
 
-/** The first middleware is the innermost; each touches only what stands above it. */
+/** A middleware applies to the endpoints added before it. The first one is the innermost. */
 export class Api extends HttpApi.make("tickerline")
   .add(
     TickerChangesApiGroup,
@@ -62,7 +62,7 @@ export class Api extends HttpApi.make("tickerline")
   .annotateMerge(OpenApi.annotations({
     title: "Tickerline",
     version: "v1",
-    description: "Market data about listed securities. Every datetime carries the fixed offset -05:00, all year. " +
+    description: "Market data about listed securities. Every datetime has the fixed offset -05:00 all year. " +
       "Clients must ignore unknown response fields.",
     license: { name: "MIT", identifier: "MIT" },
   })) {}

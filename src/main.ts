@@ -1,40 +1,40 @@
-/** The command line. Results go to standard output, everything else to standard error. `preflight.js` runs first. */
+/**
+ * Runs the command line as a process: exit code, signals, and an output that is closed early.
+ * `cli/preflight.js` runs before it and checks Node and the dependencies.
+ */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
 import process from "node:process"
-import * as Commands from "./cli/CommandLine.ts"
+import { runCommandLine } from "./cli/CommandLine.ts"
 import { toExitCode } from "./cli/ErrorReport.ts"
 
-/** A service that is told to stop has done its work; any other command has not. */
-let serving = false
-const begun = Effect.sync(() => {
-  serving = true
+let isServing = false
+const onServe = Effect.sync(() => {
+  isServing = true
 })
 
-/** 128 and the number of the signal that interrupted the command, as shells expect. */
-let interruptedWith: number | undefined
-process.once("SIGINT", () => interruptedWith ??= 130)
-process.once("SIGTERM", () => interruptedWith ??= 143)
+/** 128 plus the number of the first signal, as shells expect. */
+let signalExitCode: number | undefined
+process.once("SIGINT", () => signalExitCode ??= 130)
+process.once("SIGTERM", () => signalExitCode ??= 143)
 
-// Whoever reads the output has left, as `head` does. A service serves on; another command ends as if interrupted.
+// A reader such as `head` closed the output. The service continues; any other command stops as if by SIGPIPE.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error
-  if (serving) return
-  interruptedWith ??= 141
+  if (isServing) return
+  signalExitCode ??= 141
   process.kill(process.pid, "SIGTERM")
 })
 
-const exitStatus = (cause: Cause.Cause<unknown>) => {
-  if (!Cause.hasInterruptsOnly(cause)) return toExitCode(cause)
-  return serving ? 0 : interruptedWith ?? toExitCode(cause)
+/** A signal is the normal end of the service, but cuts any other command short. */
+const exitCodeOf = (exit: Exit.Exit<unknown, unknown>) => {
+  if (Exit.isSuccess(exit)) return 0
+  if (!Cause.hasInterruptsOnly(exit.cause)) return toExitCode(exit.cause)
+  return isServing ? 0 : signalExitCode ?? toExitCode(exit.cause)
 }
 
-Commands.runCommandLine(begun).pipe(
-  Effect.provide(NodeServices.layer),
-  (program) =>
-    NodeRuntime.runMain(program, {
-      disableErrorReporting: true,
-      teardown: (exit, end) => end(Exit.isSuccess(exit) ? 0 : exitStatus(exit.cause)),
-    }),
-)
+NodeRuntime.runMain(Effect.provide(runCommandLine(onServe), NodeServices.layer), {
+  disableErrorReporting: true,
+  teardown: (exit, end) => end(exitCodeOf(exit)),
+})

@@ -1,4 +1,4 @@
-/** What holds for every endpoint, read from the one declaration and checked on the wire; a new one is in it too. */
+/** Checks every endpoint against the contract, in the declaration and over HTTP. New endpoints are included. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
@@ -12,7 +12,7 @@ import { someOf } from "./support/Thoroughness.ts"
 
 const { valueAt } = Service
 
-/** With the key that sees every endpoint, unless told otherwise. */
+/** Sends a request, by default with the key for all endpoints. */
 const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...asked })
@@ -79,21 +79,21 @@ const endpoints = reflected()
 const keyed = endpoints.filter((endpoint) => endpoint.keyed)
 const open = endpoints.filter((endpoint) => !endpoint.keyed)
 const priced = keyed.filter(({ path }) => !freeEndpointPaths.includes(path))
-/** §4.1, D23, D28 and the resources of an account say of these what they answer instead of a list. */
+/** Endpoints with a single object instead of a list (§4.1, D23, D28). */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
 const lists = keyed.filter(({ path }) => !single.includes(path))
 const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
 
-/** What a field says of itself, a nullable one in one of its alternatives. */
+/** The description of a field, which a nullable field has in one of its alternatives. */
 const saidOf = (schema: unknown, keyword: string): unknown => {
   const one = resolved(schema)
   return valueAt(schema, keyword) ?? valueAt(one, keyword) ??
     listOf(valueAt(one, "anyOf")).map((inner) => saidOf(inner, keyword)).find((said) => said !== undefined)
 }
 
-/** A value that each parameter takes. */
+/** A valid value for each parameter. */
 const valueOf = ({ name, schema }: Parameter) =>
   name === "ticker"
     ? "META"
@@ -119,7 +119,7 @@ const refused = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<
   }))
 })
 
-/** Whether one letter inserted, removed or changed leads from one word to the other. */
+/** Whether the words differ by one inserted, removed or changed letter. */
 const isOneSlipFrom = (one: string, other: string) => {
   const shorter = Math.min(one.length, other.length)
   let start = 0
@@ -129,11 +129,11 @@ const isOneSlipFrom = (one: string, other: string) => {
   return Math.max(one.length, other.length) - start - end <= 1
 }
 
-/** A request that the endpoint answers. */
+/** A valid request to the endpoint. */
 const plainly = ({ parameters, path }: { readonly parameters: ReadonlyArray<Parameter>; readonly path: string }) =>
   `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
 
-/** Slips of a finger that are near this parameter and no other. */
+/** Misspellings that are similar to this parameter only. */
 const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
   [
     `${name}x`,
@@ -147,7 +147,7 @@ const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
 
 layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   it.effect.each(endpoints)(
-    "D10 answers GET and HEAD, and only them: $path",
+    "answers GET and HEAD only: $path (D10)",
     (endpoint) =>
       Effect.gen(function* () {
         const { keyed, method } = endpoint
@@ -170,7 +170,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(endpoints)(
-    "D4 refuses an unknown parameter by name: $path",
+    "refuses an unknown parameter and names it: $path (D4)",
     ({ parameters, path }) =>
       Effect.gen(function* () {
         for (
@@ -192,9 +192,9 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  // Beside its own, /estimate takes what another endpoint takes (D28).
+  // /estimate also takes the parameters of another endpoint (D28).
   it.effect.each(parameters.filter(({ path }) => path !== "/estimate"))(
-    "D4 a misspelt $name of $path is refused and names it as the nearest",
+    "refuses a misspelled $name of $path and suggests the correct name (D4)",
     ({ name, others, path }) =>
       Effect.gen(function* () {
         const wrongs = misspelt(name, others)
@@ -208,7 +208,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(parameters)(
-    "D4 $name of $path given twice is refused and named",
+    "refuses $name of $path if it is repeated, and names it (D4)",
     (parameter) =>
       Effect.gen(function* () {
         const { name, others, path } = parameter
@@ -225,7 +225,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(parameters.filter((parameter) => parameter.required))(
-    "§4.1 D4 $name of $path is required",
+    "requires $name of $path (§4.1, D4)",
     ({ name, others, path }) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* refused(path, required(others, name)), [{ field: name, reason: "is required" }])
@@ -233,7 +233,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(keyed)(
-    "D2 without a key is 401 with WWW-Authenticate, before the query is looked at: $path",
+    "answers with 401 and WWW-Authenticate without a key, before it validates the query: $path (D2)",
     ({ path }) =>
       Effect.gen(function* () {
         for (const query of ["", "?nonsense=1", "?ticker=@@&ticker=@@"]) {
@@ -249,13 +249,13 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  it.effect.each(open)("D2 is open to everybody: $path", ({ path }) =>
+  it.effect.each(open)("requires no key: $path (D2)", ({ path }) =>
     Effect.gen(function* () {
       for (const key of [null, "nonsense"]) assert.strictEqual((yield* ask(path, { key })).status, 200)
     }))
 
   it.effect.each(keyed)(
-    "D3 §5.3 is on all tiers, research reports on the ultimate one: $path",
+    "is available to all tiers, research reports to ultimate only: $path (§5.3, D3)",
     (endpoint) =>
       Effect.gen(function* () {
         const keys = yield* Service.TestKeys
@@ -269,7 +269,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(lists)(
-    "D8 answers the first ten rows when asked for nothing else: $path",
+    "returns the first ten rows by default: $path (D8)",
     (endpoint) =>
       Effect.gen(function* () {
         const { parameters, path } = endpoint
@@ -307,7 +307,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(["/estimate", "/v1/account", "/v1/overview"])(
-    "§1 D28 answers one object in the envelope, and no pages: %s",
+    "returns one object in the envelope without pages: %s (§1, D28)",
     (path) =>
       Effect.gen(function* () {
         const { body, status } = yield* ask(path === "/estimate" ? `${path}?endpoint=/v1/screener` : path)
@@ -320,10 +320,10 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   // -------------------------------------------------------------------------------------------------------------------
-  // What is counted
+  // Rate limit and cost
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** D18, D27: the cost of an answer, which tells its limit too. */
+  /** The cost of a response that also has a rate limit (D18, D27). */
   const countedIn = ({ headers }: { readonly headers: Readonly<Record<string, string | undefined>> }) => {
     const [limit, remaining, reset, cost] = [
       "x-ratelimit-limit",
@@ -339,7 +339,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   }
 
   it.effect.each(keyed)(
-    "D18 D27 every keyed answer tells limit and cost, which only the data of a GET have: $path",
+    "sends the rate limit and the cost, which is 0 except for data: $path (D18, D27)",
     (endpoint) =>
       Effect.gen(function* () {
         const { path } = endpoint
@@ -364,7 +364,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(endpoints)(
-    "D2 D18 who is not known is told of no limit and no cost: $path",
+    "sends no rate limit and no cost without a valid key: $path (D2, D18)",
     (endpoint) =>
       Effect.gen(function* () {
         const { headers } = yield* ask(plainly(endpoint), { key: null })
@@ -378,7 +378,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   const ofEstimate = endpoints.find(({ path }) => path === "/estimate")?.parameters ?? []
 
-  it.effect("D28 /estimate has one parameter of its own, required, whose words are the paths of the catalogue", () =>
+  it.effect("gives /estimate one required parameter with the paths of the catalogue (D28)", () =>
     Effect.sync(() => {
       assert.deepStrictEqual(ofEstimate.map(({ name, required }) => ({ name, required })), [
         { name: "endpoint", required: true },
@@ -387,7 +387,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       assert.sameMembers([...listOf(saidOf(ofEstimate[0]?.schema, "enum"))], paths)
     }))
 
-  it.effect("D4 D28 a misspelt endpoint of /estimate is none: that one is required is all there is to say", () =>
+  it.effect("reports endpoint as missing if it is misspelled (D4, D28)", () =>
     Effect.gen(function* () {
       for (const wrong of misspelt("endpoint", ofEstimate)) {
         for (const more of [[], ["ticker=@@"], ["nonsense=1"]]) {
@@ -397,7 +397,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }
     }))
 
-  it.effect("D28 what is free is estimated at 0, and what is not there is refused", () =>
+  it.effect("estimates a free endpoint at 0 and refuses an unknown one (D28)", () =>
     Effect.gen(function* () {
       for (const path of [...freeEndpointPaths, ...open.map((one) => one.path), "/v1/docs"]) {
         const { body, status } = yield* ask(`/estimate?endpoint=${path}`)
@@ -413,7 +413,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     }))
 
   it.effect.each(priced)(
-    "D28 an estimate refuses the same mistakes as $path itself, in the same words",
+    "refuses the same mistakes in an estimate as in $path, with the same message (D28)",
     ({ parameters, path }) =>
       Effect.gen(function* () {
         const [{ name } = { name: "" }] = parameters
@@ -435,14 +435,14 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           assert.strictEqual(estimate.status, 422)
           assert.deepStrictEqual(valueAt(estimate.body, "error"), valueAt(own.body, "error"))
           assert.strictEqual(valueAt(estimate.body, "request_id"), estimate.headers["x-request-id"])
-          // Wherever among the others it stands.
+          // The parameter may be anywhere among the others.
           const last = yield* ask(`/estimate?${[...mistake, `endpoint=${path}`].join("&")}`)
           assert.deepStrictEqual(valueAt(last.body, "error"), valueAt(own.body, "error"))
         }
       }),
   )
 
-  it.effect("D3 D28 who may not see research reports gets no estimate of them, and is told the same", () =>
+  it.effect("refuses an estimate of research reports to lower tiers, with the same message (D3, D28)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* Service.TestKeys
       const target = buildUrl("/estimate", [["endpoint", "/v1/research-reports"]])
@@ -458,7 +458,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       assert.strictEqual((yield* ask(target)).status, 200)
     }))
 
-  it.effect("D2 D28 a key estimates only what it opens", () =>
+  it.effect("refuses an estimate of an endpoint that the key does not allow (D2, D28)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("estimator", "ultimate", { endpoints: ["/estimate", "/v1/news"] })
       const status = (path: string) =>
@@ -478,7 +478,7 @@ interface Property {
   readonly schema: unknown
 }
 
-/** Every field of a JSON schema, however deep. */
+/** All fields of a JSON schema, at any depth. */
 const propertiesOf = (schema: unknown, where: string): ReadonlyArray<Property> => {
   const one = resolved(schema)
   return [
@@ -494,7 +494,7 @@ const propertiesOf = (schema: unknown, where: string): ReadonlyArray<Property> =
 
 const fields = endpoints.flatMap(({ path, success }) => propertiesOf(success, path))
 
-/** Names that say all there is to say. */
+/** Names that need no description. */
 const plain = new Set([
   "count",
   "page",
@@ -508,24 +508,24 @@ const plain = new Set([
   "results",
 ])
 
-/** The descriptions by which a contract tells the three kinds apart (D15). */
+/** The descriptions of the three column types for times (D15). */
 const kinds = [EasternWallClock, UtcInstant, NewYorkWallClock].map(({ schemas }) =>
   saidOf(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
 )
 
 describe("Every declaration", () => {
-  it("§4 D30 there are endpoints to look at, with and without a key", () => {
+  it("has endpoints with and without a key (§4, D30)", () => {
     assert.isAtLeast(keyed.length, 3)
     assert.isAtLeast(open.length, 4)
     assert.isAbove(parameters.length, 8)
     assert.isAbove(fields.length, 40)
   })
 
-  it.each(keyed)("§1 §4 D28 a keyed endpoint lives under /v1/, but for /estimate: $path", ({ path }) => {
+  it.each(keyed)("has a path under /v1/ if it requires a key, except /estimate: $path (§1, §4, D28)", ({ path }) => {
     if (path !== "/estimate") assert.match(path, /^\/v1\/[a-z0-9-]+(\/[a-z0-9-]+)*$/)
   })
 
-  it("§1 D28 the endpoints without a price, and those that answer one object, are all there", () => {
+  it("has all free endpoints and all endpoints with a single object (§1, D28)", () => {
     const paths = keyed.map(({ path }) => path)
     assert.includeMembers(paths, freeEndpointPaths)
     assert.includeMembers(paths, single)
@@ -533,15 +533,15 @@ describe("Every declaration", () => {
     assert.isAtLeast(lists.length, 20)
   })
 
-  it.each(endpoints)("D25 has a label and a description: $path", ({ description, summary }) => {
+  it.each(endpoints)("has a title and a description: $path (D25)", ({ description, summary }) => {
     assert.match(summary ?? "", /^[A-Z]/)
     assert.match(description ?? "", /^[A-Z].*\.$/)
   })
 
   it.each(keyed)(
-    "§7.2 D13 D18 a keyed endpoint declares 401, 403, 410, 422, 429, 500, 503, and at most 404 and 409: $path",
+    "declares the errors of an endpoint with a key: $path (§7.2, D13, D18)",
     (endpoint) => {
-      // D27: what has no price can cost nobody too much.
+      // An endpoint without a price cannot fail with 402 (D27).
       const costs = priced.includes(endpoint) ? [402] : []
       assert.deepStrictEqual(endpoint.errors.filter((status) => status !== 404 && status !== 409), [
         401,
@@ -556,30 +556,30 @@ describe("Every declaration", () => {
     },
   )
 
-  it.each(open)("§7.2 D2 an open endpoint declares no 401, 402, 403, 404, 409, 429: $path", ({ errors }) => {
+  it.each(open)("declares no error of an account for an endpoint without a key: $path (§7.2, D2)", ({ errors }) => {
     assert.deepStrictEqual(errors.filter((status) => status !== 503), [410, 422, 500])
   })
 
-  it.each(endpoints)("§4 every parameter says what it is for: $path", ({ parameters }) => {
+  it.each(endpoints)("describes every parameter: $path (§4)", ({ parameters }) => {
     const silent = parameters.filter(({ description }) => typeof description !== "string" || description === "")
     assert.deepStrictEqual(silent.map(({ name }) => name), [])
   })
 
-  it("§2 every field of every response has a description, or a name that needs none", () => {
+  it("describes every field of every response, unless its name is sufficient (§2)", () => {
     const silent = fields.filter(({ name, schema }) =>
       !plain.has(name) && typeof saidOf(schema, "description") !== "string"
     )
     assert.deepStrictEqual(silent.map(({ where }) => where), [])
   })
 
-  it("§2.1 D15 every datetime is of one of the three kinds", () => {
+  it("declares every datetime as one of the three column types (§2.1, D15)", () => {
     assert.strictEqual(new Set(kinds).size, 3)
     const datetimes = fields.filter(({ schema }) => saidOf(schema, "format") === "date-time")
     assert.isAtLeast(datetimes.length, 4)
     for (const { schema, where } of datetimes) assert.include(kinds, saidOf(schema, "description"), where)
   })
 
-  it("§2.1 what is named like a time is a datetime, and what is named like a date is none", () => {
+  it("has datetimes in fields named like a time, and none in fields named like a date (§2.1)", () => {
     for (const { name, schema, where } of fields) {
       if (/_(at|time|updated)$/.test(name) && name !== "filed_at") {
         assert.strictEqual(saidOf(schema, "format"), "date-time", where)
@@ -588,7 +588,7 @@ describe("Every declaration", () => {
     }
   })
 
-  it("§2.1.4 D15 the kinds of this version's datetimes", () => {
+  it("keeps the column type of every datetime (§2.1.4, D15)", () => {
     const [eastern, , newYork] = kinds
     const runners = fields.filter(({ where }) => where.startsWith("/v1/intraday-runners."))
     const of = (kind: unknown) =>
@@ -597,7 +597,7 @@ describe("Every declaration", () => {
     assert.deepStrictEqual(of(newYork), ["high_time", "low_time", "spike_start_time"])
   })
 
-  it("D16 no number is printed as text: prices, amounts, volumes and ratios are numbers", () => {
+  it("declares prices, amounts, volumes and ratios as numbers (D16)", () => {
     for (const { name, schema, where } of fields) {
       if (/(price|volume|percentage|ratio|_pct|gain|market_cap|_minutes|vwap|count)$/.test(name)) {
         assert.include(["number", "integer", "boolean"], saidOf(schema, "type"), where)
@@ -610,18 +610,18 @@ describe("Every declaration", () => {
     return valueAt(results, "type") === "array" && valueAt(results, "maxItems") === undefined
   }
 
-  it.each(lists)("D8 a list has page, limit and has_more, and takes page and limit: $path", (endpoint) => {
+  it.each(lists)("declares the paging parameters and fields of a list: $path (D8)", (endpoint) => {
     const names = endpoint.parameters.map(({ name }) => name)
     assert.isTrue(isList(endpoint.success))
     assert.includeMembers(names, ["page", "limit"])
-    // §7.3: data are asked for by symbol; what belongs to an account is not.
+    // Datasets filter by ticker, lists of an account do not (§7.3).
     assert.strictEqual(names.includes("ticker"), priced.includes(endpoint))
     const inEnvelope = entriesOf(valueAt(endpoint.success, "properties")).map(([name]) => name)
     assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])
   })
 
   it.each(keyed.filter((endpoint) => !lists.includes(endpoint)))(
-    "D8 what is no list has no pages: $path",
+    "has no paging if it is not a list: $path (D8)",
     ({ parameters, success }) => {
       assert.isFalse(isList(success))
       const names = [
@@ -632,7 +632,7 @@ describe("Every declaration", () => {
     },
   )
 
-  it("D8 page and limit are optional, and their defaults are told", () => {
+  it("documents the defaults of page and limit (D8)", () => {
     const silent = (wanted: string, value: number) =>
       parameters.filter(({ name, required, schema }) =>
         name === wanted && (required || saidOf(schema, "default") !== value)

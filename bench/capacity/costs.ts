@@ -1,6 +1,6 @@
 /**
- * `npm run costs`: what a request takes of a processor, of PostgreSQL, of the network and of Redis, which are the inputs
- * of SCALING.md. Times of a processor hardly depend on who else uses the machine, so they can be taken on a busy one.
+ * `npm run costs` measures the CPU, network and WAL of one request: the inputs of SCALING.md. CPU times hardly depend on
+ * other load, so a busy machine will do.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -13,19 +13,17 @@ import { query } from "../postgres.ts"
 import { endings, sleep } from "../processes.ts"
 import { median } from "../report.ts"
 import { rest, writePlan, type Writer } from "../requests.ts"
-import { type Service, startRedis, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
+import { type Service, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
 
 interface Taken {
   /** Microseconds of processor a request: of the service, of PostgreSQL with all it does for it. */
   readonly service: number
   readonly database: number
-  readonly redis: number
   /** Bytes of the answer with its head, and of WAL. */
   readonly bytes: number
   readonly wal: number
   /** Pages of 8 KiB that PostgreSQL read from its own memory or elsewhere. */
   readonly pages: number
-  readonly redisCommands: number
   readonly perSecond: number
 }
 
@@ -51,7 +49,6 @@ const cursors = new Map<string, number>()
 const take = async (
   around: Surroundings,
   service: Service,
-  redis: Awaited<ReturnType<typeof startRedis>> | undefined,
   asked: Asked,
   tags: ReadonlyArray<string>,
 ): Promise<Taken> => {
@@ -79,8 +76,6 @@ const take = async (
   const now = async () => ({
     service: cpuOf(service.pid),
     database: cpuOfFamily(around.postgres.pid),
-    redis: redis === undefined ? 0 : cpuOf(redis.pid),
-    redisCommands: (await redis?.commands()) ?? 0,
     ...(await counters(around)),
   })
   const rounds: Array<Taken> = []
@@ -94,8 +89,6 @@ const take = async (
     rounds.push({
       service: each("service"),
       database: each("database"),
-      redis: each("redis"),
-      redisCommands: each("redisCommands"),
       wal: each("wal"),
       pages: each("pages"),
       bytes: sent.bytesPerResponse,
@@ -106,11 +99,9 @@ const take = async (
   return {
     service: middle("service"),
     database: middle("database"),
-    redis: middle("redis"),
     bytes: middle("bytes"),
     wal: middle("wal"),
     pages: middle("pages"),
-    redisCommands: middle("redisCommands"),
     perSecond: middle("perSecond"),
   }
 }
@@ -173,25 +164,16 @@ const main = async () => {
       { name: "compressed", of: runners10Small, mode: "miss", write: compressed(write) },
       { name: "unauthorized", of: runners10Small, mode: "hit", write: nobody, expect: 401 },
     ]
-    for (const one of asked) tell(one.name, await take(around, service, undefined, one, tags))
+    for (const one of asked) tell(one.name, await take(around, service, one, tags))
     tell("whole", await whole(around, service))
     tell("process", { connections: await connections(around), ...memoryOf(service.pid) })
     await service.stop()
-    const redis = await startRedis()
-    ends.push(redis.stop)
-    const shared = await startService("costs-redis", around.url, { REDIS_URL: redis.url })
-    ends.push(shared.stop)
-    await warm(shared.port, around.key)
-    for (const one of asked.filter(({ name }) => name === "miss" || name === "hit")) {
-      tell(`${one.name} with Redis`, await take(around, shared, redis, one, tags))
-    }
-    await shared.stop()
-    const strict = await startService("costs-limited", around.url, { REDIS_URL: redis.url, RATE_LIMIT_ULTIMATE: "1" })
+    const strict = await startService("costs-limited", around.url, { RATE_LIMIT_ULTIMATE: "1" })
     ends.push(strict.stop)
     await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
     await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
     const limited: Asked = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
-    tell("limited", await take(around, strict, redis, limited, tags))
+    tell("limited", await take(around, strict, limited, tags))
     const file = join(
       import.meta.dirname,
       `../results/costs-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`,

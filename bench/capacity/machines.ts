@@ -1,6 +1,6 @@
 /**
- * `npm run machines`: what two machines answer beside one, where each has the same small share of a processor and
- * PostgreSQL, the generator and Redis have the rest: so the machine's own cores are not what ends it.
+ * `npm run machines` compares two services with one. Each is confined to a small share of a core, so that PostgreSQL and
+ * the load generator are not the bottleneck.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -13,7 +13,7 @@ import { median } from "../report.ts"
 import { rest, writePlan } from "../requests.ts"
 import { random, zipf } from "../symbols.ts"
 import { type Share, share } from "./shares.ts"
-import { type Service, startRedis, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
+import { type Service, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
 
 /** Every other one was asked for before, by Zipf's law. */
 const mixed: Case = (() => {
@@ -82,10 +82,9 @@ const measure = async (
 const startMachine = async (
   name: string,
   around: Surroundings,
-  env: Readonly<Record<string, string>>,
   ends: Ends,
 ) => {
-  const service = await startService(name, around.url, env)
+  const service = await startService(name, around.url)
   let made: Share | undefined
   // From here on, for warming it takes its time. A share is given back when nothing runs in it.
   ends.push(async () => {
@@ -106,15 +105,15 @@ const startMachine = async (
 
 const columns = ["perSecond", "service", "database", "generator", "p99", "throttled"] as const
 
-type Found = Measured & { readonly counted: string; readonly asked: string }
+type Found = Measured & { readonly asked: string }
 
-const both = async (outer: Ends, around: Surroundings, counted: string, env: Readonly<Record<string, string>> = {}) => {
+const both = async (outer: Ends, around: Surroundings) => {
   const machines: Array<Machine> = []
   const found: Array<Found> = []
   const { end, ends } = endings(outer)
   try {
     for (const name of ["machine-1", "machine-2"]) {
-      machines.push(await startMachine(name, around, env, ends))
+      machines.push(await startMachine(name, around, ends))
     }
     for (const what of asked) {
       const rounds: ReadonlyArray<Array<Measured>> = [[], []]
@@ -122,7 +121,7 @@ const both = async (outer: Ends, around: Surroundings, counted: string, env: Rea
         // By turns, so that both have their share of the machine's moods.
         for (const count of [1, 2]) {
           const measured = await measure(around, machines.slice(0, count), what)
-          console.log(`${what.name}, ${counted}, ${count}: ${measured.perSecond.toFixed(0)} a second`)
+          console.log(`${what.name}, ${count}: ${measured.perSecond.toFixed(0)} per second`)
           rounds[count - 1]?.push(measured)
         }
       }
@@ -130,7 +129,6 @@ const both = async (outer: Ends, around: Surroundings, counted: string, env: Rea
         const medians = Object.fromEntries(columns.map((name) => [name, median(some.map((one) => one[name]))]))
         const { database = 0, generator = 0, p99 = 0, perSecond = 0, service = 0, throttled = 0 } = medians
         found.push({
-          counted,
           asked: what.name,
           machines: at + 1,
           perSecond,
@@ -154,14 +152,14 @@ const table = (found: ReadonlyArray<Found>) => {
     const times = one.machines === 2 && before !== undefined ? (one.perSecond / before.perSecond).toFixed(2) : ""
     const [rate, ...cpu] = [one.perSecond, one.service, one.database].map((value) => value.toFixed(0))
     const rest = [one.generator.toFixed(2), one.p99.toFixed(1), `${(100 * one.throttled).toFixed(0)} %`]
-    return `| ${[one.asked, one.counted, one.machines, rate, times, ...cpu, ...rest].join(" | ")} |`
+    return `| ${[one.asked, one.machines, rate, times, ...cpu, ...rest].join(" | ")} |`
   })
-  const head = ["requests", "counted", "machines", "a second", "times one", "service, µs", "PostgreSQL, µs"]
+  const head = ["requests", "machines", "per second", "times one", "service, µs", "PostgreSQL, µs"]
   return [
-    `Each machine is ${options.share} of a core; medians of ${options.rounds} rounds of ${options.seconds} s over 16`,
-    `connections each. CPU times are those of a request. ${new Date().toISOString()}\n`,
+    `Each machine has ${options.share} of a core; medians of ${options.rounds} rounds of ${options.seconds} s over 16`,
+    `connections each. CPU times are per request. ${new Date().toISOString()}\n`,
     `| ${[...head, "generators, cores", "p99, ms", "throttled"].join(" | ")} |`,
-    `| ${"--- | ".repeat(2)}${"--: | ".repeat(7)}--: |`,
+    `| --- | ${"--: | ".repeat(7)}--: |`,
     ...rows,
     "",
   ].join("\n")
@@ -172,12 +170,7 @@ const main = async () => {
   try {
     const around = await surroundings()
     ends.push(around.end)
-    const redis = await startRedis()
-    ends.push(() => redis.stop())
-    const found = [
-      ...(await both(ends, around, "without Redis")),
-      ...(await both(ends, around, "in Redis", { REDIS_URL: redis.url })),
-    ]
+    const found = await both(ends, around)
     const folder = join(import.meta.dirname, "../results")
     mkdirSync(folder, { recursive: true })
     const file = join(folder, `machines-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`)

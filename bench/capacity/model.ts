@@ -1,10 +1,7 @@
-/**
- * Capacity on paper: what so many requests a second take, from what one of them was measured to take. Pure: figures in,
- * numbers out; `tables.ts` shows them.
- */
+/** The capacity model: resources needed at a request rate, calculated from measured costs of single requests. */
 import figures from "./figures.json" with { type: "json" }
 
-/** `measured` by a script of this folder; `reckoned` from measured ones; `assumed`: put your own in. */
+/** `measured` by a script in this folder, `reckoned` from measured figures, or `assumed`: replace it with your own. */
 export type Kind = "assumed" | "measured" | "reckoned"
 
 export interface Figure {
@@ -12,14 +9,14 @@ export interface Figure {
   readonly value: number | null
   readonly unit: string
   readonly kind: string
-  /** With what it was measured, or where it is from. */
+  /** How it was measured, or its source. */
   readonly how: string
   readonly when: string
 }
 
 export const all: Readonly<Record<keyof typeof figures, Figure>> = figures
 
-/** A figure that is still to be measured has no value, and nothing can be reckoned from it. */
+/** Throws for a figure that has not been measured yet. */
 const value = (name: keyof typeof figures) => {
   const { value } = all[name]
   if (value === null) throw new Error(`${name} has not been measured yet`)
@@ -29,10 +26,10 @@ const value = (name: keyof typeof figures) => {
 export const rates = [100, 10_000, 1_000_000] as const
 export const hitShares = [0, 0.5, 0.95] as const
 
-/** Microseconds of processor into cores that are busy. */
+/** Busy cores at a rate, from microseconds of CPU per request. */
 const cores = (rate: number, microseconds: number) => rate * microseconds / 1e6
 
-/** Of a core that may be busy; the rest is for bursts and for a machine that is gone. */
+/** Maximum utilisation of a core, between 0 and 1. */
 const filled = () => value("utilisation")
 
 export interface Machines {
@@ -41,7 +38,7 @@ export interface Machines {
   readonly size: number
 }
 
-/** The small size where so many of them suffice, else as many of the usual one as it takes. */
+/** `atLeast` small machines if they suffice, otherwise enough ordinary ones. */
 const machines = (busy: number, atLeast: number): Machines => {
   const [wanted, small, usual] = [busy / filled(), value("smallMachineCores"), value("machineCores")]
   return wanted <= small * atLeast
@@ -54,36 +51,34 @@ const bought = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, s
 export interface Need {
   readonly rate: number
   readonly hits: number
-  /** Cores that are busy. */
+  /** Busy cores. */
   readonly service: number
   readonly reading: number
   readonly writing: number
-  readonly redis: number
   readonly balancing: number
   readonly processes: number
   readonly connections: number
-  /** Gbit a second, before and after compression. */
+  /** Gbit/s, before and after compression. */
   readonly network: number
   readonly compressed: number
-  /** MB a second. */
+  /** MB/s. */
   readonly wal: number
-  /** GB a day. */
+  /** GB per day. */
   readonly usage: number
   readonly services: Machines
   readonly primaries: Machines
   readonly replicas: Machines
   readonly balancers: Machines
-  readonly redises: Machines
-  /** USD for a million requests. */
+  /** USD per million requests. */
   readonly computing: number
   readonly storing: number
   readonly sending: number
 }
 
-/** PostgreSQL's time for reading alone: of a miss less what its row of usage takes, which a hit has as well. */
+/** PostgreSQL CPU for reading: a miss minus the usage row, which a hit writes, too. */
 const readingOf = () => value("postgresMiss") - value("postgresHit")
 
-/** Requests gather for a quarter of a second in each process; the more of them, the less a row costs. */
+/** Each process writes usage four times a second; a row in a large batch costs less. */
 const writingOf = (rate: number, processes: number) => {
   const rows = rate / processes * 0.25
   return rows < 100 ? value("usageRowSmallBatch") : value("usageRow")
@@ -92,20 +87,18 @@ const writingOf = (rate: number, processes: number) => {
 export const need = (rate: number, hits: number): Need => {
   const service = cores(
     rate,
-    hits * value("serviceHit") + (1 - hits) * value("serviceMiss") + value("serviceRedis"),
+    hits * value("serviceHit") + (1 - hits) * value("serviceMiss"),
   )
   const processes = Math.max(2, Math.ceil(service / filled()))
   const looking = processes * value("postgresIdle") / 1e6
   const reading = cores(rate, (1 - hits) * readingOf()) + looking
   const writing = cores(rate, writingOf(rate, processes))
-  const redis = cores(rate, value("redisRequest"))
   const balancing = cores(rate, value("balancer"))
-  // One of each can always be lost; of the primary the first replica takes the place.
+  // Enough machines remain if one fails; the first replica can replace the primary.
   const services = machines(service, 2)
   const primaries = machines(writing, 1)
   const replicas = machines(reading, rate > rates[0] ? 2 : 1)
   const balancers = machines(balancing, 2)
-  const redises = machines(redis, 2)
   const usage = rate * 86_400 * value("usageBytes") / 1e9
   const millionsAnHour = rate * 3600 / 1e6
   const bytes = value("bytesCompressed")
@@ -115,7 +108,6 @@ export const need = (rate: number, hits: number): Need => {
     service,
     reading,
     writing,
-    redis,
     balancing,
     processes,
     connections: processes * value("connections"),
@@ -127,9 +119,8 @@ export const need = (rate: number, hits: number): Need => {
     primaries,
     replicas,
     balancers,
-    redises,
-    computing: bought([services, primaries, replicas, balancers, redises]) * value("coreHour") / millionsAnHour,
-    // A row lies there for as long as usage is kept, on the primary and each of its copies.
+    computing: bought([services, primaries, replicas, balancers]) * value("coreHour") / millionsAnHour,
+    // Usage is stored for its retention, on the primary and each copy.
     storing: value("usageBytes") * 1e6 / 1e9 * value("retentionMonths") * value("gigabyteMonth") * value("copies"),
     sending: bytes * 1e6 / 1e9 * value("gigabyteSent"),
   }
@@ -137,7 +128,7 @@ export const need = (rate: number, hits: number): Need => {
 
 export interface Ceiling {
   readonly what: string
-  /** Requests a second at which it is full, by share of hits. */
+  /** Requests per second at which it is exhausted, by share of hits. */
   readonly at: ReadonlyArray<number>
   readonly add: string
 }
@@ -145,33 +136,27 @@ export interface Ceiling {
 const each = (of: (hits: number) => number) => hitShares.map(of)
 const always = (rate: number) => each(() => rate)
 
-/** What there is one of, and the rate at which it is full; the smallest comes first, at half of requests hits. */
+/** Single resources and the rate at which each is exhausted, in ascending order at 50 % hits. */
 export const ceilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")
-  const perProcess = (hits: number) =>
-    1e6 / (hits * value("serviceHit") + (1 - hits) * value("serviceMiss") + value("serviceRedis"))
+  const perProcess = (hits: number) => 1e6 / (hits * value("serviceHit") + (1 - hits) * value("serviceMiss"))
   const connectionsAt = (hits: number) => value("maxConnections") / value("connections") * perProcess(hits) * filled()
   return [
     {
-      what: "one process: a core of JavaScript",
+      what: "one process, on one core",
       at: each((hits) => perProcess(hits) * filled()),
-      add: "a process for each core (`REUSE_PORT`), then machines behind a balancer",
+      add: "a process per core (`REUSE_PORT`), then machines behind a balancer",
     },
     {
       what: `PostgreSQL's ${value("maxConnections")} connections`,
       at: each(connectionsAt),
-      add: "PgBouncer in transaction mode before it, and `DATABASE_DIRECT_URL`",
+      add: "PgBouncer in transaction mode, and `DATABASE_DIRECT_URL`",
     },
     {
       what: `one PostgreSQL of ${size} cores that reads and writes`,
       at: each((hits) => size * filled() * 1e6 / ((1 - hits) * readingOf() + value("usageRow"))),
-      add: "replicas (`DATABASE_READ_URLS`), so that the primary has the writing alone",
-    },
-    {
-      what: "the counters of one Redis: one core",
-      at: always(1e6 * filled() / value("redisRequest")),
-      add: "no `REDIS_URL`: PostgreSQL counts by blocks of permits, a few statements a second for a busy account",
+      add: "replicas (`DATABASE_READ_URLS`), so that the primary only writes",
     },
     {
       what: `one balancer of ${size} cores`,
@@ -179,24 +164,24 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
       add: "several, by DNS or anycast",
     },
     {
-      what: "10 Gbit/s of one network card, compressed",
+      what: "one network card of 10 Gbit/s, compressed",
       at: always(10e9 * filled() / 8 / value("bytesCompressed")),
       add: "several balancers, or an edge network near the clients",
     },
     {
-      what: "charging, where an account is in every batch: one batch after the other",
+      what: "charging, if one account is in every batch: batches take turns",
       at: always(1e6 / (value("usageRow") + 1000 * value("commit") / value("usageBatch"))),
-      add: "sums that processes add to side by side; not built",
+      add: "several sums per account that batches add to in parallel; not built",
     },
     {
-      what: `the primary's writing of usage, ${big} cores`,
+      what: `one primary that writes usage, ${big} cores`,
       at: always(big * filled() * 1e6 / value("usageRow")),
-      add: "usage on a database of its own, then one of several (Citus, by account); not built",
+      add: "a separate database for usage, then several (Citus, by account); not built",
     },
     {
-      what: "a standby's replay of WAL: one core",
+      what: "WAL replay of a standby, one core",
       at: always(value("replayMegabytes") * 1e6 / value("walRow")),
-      add: "usage on a database of its own, so that replicas of the data replay the data alone; not built",
+      add: "a separate database for usage, so that data replicas do not replay it; not built",
     },
   ].toSorted((one, other) => (one.at[1] ?? 0) - (other.at[1] ?? 0))
 }

@@ -1,4 +1,4 @@
-/** The service, its PostgreSQL and its Redis, as both measurements of this folder need them. */
+/** The service and its PostgreSQL, for both measurements in this folder. */
 import { join } from "node:path"
 import process from "node:process"
 import { ask, askAll, bearer, headerOf } from "../ask.ts"
@@ -6,7 +6,7 @@ import { type Case, runners10Small, targetOf } from "../cases.ts"
 import { prepareData } from "../data.ts"
 import { options } from "../options.ts"
 import { home, type Postgres, startPostgres } from "../postgres.ts"
-import { freePort, run, type Running, start, until } from "../processes.ts"
+import { freePort, type Running, start, until } from "../processes.ts"
 
 export interface Surroundings {
   readonly postgres: Postgres
@@ -47,26 +47,7 @@ export const startService = async (
   return { ...running, port }
 }
 
-export interface Redis extends Running {
-  readonly url: string
-  /** How many commands it has had. */
-  readonly commands: () => Promise<number>
-}
-
-export const startRedis = async (): Promise<Redis> => {
-  const [port, log] = [await freePort(), join(home, "redis.log")]
-  const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-  const running = await start({ program: "redis-server", args, cwd: home }, log)
-  const cli = (...words: ReadonlyArray<string>) => run({ program: "redis-cli", args: ["-p", String(port), ...words] })
-  await until("Redis", running, log, async () => (await cli("ping")).startsWith("PONG"))
-  return {
-    ...running,
-    url: `redis://127.0.0.1:${port}`,
-    commands: async () => Number(/^total_commands_processed:(\d+)/m.exec(await cli("info", "stats"))?.[1] ?? 0),
-  }
-}
-
-/** Thrice: answers are kept from the second time on, and repeated without a detour from the third. Their tags. */
+/** Requests everything three times, so that the response cache answers afterwards. Returns the tags. */
 export const warm = async (port: number, key: string, of: Case = runners10Small) => {
   let tags: ReadonlyArray<string> = []
   for (const _ of [1, 2, 3]) {

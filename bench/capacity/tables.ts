@@ -1,7 +1,4 @@
-/**
- * `npm run capacity` prints the tables of SCALING.md; with `--write` it puts them there, between the comments that name
- * each. A test holds the document to them.
- */
+/** `npm run capacity` prints the tables of SCALING.md; `--write` updates them there, between the comments that name each. */
 import { readFileSync, writeFileSync } from "node:fs"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
@@ -20,7 +17,7 @@ const rounded = (value: number) =>
     ? "0"
     : value.toPrecision(2)
 
-/** Columns of numbers end at the right. */
+/** Columns of text are left-aligned, others right-aligned. */
 const isText = (name: string) => /^(Figure|Unit|Kind|How|When|What .*)$/.test(name)
 
 const table = (
@@ -43,7 +40,7 @@ const one = (figure: Figure) => [
   figure.when,
 ]
 
-/** By the name that stands in the document. */
+/** Tables by their names in the document. */
 export const tables = (): Readonly<Record<string, string>> => ({
   inputs: table(
     ["Figure", "Value", "Unit", "Kind", "How", "When"],
@@ -55,18 +52,17 @@ export const tables = (): Readonly<Record<string, string>> => ({
   ),
   busy: table(
     [
-      "Requests a second",
+      "Requests per second",
       "Hits",
       "Service",
       "PostgreSQL, reading",
       "PostgreSQL, usage",
-      "Redis",
       "Balancer",
       "Connections",
       "Gbit/s",
-      "compressed",
+      "Compressed",
       "WAL, MB/s",
-      "Usage, GB a day",
+      "Usage, GB per day",
     ],
     scenarios.map((found) => [
       ...named(found),
@@ -74,7 +70,6 @@ export const tables = (): Readonly<Record<string, string>> => ({
         found.service,
         found.reading,
         found.writing,
-        found.redis,
         found.balancing,
         found.connections,
         found.network,
@@ -86,16 +81,15 @@ export const tables = (): Readonly<Record<string, string>> => ({
   ),
   bought: table(
     [
-      "Requests a second",
+      "Requests per second",
       "Hits",
       "Service",
       "Primaries",
       "Replicas",
       "Balancers",
-      "Redis",
-      "Computing",
-      "Usage kept",
-      "Sent",
+      "Compute",
+      "Usage storage",
+      "Traffic",
     ],
     scenarios.map((found) => [
       ...named(found),
@@ -104,22 +98,21 @@ export const tables = (): Readonly<Record<string, string>> => ({
         found.primaries,
         found.replicas,
         found.balancers,
-        found.redises,
       ].map(({ count, size }) => `${count} × ${size}`),
       ...[found.computing, found.storing, found.sending].map((dollars) => `$${dollars.toFixed(3)}`),
     ]),
   ),
   ceilings: table(
     [
-      "What there is one of",
+      "What is exhausted",
       ...hitShares.map((hits) => `${100 * hits} % hits`),
-      "What to add then",
+      "What to add",
     ],
     ceilings().map(({ add, at, what }) => [what, ...at.map(rounded), add]),
   ),
 })
 
-/** The document with the tables in their places. */
+/** The document with current tables. */
 export const withTables = (text: string) =>
   Object.entries(tables()).reduce((whole, [name, made]) => {
     const place = new RegExp(

@@ -1,4 +1,4 @@
--- Who may ask (D2, D3). A key is shown once; only its SHA-256 is kept, and its first characters to recognise it by.
+-- Accounts and API keys (D2: credentials, D3: tiers). Of a key, only its SHA-256 and first characters are stored.
 create table accounts (
   account_id    bigint generated always as identity primary key,
   name          text not null unique check (name = btrim(name) and name <> ''),
@@ -20,5 +20,5 @@ create table api_keys (
 
 create index on api_keys (account_id);
 
--- Where a load builds the table that replaces another (D31).
+-- Schema in which `load` builds a replacement table (D31: loading).
 create schema loading;

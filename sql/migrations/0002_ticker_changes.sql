@@ -1,4 +1,4 @@
--- Symbol changes (§2.2, D19 to D22). What makes an event eligible is its status and its day.
+-- Ticker change events (§2.2, D19 to D22: ticker lineage). An event's status and date decide whether it is eligible.
 create table ticker_changes (
   old_ticker     text not null check (old_ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   new_ticker     text not null check (new_ticker ~ '^[A-Z0-9.^-]{1,16}$'),
@@ -9,14 +9,14 @@ create table ticker_changes (
   source         text,
   recorded_at    timestamptz(3) not null default now(),
   check (old_ticker <> new_ticker),
-  -- D22: a repeated event is one event; a missing CIK repeats a missing CIK.
+  -- Duplicate events are stored once; two missing CIKs count as equal (D22: duplicates).
   unique nulls not distinct (old_ticker, new_ticker, effective_date, cik)
 );
 
 create index on ticker_changes (old_ticker, effective_date) where status = 'confirmed';
 create index on ticker_changes (new_ticker, effective_date) where status = 'confirmed';
 
--- Former names known without an event (D23).
+-- Former tickers that are known without an event (D23: historical tickers).
 create table historical_tickers (
   ticker        text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   former_ticker text not null check (former_ticker ~ '^[A-Z0-9.^-]{1,16}$'),

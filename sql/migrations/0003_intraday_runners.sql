@@ -1,5 +1,5 @@
--- One session of one ticker (§2.4). Money is exact: prices to four decimals, amounts to two, ratios and percentages to four.
--- Times without a zone are wall clocks: last_updated Eastern, the others New York's (D15).
+-- One row per ticker and trading session (§2.4). Decimal places: prices, ratios and percentages 4, amounts 2.
+-- Times without a zone: last_updated is Eastern, others are New York wall-clock times (D15: timestamps).
 create table intraday_runners (
   ticker                     text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   date                       date not null,
@@ -41,7 +41,7 @@ create table intraday_runners (
   primary key (ticker, date)
 );
 
--- The endpoint shows flagged sessions above nine times the usual volume, newest first; so do its indexes.
+-- The endpoint lists flagged sessions with over nine times the usual volume, newest first; the indexes match it.
 create index on intraday_runners (date desc, ticker) where anomaly_flagged and daily_volume_ratio > 9;
 create index on intraday_runners (ticker, date desc) where anomaly_flagged and daily_volume_ratio > 9;
 create index on intraday_runners (gap_percentage) where anomaly_flagged and daily_volume_ratio > 9;

@@ -1,2 +1,2 @@
--- Filters on a part of a text find it by its trigrams. A trusted extension: the owner of the database may create it.
+-- Trigram indexes serve substring filters. The extension is trusted, so the database owner may create it.
 create extension if not exists pg_trgm;

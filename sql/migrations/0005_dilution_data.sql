@@ -1,11 +1,10 @@
--- A list of words as one text, by which an index finds parts of its words. PostgreSQL's own function takes lists of anything
--- and is therefore not marked immutable; for texts it is.
+-- Joins a text array into one text for substring indexes. PostgreSQL's array_to_string is not marked immutable,
+-- because it accepts any element type; for text elements it is immutable.
 create function joined(list text[]) returns text language sql immutable strict parallel safe
 return array_to_string(list, E'\n');
 
--- A warrant or a convertible that can become shares, told apart by security_type (§2.5, §4.5). The columns of the other kind
--- are null. Money is exact: prices to four decimals (the floor price to three), amounts to two, percentages to four.
--- last_updated is a wall clock of New York (D15).
+-- Warrants and convertibles, distinguished by security_type (§2.5, §4.5: dilution data); columns of the other type are
+-- null. Decimal places: prices 4 (floor price 3), amounts 2, percentages 4. last_updated is New York time (D15).
 create table dilution_data (
   id                                      text primary key,
   ticker                                  text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
@@ -54,7 +53,7 @@ create table dilution_data (
   )
 );
 
--- Few values share a column of words or flags; with the order behind them a page is read off the index.
+-- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on dilution_data (filed_at desc, id);
 create index on dilution_data (ticker, filed_at desc, id);
 create index on dilution_data (security_type, filed_at desc, id);

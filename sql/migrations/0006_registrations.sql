@@ -1,5 +1,5 @@
--- A registration statement and what was raised under it (§4.4). Money is exact: prices to four decimals, amounts to two.
--- last_updated is a wall clock of New York (D15).
+-- Registration statements and the money raised under them (§4.4). Decimal places: prices 4, amounts 2.
+-- last_updated is New York wall-clock time (D15: timestamps).
 create table registrations (
   id                         text primary key,
   ticker                     text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
@@ -29,7 +29,7 @@ create table registrations (
   last_updated               timestamp(3) not null
 );
 
--- Few values share a column of words or flags; with the order behind them a page is read off the index.
+-- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on registrations (filed_at desc, id);
 create index on registrations (ticker, filed_at desc, id);
 create index on registrations (type, filed_at desc, id);

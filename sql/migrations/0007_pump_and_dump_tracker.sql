@@ -1,5 +1,5 @@
--- A company whose stock may be promoted to be sold, and the signs that speak for it (§4.4). Money is exact to two decimals,
--- percentages to four. last_updated is a wall clock of New York (D15).
+-- Companies suspected of pump-and-dump schemes, with the evidence (§4.4). Decimal places: amounts 2, percentages 4.
+-- last_updated is New York wall-clock time (D15: timestamps).
 create table pump_and_dump_tracker (
   ticker                text primary key check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   company               text,
@@ -37,7 +37,7 @@ create table pump_and_dump_tracker (
   last_updated          timestamp(3) not null
 );
 
--- Few values share a column of words or flags; with the order behind them a page is read off the index.
+-- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on pump_and_dump_tracker (ipo_date desc nulls last, ticker);
 create index on pump_and_dump_tracker (country, ipo_date desc nulls last, ticker);
 create index on pump_and_dump_tracker (underwriter_risk, ipo_date desc nulls last, ticker);

@@ -1,4 +1,4 @@
--- The newest float and ownership figures of a ticker (§2.5). The ownership figures are fractions: 0.15 is 15 %.
+-- The latest float and ownership figures per ticker (§2.5). Ownership figures are fractions: 0.15 is 15 %.
 -- A reported 0 is stored as 0; null means that the figure is missing.
 create table float_outstanding (
   ticker               text not null primary key check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
@@ -23,7 +23,7 @@ create table float_outstanding (
   last_updated         timestamp(3) not null
 );
 
--- The order is that of the key; one index for each filter, in that order.
+-- Lists are sorted by the primary key; each filter has an index in that order.
 create index on float_outstanding (country, ticker);
 create index on float_outstanding (sector, ticker);
 create index on float_outstanding (industry, ticker);

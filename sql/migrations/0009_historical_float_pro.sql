@@ -1,5 +1,5 @@
--- Unadjusted closing prices (§2.6): one row a ticker and trading day. Read through its key only, for the last close on
--- or before a day; no endpoint shows it.
+-- Unadjusted closing prices, one row per ticker and trading day (§2.6). Used only to look up the last close on or
+-- before a day; no endpoint lists this table.
 create table daily_prices (
   ticker text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   date   date not null,
@@ -7,9 +7,8 @@ create table daily_prices (
   primary key (ticker, date)
 );
 
--- Share counts as they were reported at a point in time (§2.5), one row a filing, document and reported date.
--- Percentages are fractions. market_cap and tradable_float are computed by the query, never stored (§2.6).
--- What makes up tradable_float is not negative, so that the difference too is at most 2^53-1 (D16).
+-- Historical share counts, one row per filing, document and reported date (§2.5). Percentages are fractions.
+-- Queries compute market_cap and tradable_float (§2.6); their operands are not negative, so results fit 2^53-1 (D16).
 create table historical_float_pro (
   ticker               text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   filed_at             date not null,
@@ -32,7 +31,7 @@ create table historical_float_pro (
   unique nulls not distinct (ticker, filed_at, form_type, document_url, reported_date)
 );
 
--- The order, of all tickers and of one: its first row is the ticker's newest.
+-- The sort order for all tickers and for one; the first row of a ticker is its latest.
 create index on historical_float_pro (reported_date desc nulls last, filed_at desc, ticker, form_type, document_url);
 create index on historical_float_pro (ticker, reported_date desc nulls last, filed_at desc, form_type, document_url);
 create index on historical_float_pro (filed_at);

@@ -1,7 +1,7 @@
--- Who holds how much, as filings report it (§2.7): one row an owner, with the columns of the filing repeated. A row
--- whose owner columns (owner_name to event_date) are all null is a placeholder: the filing is known, its table of
--- holders is not. Amounts are shares; percent_of_class is a fraction. Two owners may share a name; a row that says the
--- very same as another is the same fact told twice.
+-- Reported holdings, one row per owner, with the filing's columns repeated (§2.7: ownership). Amounts are shares;
+-- percent_of_class is a fraction. Two owners may share a name, but a fully identical row is a duplicate.
+--
+-- If all owner columns (owner_name to event_date) are null, the filing is known but its table of owners is not.
 create table ownership (
   ticker                         text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   reported_date                  date,
@@ -29,8 +29,8 @@ create table ownership (
     sole_voting_shares, shared_voting_shares, event_date)
 );
 
--- A ticker's newest filing with a table of holders is the first entry of this; the unique index leads to its owners.
--- The filters choose among these few, so they need no index of their own.
+-- Its first entry for a ticker is the latest filing with known owners; the unique index then finds these owners.
+-- Filters apply to these few rows, so they need no indexes.
 create index on ownership (ticker, filed_at desc, reported_date desc nulls last, accession_number desc)
   where num_nonnulls(owner_name, owner_cik, owner_type, title, common_shares_amount, preferred_shares_amount,
     options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class, sole_voting_shares,

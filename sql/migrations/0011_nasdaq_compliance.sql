@@ -1,5 +1,5 @@
--- One notice of the exchange that a listing requirement is not met, and how it stands (resources: nasdaq-compliance).
--- Both times without a zone are New York's wall clock (§2.1.4, D15).
+-- Notices that a company fails a Nasdaq listing requirement, with their status (resources: nasdaq-compliance).
+-- Times without a zone are New York wall-clock times (§2.1.4, D15: timestamps).
 create table nasdaq_compliance (
   id                  text primary key,
   ticker              text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
@@ -27,7 +27,7 @@ create table nasdaq_compliance (
   last_updated        timestamp(3) not null
 );
 
--- Newest first. Few words share many rows each, so their indexes carry the order; a day is a handful of rows.
+-- Newest first. Text columns have few distinct values, so their indexes include the sort order; a day has few rows.
 create index on nasdaq_compliance (date desc, id);
 create index on nasdaq_compliance (ticker, date desc, id);
 create index on nasdaq_compliance (deficiency_type, date desc, id);

@@ -1,5 +1,5 @@
--- What a filing says of a split, from the vote to the day it takes effect (§4.4). A ratio of one for a hundred is 100 and 1.
--- last_updated is a wall clock of New York (D15).
+-- Stock splits as filings report them, from the vote to the effective date (§4.4). A 1-for-100 split is 100 and 1.
+-- last_updated is New York wall-clock time (D15: timestamps).
 create table split_status (
   id                     text primary key,
   ticker                 text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
@@ -22,7 +22,7 @@ create table split_status (
   last_updated           timestamp(3) not null
 );
 
--- Every request names tickers, so the first index finds its rows; the others are for tickers with very many.
+-- Every request names tickers, so the first index serves most requests; the others serve tickers with many rows.
 create index on split_status (ticker, filed_at desc, id);
 create index on split_status (filed_at desc, id);
 create index on split_status (action_type, filed_at desc, id);

@@ -1,6 +1,5 @@
--- One day on which a ticker opened away from its close (resources: gap-stats); gap-stats-advanced shows all columns
--- (D30).
--- last_updated is an instant, the other times are New York's wall clock (§2.1.4, D15).
+-- Days on which a ticker opened with a price gap (resources: gap-stats). gap-stats-advanced returns all columns (D30).
+-- last_updated is an instant; the other times are New York wall-clock times (§2.1.4, D15: timestamps).
 create table gap_stats (
   ticker                     text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   date                       date not null,
@@ -24,7 +23,7 @@ create table gap_stats (
   all_tags                   text[] not null default '{}',
   spike_start_time           timestamp(3),
   last_updated               timestamptz(3) not null,
-  -- From here on: gap-stats-advanced only.
+  -- The following columns are for gap-stats-advanced only.
   open_to_high_pct           numeric(18, 4) not null,
   open_to_low_pct            numeric(18, 4) not null,
   percentage_gain            numeric(18, 4) not null,
@@ -45,7 +44,7 @@ create table gap_stats (
   primary key (ticker, date)
 );
 
--- Newest first; of one ticker the primary key gives that order, read backwards.
+-- Newest first. For one ticker, a backward scan of the primary key gives this order.
 create index on gap_stats (date desc, ticker);
 create index on gap_stats (closed_over_vwap, date desc, ticker);
 create index on gap_stats (gap_percentage);

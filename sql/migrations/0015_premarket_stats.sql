@@ -1,5 +1,5 @@
--- One session of one ticker before the open (resources: premarket-stats, afterhours-stats: two tables of one shape).
--- reference_close is the day before's. last_updated is Eastern wall clock, the other times New York's (§2.1.4, D15).
+-- One row per ticker and premarket session (resources: premarket-stats); same shape as afterhours_stats.
+-- reference_close is the previous day's close. last_updated is Eastern wall-clock time, others are New York (D15).
 create table premarket_stats (
   ticker                 text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   date                   date not null,
@@ -29,7 +29,7 @@ create table premarket_stats (
   primary key (ticker, date)
 );
 
--- Newest first; of one ticker the primary key gives that order, read backwards.
+-- Newest first. For one ticker, a backward scan of the primary key gives this order.
 create index on premarket_stats (date desc, ticker);
 create index on premarket_stats (percentage_gain);
 create index on premarket_stats (change_percentage);

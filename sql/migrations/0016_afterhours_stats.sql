@@ -1,5 +1,5 @@
--- One session of one ticker after the close (resources: premarket-stats, afterhours-stats: two tables of one shape).
--- reference_close is that day's. last_updated is Eastern wall clock, the other times New York's (§2.1.4, D15).
+-- One row per ticker and after-hours session (resources: afterhours-stats); same shape as premarket_stats.
+-- reference_close is the same day's close. last_updated is Eastern wall-clock time, others are New York (D15).
 create table afterhours_stats (
   ticker                 text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   date                   date not null,
@@ -29,7 +29,7 @@ create table afterhours_stats (
   primary key (ticker, date)
 );
 
--- Newest first; of one ticker the primary key gives that order, read backwards.
+-- Newest first. For one ticker, a backward scan of the primary key gives this order.
 create index on afterhours_stats (date desc, ticker);
 create index on afterhours_stats (percentage_gain);
 create index on afterhours_stats (change_percentage);

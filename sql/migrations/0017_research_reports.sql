@@ -1,6 +1,5 @@
--- One report on a ticker that ran (resources: research-reports). research-reports shows all columns but tldr_text and
--- needs the ultimate tier (D3); research-reports-tldr shows the same rows to all, without report_id (§2.5, D30).
--- Both times are instants (§2.1.4, D15).
+-- Reports on tickers with large moves (resources: research-reports). /v1/research-reports returns all columns except
+-- tldr_text and needs the ultimate tier (D3); /v1/research-reports-tldr is open to all and omits report_id (§2.5, D30).
 create table research_reports (
   report_id       text primary key,
   ticker          text not null check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
@@ -19,7 +18,7 @@ create table research_reports (
   last_updated    timestamptz(3) not null
 );
 
--- Newest first, of all and of a ticker; created_at is a filter too.
+-- Newest first: all rows, and one ticker. created_at is also a filter.
 create index on research_reports (created_at desc, report_id);
 create index on research_reports (ticker, created_at desc, report_id);
 create index on research_reports (gain_percentage);

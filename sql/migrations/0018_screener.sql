@@ -1,5 +1,5 @@
--- One row a ticker: company, price, float, volume, short interest and gains at once (§2.5). Gains, gaps, fee_rate and
--- volume_change_percentage are percent (15 is 15 %); the parts held or sold short are fractions (0.15 is 15 %).
+-- One row per ticker: company, price, float, volume, short interest and gains (§2.5). Gains, gaps, fee_rate and
+-- volume_change_percentage are percentages (15 is 15 %); ownership and short figures are fractions (0.15 is 15 %).
 create table screener (
   ticker                   text not null primary key check (ticker ~ '^[A-Z0-9.^-]{1,16}$'),
   company                  text,
@@ -60,7 +60,7 @@ create index on screener (is_adr, ticker);
 create index on screener (pending_s1, ticker);
 create index on screener (ipo_date, ticker);
 
--- Every number can be sorted by, nulls last in both directions, so each has two indexes; the first is its filters' too.
+-- Every number is sortable in both directions with nulls last, so it needs two indexes; the first also serves filters.
 create index on screener (ticker desc nulls last);
 do $$
 declare

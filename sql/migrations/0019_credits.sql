@@ -1,10 +1,10 @@
--- Paying in advance (D27). A balance is what was credited less what usage has cost since; null: the account is billed
--- later. It goes below zero by what was answered before the last of it was seen to be used up.
+-- Prepaid accounts (D27: billing). A balance is the sum of credits minus the cost of usage; null means billed later.
+-- It can become slightly negative, because requests in flight complete before the empty balance is noticed.
 alter table accounts
   add column balance_microdollars bigint,
   add column last_charged_at timestamptz(3);
 
--- Every credit there was; one reference (of a payment, say) is credited once.
+-- All credits. A reference, such as a payment id, is credited only once.
 create table credits (
   credit_id           bigint generated always as identity primary key,
   account_id          bigint not null references accounts,
@@ -14,7 +14,7 @@ create table credits (
   unique (account_id, reference)
 );
 
--- A revoked key is one for good, a disabled one can be enabled again. A key may be limited to some endpoints.
+-- Revoking a key is final; disabling it is not. A key may be restricted to some endpoints.
 alter table api_keys rename column disabled_at to revoked_at;
 alter table api_keys
   add column disabled_at timestamptz(3),

@@ -1,6 +1,7 @@
--- What was asked, answered and charged (D29): a row for each request that came with a key, in a partition for each
--- month (UTC), so that old ones are dropped whole. `usage_id` is made by the service, because a request id may be the
--- client's, who may send one twice. No references: a row says what happened, whatever becomes of the account.
+-- One row per request with a key (D29: usage records), partitioned by UTC month so that old months are cheap to drop.
+-- The service generates usage_id, because clients choose request ids and may repeat them.
+--
+-- There are no foreign keys: a usage row outlives its account.
 create table usage (
   usage_id          uuid not null,
   requested_at      timestamptz(3) not null,
@@ -18,12 +19,12 @@ create table usage (
   primary key (usage_id, requested_at)
 ) partition by range (requested_at);
 
--- Each starts with the account and ends with the order of /v1/usage.
+-- Each index starts with the account and ends with the sort order of /v1/usage.
 create index on usage (account_id, requested_at, usage_id);
 create index on usage (account_id, endpoint, requested_at, usage_id);
 create index on usage (account_id, status_code, requested_at, usage_id);
 
--- The sums of an account's days in New York, kept for ever.
+-- Usage per account and New York day, kept forever.
 create table usage_daily (
   account_id        bigint not null,
   usage_date        date not null,
@@ -37,7 +38,7 @@ create table usage_daily (
 
 create index on usage_daily (account_id, endpoint, usage_date);
 
--- The role that serves may not create tables; of these it makes what it needs through the two functions below.
+-- The service role may not create tables; these functions let it create and drop partitions.
 create function create_usage_partition(moment timestamptz) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -47,12 +48,12 @@ begin
   perform pg_advisory_xact_lock(7101885);
   if to_regclass('public.' || name) is not null then return; end if;
   execute format('create table public.%I (like public.usage including all)', name);
-  -- Unlike `create … partition of`, this keeps nobody from reading or writing meanwhile.
+  -- Unlike `create table … partition of`, this blocks neither reads nor writes.
   execute format('alter table public.usage attach partition public.%I for values from (%L) to (%L)', name,
     first_day at time zone 'UTC', (first_day + interval '1 month') at time zone 'UTC');
 end $$;
 
--- Partitions that end before the moment; never those of the last 31 days, whoever asks. Answers their names.
+-- Drops partitions that end before the given time, but never those of the last 31 days. Returns their names.
 create function drop_usage_partitions(before timestamptz) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare

@@ -1,8 +1,8 @@
--- What answers from memory depend on (D17): how often each dataset was changed. Every transaction that writes to one,
--- of whatever program, adds 1 to it, and that becomes visible in the same moment as what it wrote.
--- The number is the sum of a dataset's rows. A writer folds those that no other writer holds into its own, so they stay
--- few, and nobody waits for anybody: a single row to be raised would make writers of one dataset wait for each other
--- until they commit, and deadlock on two.
+-- Change counters per dataset, which invalidate caches (D17: caching). Every transaction that writes to a dataset, from
+-- any program, adds 1; the new count becomes visible together with the written rows.
+--
+-- A dataset's count is the sum of its rows. Each writer inserts its own row and merges unlocked ones into it, so rows
+-- stay few and writers never wait. A single row per dataset would serialize writers and cause deadlocks.
 create table dataset_versions (
   dataset text not null,
   changes bigint not null
@@ -15,10 +15,10 @@ declare
   this    text := ' ' || tg_table_name || ' ';
   earlier bigint := 0;
 begin
-  -- Once a transaction is enough. A setting forgets with a savepoint what the savepoint takes back.
+  -- Count once per transaction. A rollback to a savepoint also reverts the setting.
   if position(this in noted) > 0 then return null; end if;
   perform set_config('tickerline.changed', noted || this, true);
-  -- Under a stricter isolation another's fold would end this transaction; a row more does no harm.
+  -- Under stricter isolation, a concurrent merge would abort this transaction; an extra row does no harm.
   if current_setting('transaction_isolation') = 'read committed' then
     with folded as (
       delete from public.dataset_versions
@@ -33,7 +33,7 @@ begin
   return null;
 end $$;
 
--- Nobody but the triggers counts.
+-- Only the triggers may count.
 revoke all on function note_change() from public;
 
 do $$
@@ -47,7 +47,7 @@ begin
   loop
     execute format('create trigger note_change after insert or update or delete or truncate on %I
       for each statement execute function note_change()', dataset);
-    -- Also where a restore or a replica writes.
+    -- Also fires during a restore or logical replication.
     execute format('alter table %I enable always trigger note_change', dataset);
   end loop;
 end $$;

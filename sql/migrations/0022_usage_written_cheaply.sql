@@ -1,9 +1,8 @@
--- Each index of `usage` cost PostgreSQL more for a row than all else that was done with it. One is left: it keeps a row
--- from being written twice, and is the order of /v1/usage. What finds the rows of an endpoint or a status is a table
--- of when there were any, which many rows share when many are written, so that it costs next to nothing just then.
+-- Makes usage cheaper to write: each index on `usage` cost more per row than all other work. One index remains; it
+-- prevents duplicates and gives /v1/usage its order. Filters by endpoint or status use the table usage_moments instead.
 
--- How many requests of an account had this endpoint and status in the tenth of a second that begins at the moment.
--- Partitions as those of `usage`, and dropped with them.
+-- Requests per account, endpoint, status and tenth of a second (`moment` is its start). Many requests share a row under
+-- load. Partitioned like `usage`, and dropped together with it.
 create table usage_moments (
   account_id  bigint not null,
   endpoint    text not null,
@@ -12,7 +11,7 @@ create table usage_moments (
   requests    bigint not null
 ) partition by range (moment);
 
--- Which endpoints and statuses an account ever had: few.
+-- The endpoints and statuses that occur in an account's usage.
 create table usage_kinds (
   account_id  bigint not null,
   endpoint    text not null,
@@ -24,7 +23,7 @@ create function moment_of(requested_at timestamptz) returns timestamptz
 language sql immutable parallel safe
 return date_bin(interval '100 milliseconds', requested_at, timestamptz '1970-01-01 00:00:00Z');
 
--- Whoever writes rows, a release before this one too, they are noted in the same transaction.
+-- Fills both tables in the transaction that writes usage, also for writers of an earlier release.
 create function note_usage() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -42,7 +41,7 @@ end $$;
 
 revoke execute on function note_usage from public;
 
--- Partitions of both tables, for the month of the moment.
+-- Creates the partitions of both tables for the month of the given time.
 create or replace function create_usage_partition(moment timestamptz) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -55,13 +54,13 @@ begin
     name := whole || '_' || to_char(first_day, 'YYYY_MM');
     continue when to_regclass('public.' || name) is not null;
     execute format('create table public.%I (like public.%I including all)', name, whole);
-    -- Unlike `create … partition of`, this keeps nobody from reading or writing meanwhile.
+    -- Unlike `create table … partition of`, this blocks neither reads nor writes.
     execute format('alter table public.%I attach partition public.%I for values from (%L) to (%L)', whole, name,
       first_day at time zone 'UTC', (first_day + interval '1 month') at time zone 'UTC');
   end loop;
 end $$;
 
--- As before, and what was noted of the same months.
+-- As before; also drops the matching partitions of usage_moments.
 create or replace function drop_usage_partitions(before timestamptz) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare
@@ -81,9 +80,8 @@ begin
   end loop;
 end $$;
 
--- What is there already. Reading goes on all the time, and writing too while months are worked on that are over. Then
--- what services record waits in their memory until the end of this transaction, about a second for a million rows of
--- this month. All of `usage` is locked before this month is, as writers do it, so that nobody waits in a circle.
+-- Converts existing rows. Past months block neither reads nor writes. For the current month, services buffer new usage
+-- in memory until this transaction ends: about a second per million rows. Locks are taken in the writers' order.
 do $$
 declare
   yesterday timestamptz := now() - interval '1 day';
@@ -91,7 +89,7 @@ declare
   over      text[];
   month     text;
 begin
-  -- Nobody makes or drops a month meanwhile.
+  -- Prevents concurrent creation or removal of partitions.
   perform pg_advisory_xact_lock(7101885);
   months := array(
     select right(relname, 7) from pg_inherits join pg_class on pg_class.oid = inhrelid
@@ -121,7 +119,7 @@ end $$;
 
 insert into usage_kinds select distinct account_id, endpoint, status_code from usage_moments;
 
--- Only now, since an index is made faster than it is kept; that of `usage` takes in those of the months.
+-- Created last, because building an index once is faster than maintaining it. It includes the partitions' indexes.
 create unique index on usage_moments (account_id, endpoint, status_code, moment);
 create unique index usage_key on usage (account_id, requested_at, usage_id);
 

@@ -1,3 +1,2 @@
--- When a dataset was changed last, for those who watch how old the data are. The row that notes a change is always a
--- new one, so its transaction's time is that of the change.
+-- Time of the last change per dataset, for monitoring. Every change inserts a new row, so the default is correct.
 alter table dataset_versions add column changed_at timestamptz not null default now();

@@ -1,4 +1,4 @@
--- Tables that an earlier `load` had replaced came without the trigger of 0021, so their answers were never kept.
+-- Restores the note_change trigger (0021) on tables replaced by an earlier `load`, which had dropped it.
 do $$
 declare
   dataset text;

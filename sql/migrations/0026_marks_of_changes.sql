@@ -1,5 +1,5 @@
--- By how often a dataset was changed, two histories may look alike: a standby that takes over without the last commits,
--- and is written to as often as those were, or a database that was restored. So each change has a mark of its own, and
--- a version of a dataset is the marks of its rows: it names one history, and no other ever has it.
--- The table has few rows, so writing them anew takes no time; whoever notes a change gives no mark, and gets one.
+-- Gives each change a random mark. Counts alone are ambiguous: a restored database, or a standby promoted without the
+-- last commits, can reach the same count with other data. The marks of a dataset's rows form a globally unique version.
+--
+-- The table is small, so rewriting it is fast. Triggers need no change, because the mark has a default.
 alter table dataset_versions add column mark uuid not null default gen_random_uuid();

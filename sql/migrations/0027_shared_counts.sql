@@ -1,8 +1,7 @@
--- What all processes count together, for a minute each. Unlogged: that costs no WAL, and after a crash or a failover
--- the tables are empty, so that minutes begin anew.
+-- Counters shared by all processes. The tables are unlogged to avoid WAL; after a crash or failover they start empty.
 
--- D18: the running minute of each account. `used` is what was given to processes, used by them or not; each permit
--- makes the window longer by its share of the minute, from a second on. `given` is what the last statement gave.
+-- The current rate-limit window per account (D18: rate limits). `used` counts permits handed to processes, and `given`
+-- those of the last statement. Each permit extends the window by 60 / limit seconds; the minimum is one second.
 create unlogged table rate_limits (
   account_id bigint primary key,
   began_at   timestamptz not null,
@@ -11,8 +10,8 @@ create unlogged table rate_limits (
   given      bigint not null
 ) with (fillfactor = 50);
 
--- D2, D18: wrong keys by the network that sent them, within a minute of the first one. Old rows are deleted by the
--- service, and the oldest where there are too many.
+-- Wrong keys per client network, within a minute of the first (D2, D18: brute-force protection). The service deletes
+-- old rows, and the oldest if there are too many.
 create unlogged table wrong_keys (
   network  text primary key,
   began_at timestamptz not null,

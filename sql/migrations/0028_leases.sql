@@ -1,14 +1,13 @@
--- Jobs that one process at a time does (README, jobs): whoever holds the lease of its name, and has renewed it. Rows are
--- made by the processes that know the job; one that released its lease leaves no holder.
+-- Leases that make each background job run in one process at a time. Processes insert a row for each job they know.
+-- Releasing a lease sets `holder` to null.
 create table leases (
   name   text primary key check (name <> ''),
   holder uuid,
   until  timestamptz(3) not null default '-infinity'
 );
 
--- As before, but a month at a time: its caller asks until there is none left, so that no more than two partitions are
--- locked at once, and what was dropped stays dropped when the next has to wait. The names are told apart from those of
--- other relations before a date is read from them: of many, PostgreSQL would otherwise read it from all.
+-- Drops one month per call, so that at most two partitions are locked at once. Callers repeat it.
+-- `materialized` makes PostgreSQL select the partitions before it parses dates from their names.
 create or replace function drop_usage_partitions(before timestamptz) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare

@@ -1,8 +1,9 @@
--- no transaction: each table is locked by itself, for a moment, since its rows are not looked at yet
--- contract since 0.2.0: its `load` refuses these values, too
--- D34: what no response can print is refused, whichever program writes it: NaN and infinities, integers beyond 2^53-1,
--- lists that hold a null, hold lists or do not begin at 1, and times that do not print with a year from 1 to 9999.
--- Times print with the offset -05:00, so the last instant of 9999 has the year 10000 in UTC.
+-- no transaction: each table is locked separately and briefly, because existing rows are not checked yet
+-- contract since 0.2.0: its `load` also rejects these values
+-- Rejects values that no response can represent, from any program (D34: stored values): NaN, infinities, integers
+-- beyond 2^53-1, arrays that contain null, are nested or do not start at 1, and times outside the years 1 to 9999.
+--
+-- Times are printed with the offset -05:00, so the last instant of 9999 falls into the year 10000 in UTC.
 do $$
 declare
   dataset text;
@@ -37,7 +38,7 @@ begin
       select from pg_constraint where conrelid = format('public.%I', dataset)::regclass and conname = name
     );
     continue when rules is null;
-    -- Readers queue behind this lock, so it is given up soon; the next run goes on where this one stopped.
+    -- Reads queue behind this lock, so the wait is short; the next run continues with the remaining tables.
     perform set_config('lock_timeout', '250ms', true);
     execute format('alter table public.%I %s', dataset, rules);
     commit;

@@ -1,6 +1,6 @@
--- no transaction: each table is read once, while others read and write it
--- D34: looks for rows that break the rules of 0029. Such rows stay, and their rule stays unvalidated: it holds for what
--- is written from now on, and `doctor` names it with a query that finds the rows. A `load` of the dataset mends it, too.
+-- no transaction: each table is scanned once, while reads and writes continue
+-- Validates the constraints of 0029 (D34: stored values). A constraint that existing rows violate stays unvalidated
+-- and applies to new rows only; `doctor` reports it with a query for these rows. Loading the dataset again fixes it.
 do $$
 declare
   dataset text;
@@ -19,7 +19,7 @@ begin
       order by conname
     );
     begin
-      -- All rules in one statement, which reads the table once.
+      -- One statement for all constraints, so that the table is scanned once.
       if rules <> '{}' then execute format('alter table public.%I %s', dataset, array_to_string(rules, ', ')); end if;
     exception when check_violation then
       foreach rule in array rules loop

@@ -1,3 +1,3 @@
--- How many requests a row of usage stands for: 1, except for requests refused with 429. Of these a process writes one
--- row for each account, endpoint and minute, and counts on in it. `usage_moments` goes on counting rows.
+-- Number of requests that a usage row stands for: 1, except for requests rejected with 429, which a process counts in
+-- one row per account, endpoint and minute. `usage_moments` still counts rows.
 alter table usage add column request_count bigint not null default 1;

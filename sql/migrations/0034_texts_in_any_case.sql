@@ -1,4 +1,4 @@
--- D33: the elements of an array in lower case, for filters that ignore case. Lowering the array's text form takes half
--- the time of lowering each element; its quotes and escapes have no letters, and NULL may be written in lower case.
+-- Lower-cases the elements of an array, for case-insensitive filters (D33). It converts the array's text form, which is
+-- twice as fast as each element; this is safe, because quotes and escapes have no letters and NULL may be lower case.
 create function lowered(list text[]) returns text[] language sql immutable strict parallel safe
 return lower(list::text)::text[];

@@ -1,4 +1,4 @@
--- no transaction: indexes are made while rows are written. They serve filters that ignore case (D33).
+-- no transaction: indexes are built while writes continue. They serve case-insensitive filters (D33: text filters).
 drop index concurrently if exists gap_stats_all_tags_any_case_idx;
 create index concurrently gap_stats_all_tags_any_case_idx on gap_stats using gin (lowered(all_tags));
 drop index concurrently if exists gap_stats_filing_types_any_case_idx;

@@ -1,5 +1,4 @@
--- no transaction: indexes are made while rows are written. They serve filters that ignore case (D33), in the order of
--- the list.
+-- no transaction: indexes are built while writes continue. They serve case-insensitive filters (D33) in list order.
 drop index concurrently if exists float_outstanding_country_any_case_idx;
 create index concurrently float_outstanding_country_any_case_idx on float_outstanding (lower(country), ticker);
 drop index concurrently if exists float_outstanding_sector_any_case_idx;

@@ -1,9 +1,9 @@
-/** D2, D3, D13, D18: what is answered on account of the account. Errors of all requests stand in `rules/Errors.ts`. */
+/** D2, D3, D13, D18: errors about the key, tier, balance or rate limit. Other errors are in `rules/Errors.ts`. */
 import { ErrorReporter, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { makeErrorFields, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
 
-/** 401: no key was sent (D2). */
+/** 401 without a key (D2). */
 export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(makeErrorFields("missing_api_key"), {
   httpApiStatus: 401,
   description: "No API key was sent.",
@@ -12,7 +12,7 @@ export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 401: the key is not one of ours (D2). */
+/** 401 for an unknown key, or for two different credentials (D2). */
 export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(makeErrorFields("invalid_api_key"), {
   httpApiStatus: 401,
   description: "The API key is unknown, or two different credentials were sent.",
@@ -21,7 +21,7 @@ export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 401: the key was revoked, disabled, or has expired (D2). */
+/** 401 for a key that was revoked or disabled, or has expired (D2). */
 export class ApiKeyDisabled
   extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(makeErrorFields("api_key_disabled"), {
     httpApiStatus: 401,
@@ -31,7 +31,7 @@ export class ApiKeyDisabled
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 403: the account's tier may not see this endpoint (D3). */
+/** 403 for an endpoint outside the account's tier (D3). */
 export class InsufficientTier extends Schema.Error<InsufficientTier>("InsufficientTier")(
   makeErrorFieldsWithDetails("insufficient_tier", Schema.Struct({ required_tier: Tier, tier: Tier })),
   { httpApiStatus: 403, description: "The account's tier does not include this endpoint." },
@@ -40,7 +40,7 @@ export class InsufficientTier extends Schema.Error<InsufficientTier>("Insufficie
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 403: the key was made for some endpoints, and this is none of them. */
+/** 403 for an endpoint that the key is not limited to. */
 export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("EndpointNotAllowed")(
   makeErrorFieldsWithDetails(
     "endpoint_not_allowed",
@@ -52,7 +52,7 @@ export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("Endpoi
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 402: a prepaid balance is used up; nothing was read (D13). */
+/** 402 for a prepaid balance that is used up; no data are read (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
   makeErrorFieldsWithDetails("insufficient_credits", Schema.Struct({ balance_microdollars: Schema.Int })),
   { httpApiStatus: 402, description: "The account's prepaid balance is used up." },
@@ -61,7 +61,7 @@ export class InsufficientCredits extends Schema.Error<InsufficientCredits>("Insu
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 429, `Retry-After`: too many requests of an account, or too many wrong keys from an address (D18). */
+/** 429 with `Retry-After`, for an account over its limit or an address with too many wrong keys (D18). */
 export class RateLimitExceeded extends Schema.Error<RateLimitExceeded>("RateLimitExceeded")(
   makeErrorFields("rate_limit_exceeded"),
   { httpApiStatus: 429, description: "Too many requests; try again after `Retry-After` seconds." },

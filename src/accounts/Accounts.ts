@@ -1,4 +1,4 @@
-/** Accounts made, listed and credited, for the command line. */
+/** Creates, changes, credits and lists accounts, for the command line. */
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Tier } from "../rules/EndpointAnnotations.ts"
@@ -9,44 +9,44 @@ export class AccountExists extends Data.TaggedError("AccountExists")<{ readonly 
 
 export class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
 
-/** The account exists, and has another tier or email address than was given. */
+/** The account exists with another tier or email address. */
 export class AccountMismatch extends Data.TaggedError("AccountDiffers")<{ readonly message: string }> {}
 
-/** A credit would make the account pay in advance, and nobody asked for that. */
+/** The credit would turn a postpaid account into a prepaid one without `--prepaid`. */
 export class AccountIsPostpaid extends Data.TaggedError("BilledLater")<{ readonly message: string }> {}
 
 const noSuchAccount = (name: string) =>
   new NoSuchAccount({
-    message: `There is no account ${name}. \`accounts list\` shows all accounts; \`accounts create\` makes one.`,
+    message: `There is no account ${name}. \`accounts list\` shows all accounts; \`accounts create\` creates one.`,
   })
 
 export interface NewAccount {
   readonly name: string
   readonly tier: Tier
   readonly email: string | null
-  /** Paid in advance, with nothing on it yet; otherwise billed later. */
+  /** Starts with a balance of 0; otherwise the account is billed later. */
   readonly prepaid: boolean
 }
 
-/** Makes an account where there is none of that name, and tells whether it did. */
-const make = Effect.fnUntraced(function* ({ email, name, prepaid, tier }: NewAccount) {
+/** Inserts an account unless the name is taken. Returns whether it did. */
+const insertAccount = Effect.fnUntraced(function* ({ email, name, prepaid, tier }: NewAccount) {
   const sql = yield* SqlClient.SqlClient
-  const made = yield* sql`
+  const inserted = yield* sql`
     insert into accounts (name, tier, contact_email, balance_microdollars)
     values (${name}, ${tier}, ${email}, ${prepaid ? "0" : null}::text::bigint)
     on conflict (name) do nothing returning account_id
   `
-  return made.length === 1
+  return inserted.length === 1
 })
 
-export const createAccount = Effect.fnUntraced(function* (wanted: NewAccount) {
-  if (!(yield* make(wanted))) {
-    return yield* new AccountExists({ message: `There is an account ${wanted.name} already. Nothing was changed.` })
+export const createAccount = Effect.fnUntraced(function* (account: NewAccount) {
+  if (!(yield* insertAccount(account))) {
+    return yield* new AccountExists({ message: `The account ${account.name} exists already. Nothing was changed.` })
   }
 })
 
-/** Leaves an account as it is where there is one. */
-export const ensureAccount = (wanted: NewAccount) => Effect.asVoid(make(wanted))
+/** Creates an account, or leaves an existing one as it is. */
+export const ensureAccount = (account: NewAccount) => Effect.asVoid(insertAccount(account))
 
 const Terms = Schema.Struct({
   tier: Tier,
@@ -54,7 +54,7 @@ const Terms = Schema.Struct({
   billed_later: Schema.Boolean,
 })
 
-const termsOf = Effect.fnUntraced(function* (name: string) {
+const findTerms = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOneOption({
     Request: Schema.String,
@@ -66,42 +66,42 @@ const termsOf = Effect.fnUntraced(function* (name: string) {
   return Option.isNone(found) ? yield* noSuchAccount(name) : found.value
 })
 
-/** The account for a new key: made if it does not exist and a tier is given, and never changed. */
+/** Finds the account for a new key, or creates it if a tier is given. It never changes an account. */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
-  if (tier !== null && (yield* make({ name, tier, email, prepaid: false }))) return
-  const terms = yield* termsOf(name)
+  if (tier !== null && (yield* insertAccount({ name, tier, email, prepaid: false }))) return
+  const terms = yield* findTerms(name)
   const quoted = JSON.stringify(name)
   if (tier !== null && tier !== terms.tier) {
     return yield* new AccountMismatch({
-      message: `The account ${name} has the tier ${terms.tier}, which a new key does not change. No key was made. ` +
-        `Leave out --tier, or change the tier of all its keys: accounts set-tier ${quoted} ${tier}`,
+      message: `The account ${name} has the tier ${terms.tier}, which a new key does not change. No key was created. ` +
+        `Omit --tier, or change the tier for all keys of the account: accounts set-tier ${quoted} ${tier}`,
     })
   }
   if (email !== null && email !== terms.contact_email) {
     return yield* new AccountMismatch({
       message:
         `The account ${name} has ${terms.contact_email === null ? "no email address" : "another email address"}, ` +
-        `and a new key does not change that. No key was made. Leave out --email, or change the address: ` +
+        `which a new key does not change. No key was created. Omit --email, or change the address: ` +
         `accounts set-email ${quoted} ${email}`,
     })
   }
 })
 
-/** Changes what the account may see and how much it may ask; instances notice within a second. */
+/** Changes the tier, and with it the endpoints and the rate limit. Processes apply it within a second. */
 export const setAccountTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set tier = ${tier} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-/** Where the account is written to; null: nowhere. */
+/** Sets the address for emails; null: no emails. */
 export const setContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-/** Whether the account is told of new features; what concerns how its requests are answered it is told in any case. */
+/** Sets whether the account gets emails about new features. It always gets those about changes to its requests. */
 export const setNewsPreference = Effect.fnUntraced(function* (name: string, news: boolean) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
@@ -111,18 +111,18 @@ export const setNewsPreference = Effect.fnUntraced(function* (name: string, news
 export interface AccountCredit {
   readonly name: string
   readonly microdollars: bigint
-  /** Of the payment, say: it is credited once. */
+  /** Identifies the payment, which is credited only once. */
   readonly reference: string | null
-  /** Whether an account that is billed later may become one that pays in advance. */
+  /** Whether a postpaid account may become prepaid. */
   readonly prepaid: boolean
 }
 
 const Credited = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
 
-/** Adds to the balance. Returns the new one, and whether the account was billed later until now. */
-export const creditAccount = Effect.fnUntraced(function* (wanted: AccountCredit) {
+/** Adds to the balance. Returns the new balance, and whether the account was postpaid before. */
+export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
-  const { microdollars, name, prepaid, reference } = wanted
+  const { microdollars, name, prepaid, reference } = newCredit
   const add = SqlSchema.findOneOption({
     Request: Schema.Void,
     Result: Credited,
@@ -144,17 +144,17 @@ export const creditAccount = Effect.fnUntraced(function* (wanted: AccountCredit)
   })
   const credited = yield* add(undefined)
   if (Option.isSome(credited)) return credited.value
-  if ((yield* termsOf(name)).billed_later && !prepaid) {
+  if ((yield* findTerms(name)).billed_later && !prepaid) {
     return yield* new AccountIsPostpaid({
       message: `The account ${name} is billed later and has no balance. Nothing was changed. ` +
-        "With --prepaid it is credited and pays in advance from then on: once its balance is used up, its requests " +
-        "are refused with 402.",
+        "With --prepaid it is credited and becomes prepaid: once its balance is used up, its requests are refused " +
+        "with 402.",
     })
   }
-  return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} before. Nothing was changed.` })
+  return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} already. Nothing was changed.` })
 })
 
-const Listed = Schema.Struct({
+const AccountRow = Schema.Struct({
   account_id: Schema.BigInt,
   name: Schema.String,
   tier: Schema.String,
@@ -169,7 +169,7 @@ export const listAccounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Listed,
+    Result: AccountRow,
     execute: () =>
       sql`
         select account_id, name, tier, balance_microdollars, contact_email,

@@ -1,16 +1,16 @@
-/** D3, D13, D18, D27: what an account must meet once it is known. The contract; `Gate.ts` is what checks. */
+/** D3, D13, D18, D27: the contract of authorization; `AuthorizationMiddleware.ts` implements it. */
 import { HttpApiMiddleware } from "effect/http-api"
 import { DatabasePoolTimeout } from "../rules/Errors.ts"
 import type { Account } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, RateLimitExceeded } from "./AccountErrors.ts"
 
-/** On every endpoint that needs a key: the request is recorded, counted against the limit, and allowed or refused. */
+/** For endpoints with a key: records the request, applies the rate limit, and checks the tier and the key's paths. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { requires: Account }>()(
   "tickerline/account/Admission",
   { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
 ) {}
 
-/** On every endpoint whose data have a price: without it an endpoint is free (D27). */
+/** For priced endpoints: checks the balance and sets the price. An endpoint without it is free (D27). */
 export class Billing extends HttpApiMiddleware.Service<Billing, { requires: Account }>()(
   "tickerline/account/Charged",
   { error: InsufficientCredits },

@@ -1,46 +1,44 @@
 /**
- * D28: what a request would cost. It is sent the way it would go itself, through the same router, validation, SQL and
- * printing, only that its exchange says that it is an estimate: nothing is counted, charged or recorded, and lists say
- * how long they are. A page is never longer than 100 records, so all of it is measured; so is a whole list, piece by
- * piece.
+ * Computes the cost of a request: D28 (estimates). Runs the request through the same router, validation, SQL and
+ * encoders, with a context that marks it as an estimate, so that nothing is counted, charged or recorded.
  */
 import { Effect, Schema } from "effect"
 import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { computeCost } from "../accounts/billing/Pricing.ts"
 import { ValidationError } from "../rules/Errors.ts"
-import * as Exchange from "../http/RequestContext.ts"
+import { makeRequestContext, RequestContext, setRecordCount } from "../http/RequestContext.ts"
 import { TickerList } from "../rules/Tickers.ts"
-import * as Endpoints from "./Endpoints.ts"
+import { findEndpoint, suggestEndpoint } from "./Endpoints.ts"
 
-const path = "/estimate"
+const estimatePath = "/estimate"
 
-const unknown = (sent: string) => {
-  const reason = `is not in the catalogue.${Endpoints.suggestEndpoint(sent)} GET /endpoints lists all paths.`
+const makeUnknownEndpointError = (path: string) => {
+  const reason = `is not in the catalogue.${suggestEndpoint(path)} GET /endpoints lists all paths.`
   return new ValidationError({
     error: { message: `endpoint ${reason}`, details: { fields: [{ field: "endpoint", reason }] } },
   })
 }
 
-const searchOf = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
+const getSearch = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
-/** The query without `endpoint`, otherwise as it was sent. */
-const ownQuery = (target: string) => {
-  const isOwn = (parameter: string) => !new URLSearchParams(`&${parameter}`).has("endpoint")
-  return searchOf(target).split("&").filter(isOwn).join("&")
+/** The query string without `endpoint`, otherwise unchanged. */
+const removeEndpointParameter = (target: string) => {
+  const isForwarded = (parameter: string) => !new URLSearchParams(`&${parameter}`).has("endpoint")
+  return getSearch(target).split("&").filter(isForwarded).join("&")
 }
 
-const symbolsIn = Effect.fnUntraced(function* (target: string) {
-  const sent = new URLSearchParams(searchOf(target)).get("ticker")
-  if (sent === null) return 0
-  // The documentation page ignores parameters, so this one may be anything.
-  return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerList)(sent), () => [])).length
+const countSymbols = Effect.fnUntraced(function* (target: string) {
+  const ticker = new URLSearchParams(getSearch(target)).get("ticker")
+  if (ticker === null) return 0
+  // Some free endpoints ignore parameters, so the value may be invalid.
+  return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerList)(ticker), () => [])).length
 })
 
-/** Its own parameters would be those of another request, so it is not sent. */
-const ofItself = {
+/** The estimate of an estimate, which is not run. */
+const estimateOfEstimate = {
   count: 1,
   results: [{
-    endpoint: path,
+    endpoint: estimatePath,
     unit: "row",
     ticker_count: 0,
     records_returned: 1,
@@ -53,59 +51,59 @@ const ofItself = {
   message: "An estimate is free.",
 } as const
 
-/** What costs nothing because it is refused by what the data say. */
-const isRefusalOfData = (status: number) => status === 404 || status === 409
+/** Errors that depend on the data. Such a request is valid and free. */
+const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
 
-  /** The answer that the request would have. */
-  const rehearse = Effect.fnUntraced(
-    function* (request: HttpServerRequest.HttpServerRequest, exchange: Exchange.RequestContext) {
-      let answer = HttpServerResponse.empty()
-      const keep = (_: unknown, response: HttpServerResponse.HttpServerResponse) =>
+  /** Runs the request and returns its response. */
+  const runRequest = Effect.fnUntraced(
+    function* (request: HttpServerRequest.HttpServerRequest, context: RequestContext) {
+      let captured = HttpServerResponse.empty()
+      const capture = (_: unknown, response: HttpServerResponse.HttpServerResponse) =>
         Effect.sync(() => {
-          answer = response
+          captured = response
         })
-      // Only the length of the full answer counts.
+      // The price depends on the uncompressed body.
       const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
-      yield* HttpEffect.toHandled(router.asHttpEffect(), keep).pipe(
-        Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: exchange.target, headers })),
-        Effect.provideService(Exchange.RequestContext, exchange),
+      yield* HttpEffect.toHandled(router.asHttpEffect(), capture).pipe(
+        Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: context.target, headers })),
+        Effect.provideService(RequestContext, context),
       )
-      return answer
+      return captured
     },
   )
 
-  return Effect.fnUntraced(function* (sent: string, request: HttpServerRequest.HttpServerRequest) {
-    const endpoint = yield* Effect.mapError(Effect.fromOption(Endpoints.findEndpoint(sent)), () => unknown(sent))
-    if (endpoint.row.path === path) return yield* Effect.as(Exchange.setRecordCount(1), ofItself)
-    const { began, id } = yield* Exchange.RequestContext
-    const target = `${endpoint.row.path}?${ownQuery(request.url)}`
-    const exchange = Exchange.makeRequestContext({ id, target, began, purpose: "estimate" })
-    const answer = yield* rehearse(request, exchange)
-    const refused = isRefusalOfData(answer.status)
-    if (answer.status !== 200 && !refused) {
-      return HttpServerResponse.setBody(HttpServerResponse.empty({ status: answer.status }), answer.body)
+  return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
+    const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
+    if (endpoint.row.path === estimatePath) return yield* Effect.as(setRecordCount(1), estimateOfEstimate)
+    const { id, startedAt } = yield* RequestContext
+    const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
+    const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })
+    const response = yield* runRequest(request, context)
+    const isFreeError = isDataError(response.status)
+    if (response.status !== 200 && !isFreeError) {
+      return HttpServerResponse.setBody(HttpServerResponse.empty({ status: response.status }), response.body)
     }
-    const estimated_bytes = refused ? 0 : exchange.bytes ?? 0
-    const records_returned = refused ? 0 : exchange.records
-    yield* Exchange.setRecordCount(1)
+    const estimated_bytes = isFreeError ? 0 : context.bytes ?? 0
+    const records_returned = isFreeError ? 0 : context.records
+    yield* setRecordCount(1)
     return {
       count: 1,
       results: [{
         endpoint: endpoint.row.path,
         unit: endpoint.unit,
-        ticker_count: yield* symbolsIn(target),
+        ticker_count: yield* countSymbols(target),
         records_returned,
-        records_total: exchange.totalRecords ?? records_returned,
+        records_total: context.totalRecords ?? records_returned,
         rows_sampled: records_returned,
         estimated_bytes,
-        estimated_cost_microdollars: computeCost(estimated_bytes, exchange.price),
-        price_per_gb_microdollars: exchange.price,
+        estimated_cost_microdollars: computeCost(estimated_bytes, context.price),
+        price_per_gb_microdollars: context.price,
       }] as const,
-      ...(refused
-        ? { message: `The request would be answered with ${answer.status}, which is free.` }
+      ...(isFreeError
+        ? { message: `The request would be answered with ${response.status}, which is free.` }
         : endpoint.isPriced
         ? {}
         : { message: "This endpoint is free." }),

@@ -1,30 +1,30 @@
-/** §2.5, D25: every endpoint there is, read from the one declaration that also serves it. */
+/** Every endpoint, derived from the `Api` that is served: §2.5 (fields), D25 (/endpoints). */
 import { Context, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Billing } from "../accounts/Authorization.ts"
 import { Authentication } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
 import { RequiredTier } from "../rules/EndpointAnnotations.ts"
-import * as Lifecycle from "../rules/Lifecycle.ts"
+import { type Deprecation, documentationPath, getDeprecation } from "../rules/Lifecycle.ts"
 import { findNearestName, formatSuggestion } from "../rules/Suggestions.ts"
 import { ResultUnit } from "../rules/Paging.ts"
 import type { EndpointRow } from "./Api.ts"
 
 export interface CatalogueEndpoint {
   readonly row: typeof EndpointRow.Type
-  readonly deprecation: Option.Option<Lifecycle.Deprecation>
-  /** Its data have a price (D27). */
+  readonly deprecation: Option.Option<Deprecation>
+  /** D27 (prices). */
   readonly isPriced: boolean
-  /** What its results are counted in (D28). */
+  /** The unit of its results: D28 (estimates). */
   readonly unit: typeof ResultUnit.Service
 }
 
-/** A page for people; it is not part of the contract that clients are generated from. */
+/** Part of the catalogue, but not of the OpenAPI document. */
 const documentationPage: CatalogueEndpoint = {
   row: {
-    path: Lifecycle.documentationPath,
+    path: documentationPath,
     label: "Documentation",
-    description: "The API reference, a page for people that can try requests.",
+    description: "The API reference as web pages, which can send requests.",
     tier: null,
     deprecated: false,
     sunset: null,
@@ -35,26 +35,26 @@ const documentationPage: CatalogueEndpoint = {
   unit: "row",
 }
 
-const declared = (): ReadonlyArray<CatalogueEndpoint> => {
+const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
   const found: Array<CatalogueEndpoint> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
-      const life = Lifecycle.getDeprecation(endpoint.annotations)
-      const demands = new Set(Array.from(middleware, ({ key }) => key))
+      const deprecation = getDeprecation(endpoint.annotations)
+      const middlewareKeys = new Set(Array.from(middleware, ({ key }) => key))
       const summary = Context.getOrUndefined(mergedAnnotations, OpenApi.Summary) ?? endpoint.identifier
       found.push({
         row: {
           path: endpoint.path,
-          label: Option.isSome(life) ? `DEPRECATED ${summary}` : summary,
+          label: Option.isSome(deprecation) ? `DEPRECATED ${summary}` : summary,
           description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description) ?? "",
-          tier: demands.has(Authentication.key) ? Context.get(mergedAnnotations, RequiredTier) : null,
-          deprecated: Option.isSome(life),
-          sunset: Option.getOrNull(Option.flatMapNullishOr(life, ({ sunset }) => sunset)),
-          successor: Option.getOrNull(Option.map(life, ({ successor }) => successor)),
+          tier: middlewareKeys.has(Authentication.key) ? Context.get(mergedAnnotations, RequiredTier) : null,
+          deprecated: Option.isSome(deprecation),
+          sunset: Option.getOrNull(Option.flatMapNullishOr(deprecation, ({ sunset }) => sunset)),
+          successor: Option.getOrNull(Option.map(deprecation, ({ successor }) => successor)),
         },
-        deprecation: life,
-        isPriced: demands.has(Billing.key),
+        deprecation,
+        isPriced: middlewareKeys.has(Billing.key),
         unit: Context.get(mergedAnnotations, ResultUnit),
       })
     },
@@ -62,31 +62,32 @@ const declared = (): ReadonlyArray<CatalogueEndpoint> => {
   return found
 }
 
-export const endpoints: ReadonlyArray<CatalogueEndpoint> = [...declared(), documentationPage]
+export const endpoints: ReadonlyArray<CatalogueEndpoint> = [...listDeclaredEndpoints(), documentationPage]
 
-/** The paths whose data have a price. */
-export const pricedPaths = endpoints.filter(({ isPriced: charged }) => charged).map(({ row }) => row.path)
+/** The paths of endpoints with a price. */
+export const pricedPaths = endpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
 
-/** The endpoint at a path, whatever the method. */
+/** The endpoint at a path, with or without a trailing slash. */
 export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => {
-  const sought = path.length > 1 ? path.replace(/\/$/, "") : path
-  return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === sought))
+  const normalized = path.length > 1 ? path.replace(/\/$/, "") : path
+  return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === normalized))
 }
 
-/** A path without its version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` are all `news`. */
-const nameOf = (path: string) =>
+/** Removes prefix, version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` become `news`. */
+const toName = (path: string) =>
   path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
 
-const paths = new Map(endpoints.map(({ row }) => [nameOf(row.path), row.path]))
+const paths = new Map(endpoints.map(({ row }) => [toName(row.path), row.path]))
 const names = Array.from(paths.keys())
 
-/** The endpoint that is probably meant by an unknown path: a misspelt one, one of another version, or one below it. */
-const suggest = (path: string): Option.Option<string> => {
-  const name = nameOf(path)
+/** Finds the endpoint for a misspelt path, a path of another version, or a path below an endpoint. */
+const findSimilarPath = (path: string): Option.Option<string> => {
+  const name = toName(path)
   return findNearestName(name, names).pipe(
     Option.orElse(() => Option.fromUndefinedOr(names.find((known) => name.startsWith(`${known}/`)))),
     Option.flatMapNullishOr((known) => paths.get(known)),
   )
 }
 
-export const suggestEndpoint = (path: string) => formatSuggestion(suggest(path))
+/** A sentence such as ` Did you mean /v1/news?`, or an empty string. */
+export const suggestEndpoint = (path: string) => formatSuggestion(findSimilarPath(path))

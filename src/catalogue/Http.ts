@@ -3,15 +3,15 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { makeConditionalResponder, staticCacheHeaders } from "../http/ConditionalRequests.ts"
 import { cacheCompressedForms } from "../http/Compression.ts"
-import { BaseUrl } from "../http/Middleware.ts"
+import { BaseUrl } from "../http/BaseUrl.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
 import { endpoints } from "./Endpoints.ts"
 import { makeCostEstimator } from "./CostEstimator.ts"
 import { openApiDocumentFor } from "./OpenApiDocument.ts"
 import { makeReadinessCheck } from "./Readiness.ts"
 
-/** A document of the release, made and compressed once. */
-const released = (document: unknown) =>
+/** A JSON response that only changes with a release, so it is encoded and compressed once. */
+const makeStaticResponder = (document: unknown) =>
   makeConditionalResponder(
     cacheCompressedForms(new TextEncoder().encode(JSON.stringify(document))),
     "application/json",
@@ -25,9 +25,9 @@ export const catalogueHandlers = HttpApiBuilder.group(
     const ready = yield* makeReadinessCheck
     const results = endpoints.map(({ row }) => row)
     const estimate = yield* makeCostEstimator
-    const catalogue = released({ count: results.length, results })
-    // Without an address, as in tests, the server is the origin from which the document was read.
-    const openapi = released(openApiDocumentFor((yield* BaseUrl) || "/"))
+    const catalogue = makeStaticResponder({ count: results.length, results })
+    // Without BASE_URL, the document refers to the origin from which it was fetched.
+    const openapi = makeStaticResponder(openApiDocumentFor((yield* BaseUrl) || "/"))
 
     return handlers.handleAll({
       endpoints: ({ request }) => Effect.as(setRecordCount(results.length), catalogue(request)),

@@ -1,72 +1,56 @@
-/** The API as an OpenAPI 3.1 document, with examples that are answers of the service itself over its sample data. */
-import { Array, Context, Predicate, Schema, SchemaAST } from "effect"
+/**
+ * The API as an OpenAPI 3.1 document. Effect generates it from the endpoints; this file adds file formats, headers,
+ * undeclared statuses and examples, and simplifies the schemas for code generators.
+ */
+import { Array, Context, Option, Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { Billing } from "../accounts/Authorization.ts"
 import { Authentication } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
-import { HasEtag } from "../rules/EndpointAnnotations.ts"
 import { contentTypes } from "../rows/Formats.ts"
-import * as Lifecycle from "../rules/Lifecycle.ts"
+import { HasEtag } from "../rules/EndpointAnnotations.ts"
+import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
+import { type Deprecation, documentationPath, getDeprecation } from "../rules/Lifecycle.ts"
+import { type HeaderName, responseHeaders } from "../rules/ResponseHeaders.ts"
 import { endpoints } from "./Endpoints.ts"
-import type { Facts } from "./ResponseHeaders.ts"
-import { completeResponses } from "./Responses.ts"
-import { getIn, type Json, tidied } from "./Schemas.ts"
 
-const file = (description: string) => ({ schema: { type: "string", description } })
+type JsonObject = Record<string, unknown>
 
-/** D8: the formats beside JSON. */
-const files = {
-  [contentTypes.csv]: file(
-    "RFC 4180, UTF-8 with a byte order mark; the first record names the fields, null is an empty cell, a list is JSON.",
-  ),
-  [contentTypes.ndjson]: file("One of `results` a line."),
+/** Reads the value at a path of keys; undefined if there is none. */
+export const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
+  path.reduce<unknown>((inner, key) => Predicate.isObject(inner) ? Reflect.get(inner, key) : undefined, value)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Facts about endpoints
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** What an endpoint's declaration says about its responses. */
+interface EndpointFacts {
+  readonly needsKey: boolean
+  readonly hasEtag: boolean
+  /** Whether it has pages and file formats. */
+  readonly isList: boolean
+  /** Whether invalid symbols in `ticker` are dropped: D5 (ticker lists). */
+  readonly dropsTickers: boolean
+  /** Whether it takes the parameters of other endpoints: D28 (estimates). */
+  readonly takesAnyParameter: boolean
+  readonly deprecation: Option.Option<Deprecation>
 }
 
-interface Example {
-  readonly name: string
-  readonly request: string
-  readonly status: number
-  /** Missing until `UPDATE_EXAMPLES=1 npm test -- examples` has filled it in. */
-  readonly response?: unknown
-}
-
-/** Adds each example that has a response to its path and status; several of one kind stand side by side. */
-export const addExamples = (spec: Json, all: ReadonlyArray<Example>) => {
-  for (const { name, request, response, status } of all) {
-    if (response === undefined) continue
-    const path = request.split("?", 1)[0] ?? request
-    const content = getIn(spec, "paths", path, "get", "responses", String(status), "content", "application/json")
-    if (!Predicate.isObject(content)) throw new Error(`samples/examples.json: nothing documents ${status} of ${path}`)
-    Object.assign(content, {
-      examples: { ...Object(getIn(content, "examples")), [name]: { summary: request, value: response } },
-    })
-  }
-}
-
-/** §9.3: fields may be added at any time, so no schema of an answer is closed. */
-const open = (schema: unknown): void => {
-  if (Array.isArray(schema)) return schema.forEach(open)
-  if (!Predicate.isObject(schema)) return
-  if (getIn(schema, "additionalProperties") === false) Reflect.deleteProperty(schema, "additionalProperties")
-  Object.values(schema).forEach(open)
-}
-
-interface Declared {
-  /** The JSON Schema of each query parameter, as it is decoded. */
+interface EndpointDeclaration {
+  /** The JSON Schema of each decoded query parameter, by name. */
   readonly parameters: unknown
-  readonly facts: Facts
+  readonly facts: EndpointFacts
 }
 
-/** Whether it takes parameters of any name. */
-const takesAny = ({ query }: HttpApiEndpoint.Top) => {
+const takesAnyParameter = ({ query }: HttpApiEndpoint.Top) => {
   const ast = query === undefined ? undefined : SchemaAST.toEncoded(query.ast)
   return ast !== undefined && SchemaAST.isObjects(ast) && ast.indexSignatures.length > 0
 }
 
-/** What OpenAPI cannot tell from the endpoints' schemas alone, by path. */
-const declarations = () => {
-  const found = new Map<string, Declared>()
+const readDeclarations = () => {
+  const declarations = new Map<string, EndpointDeclaration>()
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
@@ -74,59 +58,61 @@ const declarations = () => {
         ? undefined
         : Schema.toJsonSchemaDocument(Schema.toType(endpoint.query)).schema
       const parameters = getIn(query, "properties")
-      const demands = new Set(Array.fromIterable(middleware).map(({ key }) => key))
+      const middlewareKeys = new Set(Array.fromIterable(middleware).map(({ key }) => key))
       const facts = {
-        keyed: demands.has(Authentication.key),
-        revalidated: demands.has(Billing.key) || Context.get(mergedAnnotations, HasEtag),
-        list: getIn(parameters, "format") !== undefined,
+        needsKey: middlewareKeys.has(Authentication.key),
+        hasEtag: middlewareKeys.has(Billing.key) || Context.get(mergedAnnotations, HasEtag),
+        isList: getIn(parameters, "format") !== undefined,
         dropsTickers: getIn(parameters, "ticker", "type") === "array",
-        takesAny: takesAny(endpoint),
-        life: Lifecycle.getDeprecation(endpoint.annotations),
+        takesAnyParameter: takesAnyParameter(endpoint),
+        deprecation: getDeprecation(endpoint.annotations),
       }
-      found.set(endpoint.path, { parameters, facts })
+      declarations.set(endpoint.path, { parameters, facts })
     },
   })
-  return found
+  return declarations
 }
 
-/** A list of closed words, comma-separated. */
-const wordsIn = (readAs: unknown): unknown =>
-  getIn(readAs, "type") === "array" ? getIn(readAs, "items", "enum") : undefined
+type Declarations = ReturnType<typeof readDeclarations>
 
-/** In a URL everything is text; the schema of what it is decoded to says what it means. */
-const meaning = (parameter: Json, readAs: unknown) => {
+// ---------------------------------------------------------------------------------------------------------------------
+// Parameters
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Documents a parameter by its decoded schema, because in a URL every value is a string. */
+const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const schema = getIn(parameter, "schema")
   const description = getIn(schema, "description")
-  // A choice is among what is meant as well.
   if (description === undefined || getIn(schema, "anyOf") !== undefined) {
-    return { ...parameter, description: getIn(readAs, "description"), schema: readAs }
+    return { ...parameter, description: getIn(decoded, "description"), schema: decoded }
   }
-  const words = wordsIn(readAs)
-  if (words !== undefined) {
-    const items = { type: "string", enum: words }
+  const values = getIn(decoded, "type") === "array" ? getIn(decoded, "items", "enum") : undefined
+  if (values !== undefined) {
+    const items = { type: "string", enum: values }
     return { ...parameter, description, style: "form", explode: false, schema: { type: "array", items } }
   }
-  // Any other list stays the comma-separated text that it is sent as.
-  const kind = getIn(schema, "format") === "decimal"
+  // Other comma-separated lists remain strings.
+  const encoded = getIn(schema, "format") === "decimal"
     ? { type: "number" }
     : { ...Object(schema), description: undefined }
-  return { ...parameter, description, schema: kind }
+  return { ...parameter, description, schema: encoded }
 }
 
-const explainParameters = (spec: Json, declared: ReturnType<typeof declarations>) => {
-  for (const [path, { parameters: properties }] of declared) {
+const describeParameters = (spec: JsonObject, declarations: Declarations) => {
+  for (const [path, { parameters: decoded }] of declarations) {
     const operation = getIn(spec, "paths", path, "get")
     const parameters = getIn(operation, "parameters")
     if (!Predicate.isObject(operation) || !Array.isArray(parameters)) continue
-    const explained = parameters.map((parameter) =>
-      meaning(Object(parameter), getIn(properties, String(getIn(parameter, "name"))))
-    )
-    Object.assign(operation, { parameters: explained })
+    Object.assign(operation, {
+      parameters: parameters.map((parameter) =>
+        describeParameter(Object(parameter), getIn(decoded, String(getIn(parameter, "name"))))
+      ),
+    })
   }
 }
 
-/** D28: `/estimate` takes the parameters of every endpoint. */
-const explainEstimate = (spec: Json) => {
+/** `/estimate` takes the parameters of every endpoint: D28 (estimates). */
+const describeEstimateParameters = (spec: JsonObject) => {
   const operation = getIn(spec, "paths", "/estimate", "get")
   const parameters = getIn(operation, "parameters")
   if (!Predicate.isObject(operation) || !Array.isArray(parameters)) return
@@ -146,40 +132,337 @@ const explainEstimate = (spec: Json) => {
   })
 }
 
-/** What a list also answers in, by the name of its schema in JSON. */
-const addFormats = (spec: Json) => {
+// ---------------------------------------------------------------------------------------------------------------------
+// File formats and examples
+// ---------------------------------------------------------------------------------------------------------------------
+
+const fileContent = (description: string) => ({ schema: { type: "string", description } })
+
+/** D8 (pages): the formats of a list besides JSON. */
+const fileContents = {
+  [contentTypes.csv]: fileContent(
+    "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
+      "is JSON.",
+  ),
+  [contentTypes.ndjson]: fileContent("One element of `results` per line."),
+}
+
+const addFileFormats = (spec: JsonObject) => {
   for (const operation of Object.values(Object(spec["paths"]))) {
     const parameters = getIn(operation, "get", "parameters")
     const content = getIn(operation, "get", "responses", "200", "content")
     const isList = Array.isArray(parameters) && parameters.some((parameter) => getIn(parameter, "name") === "format")
-    if (isList && Predicate.isObject(content)) Object.assign(content, files)
+    if (isList && Predicate.isObject(content)) Object.assign(content, fileContents)
   }
 }
 
-const finish = (spec: Json) => {
-  const declared = declarations()
-  addFormats(spec)
-  explainParameters(spec, declared)
-  explainEstimate(spec)
-  addExamples(spec, examples)
-  completeResponses(spec, declared)
-  open(getIn(spec, "components"))
-  open(getIn(spec, "paths"))
-  return tidied(spec)
+interface Example {
+  readonly name: string
+  readonly request: string
+  readonly status: number
+  /** Filled in from the sample market by `UPDATE_EXAMPLES=1 npm test -- examples`. */
+  readonly response?: unknown
 }
 
-/** The same API, described in full. It names no server: the reference page sends requests to where it was read. */
-const DocumentedApi = Api.annotate(OpenApi.Transform, finish)
+/** Adds each example that has a response to its path and status. Throws if that response is not documented. */
+export const addExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
+  for (const { name, request, response, status } of all) {
+    if (response === undefined) continue
+    const path = request.split("?", 1)[0] ?? request
+    const content = getIn(spec, "paths", path, "get", "responses", String(status), "content", "application/json")
+    if (!Predicate.isObject(content)) {
+      throw new Error(`samples/examples.json: the document has no response ${status} of ${path}`)
+    }
+    Object.assign(content, {
+      examples: { ...Object(getIn(content, "examples")), [name]: { summary: request, value: response } },
+    })
+  }
+}
 
-const spec = OpenApi.fromApi(DocumentedApi)
+// ---------------------------------------------------------------------------------------------------------------------
+// Response headers
+// ---------------------------------------------------------------------------------------------------------------------
 
-/** D1: where the service listens by default. */
+/** Whether every response of a status has the header, or only some; undefined: none. */
+type Presence = "always" | "sometimes" | undefined
+
+interface ResponseKind extends EndpointFacts {
+  readonly status: number
+}
+
+/** Statuses of malformed requests, which cannot be assigned to an endpoint. */
+const malformedStatuses = new Set([408, 413, 431])
+
+/** Statuses that are decided before the key is checked. */
+const unauthenticatedStatuses = new Set([400, 401, 405, 410, ...malformedStatuses])
+
+/** Statuses that can occur before and after the key is checked. */
+const sometimesAuthenticatedStatuses = new Set([429, 500, 503])
+
+const alwaysIf = (condition: boolean): Presence => condition ? "always" : undefined
+const sometimesIf = (condition: boolean): Presence => condition ? "sometimes" : undefined
+
+const rateLimitPresence = ({ needsKey, status }: ResponseKind): Presence =>
+  !needsKey || unauthenticatedStatuses.has(status)
+    ? undefined
+    : sometimesAuthenticatedStatuses.has(status)
+    ? "sometimes"
+    : "always"
+
+const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList && status === 200)
+
+const isDeprecatedResponse = ({ deprecation, status }: ResponseKind) =>
+  status === 410 || (Option.isSome(deprecation) && !malformedStatuses.has(status))
+
+/** D14, D17, D18, D27 and §9.4 (headers): which responses carry each header. */
+const headerPresence: Readonly<Record<HeaderName, (response: ResponseKind) => Presence>> = {
+  "X-API-Version": () => "always",
+  "X-Request-Id": () => "always",
+  "X-Content-Type-Options": () => "always",
+  "Vary": () => "sometimes",
+  "Deprecation": (response) => alwaysIf(isDeprecatedResponse(response)),
+  "Sunset": (response) =>
+    alwaysIf(
+      response.status === 410 ||
+        (isDeprecatedResponse(response) && Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined)),
+    ),
+  "Link": (response) =>
+    isDeprecatedResponse(response)
+      ? "always"
+      : sometimesIf(response.isList && (response.status === 200 || response.status === 304)),
+  "WWW-Authenticate": ({ status }) => alwaysIf(status === 401),
+  "Allow": ({ status }) => alwaysIf(status === 405),
+  "Retry-After": ({ status }) => alwaysIf(status === 429 || status === 503),
+  "X-RateLimit-Limit": rateLimitPresence,
+  "X-RateLimit-Remaining": rateLimitPresence,
+  "X-RateLimit-Reset": rateLimitPresence,
+  // With `limit=all` the cost is a trailer.
+  "X-Cost-Microdollars": (response) =>
+    response.isList && response.status === 200 ? sometimesIf(response.needsKey) : rateLimitPresence(response),
+  // With `limit=all` there is no ETag.
+  "ETag": ({ hasEtag, isList, status }) =>
+    status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
+  "Cache-Control": ({ hasEtag, isList, status }) =>
+    status === 304 || (status === 200 && hasEtag) ? "always" : sometimesIf(status === 200 && isList),
+  "X-Dropped-Tickers": ({ dropsTickers, status, takesAnyParameter }) =>
+    sometimesIf(
+      dropsTickers
+        ? !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429
+        : takesAnyParameter && status === 200,
+    ),
+  "X-Row-Count": filePresence,
+  "Content-Disposition": filePresence,
+  "Unencoded-Digest": filePresence,
+  "Trailer": filePresence,
+}
+
+const isHeaderName = (name: string): name is HeaderName => name in responseHeaders
+
+/** References the shared header, or repeats it if `required` differs for this response. */
+const headersOf = (response: ResponseKind): JsonObject =>
+  Object.fromEntries(
+    Object.keys(responseHeaders).filter(isHeaderName).flatMap((name) => {
+      const presence = headerPresence[name](response)
+      if (presence === undefined) return []
+      const header = responseHeaders[name]
+      const required = presence === "always"
+      const isShared = header.required === required
+      return [[name, isShared ? { $ref: `#/components/headers/${name}` } : { ...header, required }]]
+    }),
+  )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Responses
+// ---------------------------------------------------------------------------------------------------------------------
+
+const badRequest = (description: string) => ({
+  description,
+  content: { "application/json": { schema: { $ref: "#/components/schemas/BadRequest" } } },
+})
+
+/** Responses of every endpoint that its handler never sees: D10 (methods), D13 (malformed requests). */
+const undeclaredResponses: Readonly<Record<number, JsonObject>> = {
+  400: badRequest("The URL cannot be decoded, or the `Host` header is missing."),
+  405: {
+    description: "Endpoints answer GET and HEAD.",
+    content: { "application/json": { schema: { $ref: "#/components/schemas/MethodNotAllowed" } } },
+  },
+  408: badRequest("The request did not arrive in time."),
+  413: badRequest("The request body is too long."),
+  431: badRequest("The URL and headers are too long, or there are too many headers."),
+}
+
+const notModified = {
+  description: "The response has not changed: the client sent its `ETag` as `If-None-Match`.",
+}
+
+const describeResponse = (response: JsonObject, kind: ResponseKind): JsonObject => {
+  const { content, description } = response
+  // Effect joins the descriptions of several errors with " | ".
+  const sentences = String(description).replaceAll(" | ", " ")
+  return { description: sentences, headers: headersOf(kind), ...(content === undefined ? {} : { content }) }
+}
+
+interface EndpointResponse {
+  readonly path: string
+  readonly status: number
+  readonly facts: EndpointFacts
+  readonly response: JsonObject
+}
+
+const listResponses = (path: string, facts: EndpointFacts, declared: unknown): ReadonlyArray<EndpointResponse> =>
+  Object.entries<JsonObject>({
+    ...Object(declared),
+    ...undeclaredResponses,
+    ...(facts.hasEtag ? { 304: notModified } : {}),
+  }).map(([code, response]) => {
+    const status = Number(code)
+    return { path, status, facts, response: describeResponse(response, { ...facts, status }) }
+  })
+
+const sharedResponseNames: Readonly<Record<number, string>> = {
+  304: "NotModified",
+  400: "BadRequest",
+  401: "Unauthorized",
+  402: "PaymentRequired",
+  403: "Forbidden",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  408: "RequestTimeout",
+  409: "Conflict",
+  410: "Gone",
+  413: "ContentTooLarge",
+  422: "ValidationError",
+  429: "TooManyRequests",
+  431: "HeadersTooLarge",
+  500: "InternalError",
+  503: "Unavailable",
+}
+
+const nameSuffix = ({ dropsTickers, needsKey }: EndpointFacts) =>
+  dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
+
+/** Names the error responses that several operations share. */
+const nameSharedResponses = (
+  responses: ReadonlyArray<EndpointResponse>,
+): ReadonlyMap<EndpointResponse, string> => {
+  const groups = Object.values(
+    Array.groupBy(responses, ({ response, status }) => `${status} ${JSON.stringify(response)}`),
+  ).filter(([{ status }, ...others]) => status !== 200 && others.length > 0)
+  const statuses = groups.map(([{ status }]) => status)
+  const named = groups.map((group) => {
+    const [{ facts, status }] = group
+    const isUnique = statuses.indexOf(status) === statuses.lastIndexOf(status)
+    return { group, name: `${sharedResponseNames[status]}${isUnique ? "" : nameSuffix(facts)}` }
+  })
+  if (new Set(named.map(({ name }) => name)).size < named.length) {
+    throw new Error("Two responses of the OpenAPI document have the same name")
+  }
+  return new Map(named.flatMap(({ group, name }) => group.map((response) => [response, name] as const)))
+}
+
+/** Adds the undeclared statuses and all headers, and moves repeated responses to the components. */
+const completeResponses = (spec: JsonObject, declarations: Declarations) => {
+  const responses = Array.fromIterable(declarations).flatMap(([path, { facts }]) =>
+    listResponses(path, facts, getIn(spec, "paths", path, "get", "responses"))
+  )
+  const names = nameSharedResponses(responses)
+  for (const [path, own] of Object.entries(Array.groupBy(responses, ({ path }) => path))) {
+    const entries = own.map((one) => {
+      const name = names.get(one)
+      return [one.status, name === undefined ? one.response : { $ref: `#/components/responses/${name}` }] as const
+    })
+    Object.assign(Object(getIn(spec, "paths", path, "get")), { responses: Object.fromEntries(entries) })
+  }
+  const errors = [BadRequest, MethodNotAllowed].map((error) =>
+    Schema.toJsonSchemaDocument(Schema.toCodecJson(error)).definitions
+  )
+  Object.assign(Object(spec["components"]), {
+    schemas: Object.assign({}, getIn(spec, "components", "schemas"), ...errors),
+    headers: responseHeaders,
+    responses: Object.fromEntries(Array.fromIterable(names).map(([{ response }, name]) => [name, response])),
+  })
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Schemas
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Fields may be added at any time, so no schema forbids unknown ones: §9.3 (compatible changes). */
+const allowUnknownFields = (schema: unknown): void => {
+  if (Array.isArray(schema)) return schema.forEach(allowUnknownFields)
+  if (!Predicate.isObject(schema)) return
+  if (getIn(schema, "additionalProperties") === false) Reflect.deleteProperty(schema, "additionalProperties")
+  Object.values(schema).forEach(allowUnknownFields)
+}
+
+/** Applies `change` to every object, innermost first. */
+const mapObjects = (value: unknown, change: (object: JsonObject) => JsonObject): unknown =>
+  Array.isArray(value)
+    ? value.map((inner) => mapObjects(inner, change))
+    : Predicate.isObject(value)
+    ? change(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapObjects(inner, change)])))
+    : value
+
+/** Effect names the JSON form of a class `NameEncoded`; clients see `Name`. */
+const publicName = (name: string) => name.replace(/Encoded$/, "")
+
+const withPublicReference = (object: JsonObject): JsonObject => {
+  const reference = object["$ref"]
+  return typeof reference === "string" && reference.startsWith("#/components/schemas/")
+    ? { ...object, $ref: publicName(reference) }
+    : object
+}
+
+/** Code generators understand `items` better than `prefixItems` for an array of exactly one element. */
+const withItems = (object: JsonObject): JsonObject => {
+  const { prefixItems, ...rest } = object
+  return Array.isArray(prefixItems) && prefixItems.length === 1 && rest["maxItems"] === 1
+    ? { ...rest, items: prefixItems[0] }
+    : object
+}
+
+const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
+  const components = Object(spec["components"])
+  const schemas = Object.entries(Object(components["schemas"])).map(([name, schema]) =>
+    [publicName(name), schema] as const
+  )
+  const names = schemas.map(([name]) => name)
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index)
+  if (duplicate !== undefined) throw new Error(`Two schemas of the OpenAPI document have the name ${duplicate}`)
+  return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
+}
+
+const simplifySchemas = (spec: JsonObject): JsonObject =>
+  withPublicSchemaNames(
+    Object(mapObjects(JSON.parse(JSON.stringify(spec)), (object) => withItems(withPublicReference(object)))),
+  )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Document
+// ---------------------------------------------------------------------------------------------------------------------
+
+const completeDocument = (spec: JsonObject) => {
+  const declarations = readDeclarations()
+  addFileFormats(spec)
+  describeParameters(spec, declarations)
+  describeEstimateParameters(spec)
+  addExamples(spec, examples)
+  completeResponses(spec, declarations)
+  allowUnknownFields(getIn(spec, "components"))
+  allowUnknownFields(getIn(spec, "paths"))
+  return simplifySchemas(spec)
+}
+
+const spec = OpenApi.fromApi(Api.annotate(OpenApi.Transform, completeDocument))
+
+/** Where the service listens by default: D1 (address). */
 export const defaultServerUrl = "http://127.0.0.1:8080"
 
-/** The document of a service that clients reach at `base`; `/` is the origin from which they read it. */
-export const openApiDocumentFor = (base: string) => {
-  const contact = { name: "Tickerline", ...(base === "/" ? {} : { url: base + Lifecycle.documentationPath }) }
-  const servers = [{ url: base, description: "The address at which clients reach the service." }]
+/** The document of a service at `baseUrl`. With `/`, clients send requests to the origin of the document. */
+export const openApiDocumentFor = (baseUrl: string) => {
+  const contact = { name: "Tickerline", ...(baseUrl === "/" ? {} : { url: baseUrl + documentationPath }) }
+  const servers = [{ url: baseUrl, description: "The address at which clients reach the service." }]
   return { ...spec, info: { ...spec.info, contact }, servers }
 }
 

@@ -1,27 +1,30 @@
-/** D27: one price for all data, and those of endpoints that have another. */
+/** The prices from the settings: D27 (prices). Endpoints have the default price unless `ENDPOINT_PRICES` names them. */
 import { Config, Effect, Layer, Schema } from "effect"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { pricedPaths } from "./Endpoints.ts"
 
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000_000 }))
 
-/** `/v1/news=20000000,/v1/research-reports=50000000` */
-const Listed = Schema.String.check(
+/** For example `/v1/news=20000000,/v1/research-reports=50000000`. */
+const PriceList = Schema.String.check(
   Schema.makeFilter((text: string) => text.split(",").every((entry) => /^[^=]+=\d{1,13}$/.test(entry.trim())), {
-    message: "must be paths with their prices, such as /v1/news=20000000,/v1/screener=5000000",
+    message: "must be paths with prices, such as /v1/news=20000000,/v1/screener=5000000",
   }),
-  Schema.makeFilter((text: string) => entriesOf(text).every(([, price]) => Schema.is(Price)(price)), {
-    message: "must hold prices from 0 to 1000000000000",
+  Schema.makeFilter((text: string) => parsePrices(text).every(([, price]) => Schema.is(Price)(price)), {
+    message: "must have prices from 0 to 1000000000000",
   }),
-  Schema.makeFilter((text: string) => new Set(entriesOf(text).map(([path]) => path)).size === entriesOf(text).length, {
-    message: "must name each path once",
-  }),
-  Schema.makeFilter((text: string) => entriesOf(text).every(([path]) => pricedPaths.includes(path)), {
-    message: `must name endpoints whose data have a price: ${pricedPaths.join(", ")}`,
+  Schema.makeFilter(
+    (text: string) => new Set(parsePrices(text).map(([path]) => path)).size === parsePrices(text).length,
+    {
+      message: "must name each path once",
+    },
+  ),
+  Schema.makeFilter((text: string) => parsePrices(text).every(([path]) => pricedPaths.includes(path)), {
+    message: `must name endpoints that have a price: ${pricedPaths.join(", ")}`,
   }),
 )
 
-const entriesOf = (text: string) =>
+const parsePrices = (text: string) =>
   text.split(",").map((entry) => {
     const [path = "", price = ""] = entry.split("=")
     return [path.trim(), Number(price)] as const
@@ -30,17 +33,17 @@ const entriesOf = (text: string) =>
 export const PricePerGbMicrodollars = Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(
   Config.withDefault(10_000_000),
 )
-export const EndpointPrices = Config.schema(Listed, "ENDPOINT_PRICES").pipe(
-  Config.map(entriesOf),
+export const EndpointPrices = Config.schema(PriceList, "ENDPOINT_PRICES").pipe(
+  Config.map(parsePrices),
   Config.withDefault([]),
 )
 
-export const priceSettings = Config.all({ general: PricePerGbMicrodollars, own: EndpointPrices })
+export const priceSettings = Config.all({ defaultPrice: PricePerGbMicrodollars, endpointPrices: EndpointPrices })
 
 export const priceListLayer = Layer.effect(
   PriceLookup,
-  Effect.map(priceSettings, ({ general, own }) => {
-    const known = new Map(own)
-    return PriceLookup.of({ getPricePerGigabyte: (path) => known.get(path) ?? general })
+  Effect.map(priceSettings, ({ defaultPrice, endpointPrices }) => {
+    const prices = new Map(endpointPrices)
+    return PriceLookup.of({ getPricePerGigabyte: (path) => prices.get(path) ?? defaultPrice })
   }),
 )

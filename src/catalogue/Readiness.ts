@@ -1,4 +1,4 @@
-/** Whether data can be served, and which part keeps them from it: what a balancer asks. */
+/** The readiness check for load balancers: whether the service can serve data, and which part prevents it. */
 import { Context, Effect } from "effect"
 import { Metering } from "../accounts/billing/Metering.ts"
 import { RateLimit } from "../accounts/limits/RateLimit.ts"
@@ -6,35 +6,35 @@ import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
 import { NotReadyError } from "./Api.ts"
 
-/** Whether the service was told to end: balancers learn it here, before connections are refused. */
-export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/catalogue/Ending", {
+/** Set when a shutdown begins, so that load balancers stop sending requests before connections are refused. */
+export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/catalogue/ShutdownState", {
   defaultValue: () => ({ begun: false }),
 })
 
-/** Asks nobody: each part says what it found last, so that a busy service stays ready and callers cost nothing. */
+/** Uses the last known state of each part, so that the check is cheap and a busy service stays ready. */
 export const makeReadinessCheck = Effect.gen(function* () {
-  const heartbeat = yield* HealthProbe
+  const healthProbe = yield* HealthProbe
   const metering = yield* Metering
-  const limits = yield* RateLimit
+  const rateLimit = yield* RateLimit
   const versions = yield* DatasetVersions
-  const ending = yield* ShutdownState
+  const shutdown = yield* ShutdownState
 
   return Effect.gen(function* () {
     const parts = {
-      service: ending.begun ? "ending" : "ok",
-      database: heartbeat.isUp() ? "ok" : "away",
+      service: shutdown.begun ? "ending" : "ok",
+      database: healthProbe.isUp() ? "ok" : "away",
       usage: metering.hasCapacity() ? "ok" : "full",
-      limits: limits.isCountingLocally() ? "alone" : "ok",
+      limits: rateLimit.isCountingLocally() ? "alone" : "ok",
       cache: versions.isPolling() ? "ok" : "idle",
     } as const
     if (parts.service === "ok" && parts.database === "ok" && parts.usage === "ok") {
       return { status: "ok", parts } as const
     }
-    const failing = [
-      ...(parts.service === "ending" ? ["the service was told to end"] : []),
+    const reasons = [
+      ...(parts.service === "ending" ? ["the service is shutting down"] : []),
       ...(parts.database === "ok" ? [] : ["the database does not answer"]),
-      ...(parts.usage === "ok" ? [] : ["too many requests wait to be recorded"]),
+      ...(parts.usage === "ok" ? [] : ["too many requests are waiting to be recorded"]),
     ]
-    return yield* new NotReadyError({ error: { message: `Not ready: ${failing.join(", and ")}.`, details: { parts } } })
+    return yield* new NotReadyError({ error: { message: `Not ready: ${reasons.join(", and ")}.`, details: { parts } } })
   })
 })

@@ -1,4 +1,4 @@
-/** §9.6, D2: the changelog, open to everybody and free. */
+/** GET /v1/changelog and /v1/changelog.atom: §9.6 (notification). Free, and no key is needed: D2 (credentials). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { describeEndpoint, describeGroup, HasEtag } from "../rules/EndpointAnnotations.ts"
@@ -8,17 +8,17 @@ import { booleanFilters, literalFilter } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "./ChangelogEntry.ts"
 
-/** What is left out narrows nothing; the entries that remain satisfy all that is sent. */
+/** Filters combine with and. */
 export const ChangelogQuery = Schema.Struct({
   type: literalFilter(changelogEntryTypes),
   ...booleanFilters("breaking"),
   since: Schema.optionalKey(
-    Schema.String.annotate({ description: "Entries of this day or later.", format: "date" }).pipe(
+    Schema.String.annotate({ description: "Entries from this day on.", format: "date" }).pipe(
       Schema.decodeTo(CalendarDate),
     ),
   ),
   path: Schema.optionalKey(
-    Schema.String.annotate({ description: "Entries that concern this path, such as /v1/news." }).pipe(
+    Schema.String.annotate({ description: "Entries about this path, such as /v1/news." }).pipe(
       Schema.decodeTo(Schema.String.check(
         Schema.isPattern(/^\/[a-z0-9/.-]{0,100}$/, { message: "must be a path, such as /v1/news" }),
       )),
@@ -38,11 +38,11 @@ export class ChangelogApiGroup extends HttpApiGroup.make("changelog").add(
     }),
   }).annotateMerge(describeEndpoint(
     "Changelog",
-    "Every change, addition, deprecation and fix, newest first, all on one page; planned ones, too.",
+    "Every addition, change, deprecation, removal and fix, including planned ones, newest first, on one page.",
   )).annotate(HasEtag, true),
   HttpApiEndpoint.get("feed", "/v1/changelog.atom", {
     query: ChangelogQuery,
     success: Schema.String.pipe(HttpApiSchema.asText({ contentType: atomContentType })),
-  }).annotateMerge(describeEndpoint("Changelog feed", "The changelog as an Atom feed, for a reader of feeds."))
+  }).annotateMerge(describeEndpoint("Changelog feed", "The changelog as an Atom feed, for feed readers."))
     .annotate(HasEtag, true),
-).annotateMerge(describeGroup("Changelog", "Every change of the API.")) {}
+).annotateMerge(describeGroup("Changelog", "Every change to the API.")) {}

@@ -1,4 +1,7 @@
-/** RFC 4287: entries as a feed. Its ids depend on the entries alone, so that no reader shows one twice. */
+/**
+ * Renders changelog entries as an Atom feed (RFC 4287), as text: docs/decisions/0050-atom-feed-as-text.md.
+ * Ids depend on the entries only, so that feed readers recognize entries that they have already shown.
+ */
 import { hash } from "node:crypto"
 import { type ChangelogEntry, changelogPagePath } from "./ChangelogEntry.ts"
 
@@ -10,63 +13,66 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 }
 
-/** XML 1.0 has no character for these, not even escaped. */
-const unspeakable = /[^\t\n\r\P{Cc}]|[\ufffe\uffff]/gu
+/** Characters that XML 1.0 forbids, even escaped. */
+const forbiddenCharacters = /[^\t\n\r\P{Cc}]|[\ufffe\uffff]/gu
 
-/** Text in XML and HTML, between tags and in attributes. */
+/** Escapes text for XML and HTML, in elements and in attributes. */
 export const escapeXml = (text: string) =>
-  text.toWellFormed().replaceAll(unspeakable, "").replaceAll(/[&<>"']/g, (sign) => entities[sign] ?? sign)
+  text.toWellFormed().replaceAll(forbiddenCharacters, "").replaceAll(
+    /[&<>"']/g,
+    (character) => entities[character] ?? character,
+  )
 
-/** RFC 9562, version 8: a UUID that is a digest of the name. */
-const urn = (name: string) => {
+/** A version 8 UUID (RFC 9562) derived from the SHA-256 of the name. */
+const makeUrn = (name: string) => {
   const digest = hash("sha256", `tickerline changelog ${name}`)
   const variant = ((parseInt(digest.slice(16, 17), 16) & 3) | 8).toString(16)
   const parts = [digest.slice(0, 8), digest.slice(8, 12), `8${digest.slice(13, 16)}`, variant + digest.slice(17, 20)]
   return `urn:uuid:${[...parts, digest.slice(20, 32)].join("-")}`
 }
 
-const moment = (day: string) => `${day}T00:00:00Z`
+const toTimestamp = (day: string) => `${day}T00:00:00Z`
 
-const element = (entry: ChangelogEntry, base: string) => {
+const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
   const { breaking, date, id, migration, release, text, title, type } = entry
   const paragraphs = [text, ...(migration === null ? [] : [`What to do: ${migration}`])]
   return [
     "  <entry>",
-    `    <id>${urn(id)}</id>`,
+    `    <id>${makeUrn(id)}</id>`,
     `    <title>${escapeXml(`${breaking ? "Breaking: " : ""}${title}`)}</title>`,
-    `    <updated>${moment(date)}</updated>`,
-    `    <published>${moment(date)}</published>`,
+    `    <updated>${toTimestamp(date)}</updated>`,
+    `    <published>${toTimestamp(date)}</published>`,
     ...[type, ...(breaking ? ["breaking"] : []), release].map((term) => `    <category term="${escapeXml(term)}"/>`),
-    `    <link rel="alternate" type="text/html" href="${escapeXml(`${base}${changelogPagePath}#${id}`)}"/>`,
+    `    <link rel="alternate" type="text/html" href="${escapeXml(`${baseUrl}${changelogPagePath}#${id}`)}"/>`,
     `    <content type="text">${escapeXml(paragraphs.join("\n\n"))}</content>`,
     "  </entry>",
   ].join("\n")
 }
 
 export interface AtomFeedOptions {
-  /** What clients put before a path. */
+  /** The URL of the service, without a trailing slash. */
   readonly baseUrl: string
-  /** The query as it was sent, without the question mark: another choice of entries is another feed. */
+  /** The query string without the question mark. Each query is a feed of its own. */
   readonly search: string
-  /** The day of the newest entry of all, so that a feed without entries has been updated, too. */
+  /** The date of the newest changelog entry, for feeds without entries. */
   readonly newestDate: string
 }
 
 export const renderAtomFeed = (
   entries: ReadonlyArray<ChangelogEntry>,
-  { baseUrl: base, newestDate: newest, search }: AtomFeedOptions,
+  { baseUrl, newestDate, search }: AtomFeedOptions,
 ) => {
-  const self = `${base}/v1/changelog.atom${search === "" ? "" : `?${search}`}`
+  const self = `${baseUrl}/v1/changelog.atom${search === "" ? "" : `?${search}`}`
   return [
     `<?xml version="1.0" encoding="utf-8"?>`,
     `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en">`,
-    `  <id>${urn(`feed ${search}`)}</id>`,
+    `  <id>${makeUrn(`feed ${search}`)}</id>`,
     "  <title>Tickerline changelog</title>",
-    `  <updated>${moment(entries[0]?.date ?? newest)}</updated>`,
+    `  <updated>${toTimestamp(entries[0]?.date ?? newestDate)}</updated>`,
     "  <author><name>Tickerline</name></author>",
     `  <link rel="self" type="application/atom+xml" href="${escapeXml(self)}"/>`,
-    `  <link rel="alternate" type="text/html" href="${escapeXml(base + changelogPagePath)}"/>`,
-    ...entries.map((entry) => element(entry, base)),
+    `  <link rel="alternate" type="text/html" href="${escapeXml(baseUrl + changelogPagePath)}"/>`,
+    ...entries.map((entry) => renderEntry(entry, baseUrl)),
     "</feed>",
     "",
   ].join("\n")

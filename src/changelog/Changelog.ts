@@ -1,6 +1,6 @@
 /**
- * §9.6, D24: the whole changelog: what `entries.json` tells, newest release first, and what the endpoints themselves
- * declare as deprecated. The entries of a release that is not made yet stand there under the version it will have.
+ * The changelog: §9.6 (notification), D24 (lifecycle). It consists of `entries.json`, newest release first, and of the
+ * deprecations that endpoints declare. Entries of an unreleased version are listed under that version.
  */
 import { Option, Schema } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"
@@ -13,10 +13,10 @@ const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), 
   errors: "all",
 })
 
-/** Thrown while modules load, so that neither tests nor service start over a wrong entry. */
+/** Throws on import if an entry is invalid, so that neither the tests nor the service start. */
 export const releases = decodeReleases(source)
 
-const written = ({ date, release }: ChangelogRelease) => (entry: ChangelogSourceEntry): ChangelogEntry => ({
+const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSourceEntry): ChangelogEntry => ({
   id: entry.id,
   type: entry.type,
   breaking: entry.breaking ?? false,
@@ -32,21 +32,21 @@ const written = ({ date, release }: ChangelogRelease) => (entry: ChangelogSource
   names: entry.names ?? [],
 })
 
-/** The release in which something was announced: the first of that day or later. */
-const releaseOf = (day: string) => releases.findLast(({ date }) => date >= day)?.release ?? releases[0]?.release ?? ""
+/** The first release on or after the day of an announcement. */
+const findRelease = (day: string) => releases.findLast(({ date }) => date >= day)?.release ?? releases[0]?.release ?? ""
 
-const deprecation = (path: string, { announced, note, successor, sunset }: Deprecation): ChangelogEntry => ({
+const fromDeprecation = (path: string, { announced, note, successor, sunset }: Deprecation): ChangelogEntry => ({
   id: `${path.slice(1).replaceAll(/[^a-z0-9]+/g, "-")}-deprecated`,
   type: "deprecated",
   breaking: false,
   date: announced,
-  release: releaseOf(announced),
-  title: `${path} is deprecated; ${successor} takes its place`,
-  text: `${note} ${path} works as before, ` +
+  release: findRelease(announced),
+  title: `${path} is deprecated; use ${successor} instead`,
+  text: `${note} ${path} still works as before` +
     (sunset === undefined
-      ? "and no day of its end is set; it will not come before twelve months from this announcement."
-      : `until ${sunset}. After that day it answers 410.`),
-  migration: `Ask ${successor} instead.`,
+      ? ". No end date is set; it will be at least twelve months after this announcement."
+      : ` until ${sunset}. After that day it answers with 410.`),
+  migration: `Use ${successor} instead.`,
   takes_effect: null,
   sunset: sunset ?? null,
   successor,
@@ -54,35 +54,36 @@ const deprecation = (path: string, { announced, note, successor, sunset }: Depre
   names: [],
 })
 
-const deprecations = endpoints.flatMap(({ deprecation: life, row }) =>
-  Option.match(life, { onNone: () => [], onSome: (one) => [deprecation(row.path, one)] })
+const deprecations = endpoints.flatMap(({ deprecation, row }) =>
+  Option.match(deprecation, { onNone: () => [], onSome: (one) => [fromDeprecation(row.path, one)] })
 )
 
-const unique = (entries: ReadonlyArray<ChangelogEntry>) => {
+const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
   const ids = entries.map(({ id }) => id)
-  const again = ids.find((id, at) => ids.indexOf(id) !== at)
-  if (again !== undefined) throw new Error(`Changelog: two entries have the id ${again}`)
+  const duplicate = ids.find((id, index) => ids.indexOf(id) !== index)
+  if (duplicate !== undefined) throw new Error(`Changelog: two entries have the id ${duplicate}`)
   return entries
 }
 
-const order = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
+/** Within a day, changes that clients must act on come first. */
+const typeOrder = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
 
-/** Every entry, newest first; those of one day by how much they ask of a client. Wrong ones stop the start. */
-export const changelog: ReadonlyArray<ChangelogEntry> = unique([
-  ...releases.flatMap((release) => release.entries.map(written(release))),
+/** Every entry, newest first. */
+export const changelog: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
+  ...releases.flatMap((release) => release.entries.map(fromSource(release))),
   ...deprecations,
 ]).toSorted((left, right) =>
   right.date.localeCompare(left.date) || Number(right.breaking) - Number(left.breaking) ||
-  order[left.type] - order[right.type]
+  typeOrder[left.type] - typeOrder[right.type]
 )
 
-const significant = new Set(
+const significantIds = new Set(
   releases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )
 
-/** A change that concerns what a client does now, or will have to do: customers are told, whether they wish or not. */
+/** Whether customers get an email even if they have turned news off, because existing clients are affected. */
 export const isMandatoryNotice = ({ breaking, type }: ChangelogEntry) =>
   breaking || type === "deprecated" || type === "removed"
 
-/** §9.6: deprecations, breaking changes with their dates, and significant new features are written to customers. */
-export const isAnnouncedByEmail = (entry: ChangelogEntry) => isMandatoryNotice(entry) || significant.has(entry.id)
+/** §9.6: customers get emails about deprecations, breaking changes and significant new features. */
+export const isAnnouncedByEmail = (entry: ChangelogEntry) => isMandatoryNotice(entry) || significantIds.has(entry.id)

@@ -1,9 +1,9 @@
-/** §9.6: what one entry of the changelog tells: pure, so that contract, pages and mails can all read it. */
+/** The schema of a changelog entry: §9.6 (notification). */
 import { Schema } from "effect"
 import { CalendarDate } from "../rules/Dates.ts"
 import { documentationPath } from "../rules/Lifecycle.ts"
 
-/** The page of all entries; each has its id as an anchor there. */
+/** The page with all entries. The id of an entry is its anchor. */
 export const changelogPagePath = `${documentationPath}/changelog`
 
 export const changelogEntryTypes = ["added", "changed", "deprecated", "removed", "fixed"] as const
@@ -12,69 +12,71 @@ const text = (description: string) => Schema.String.annotate({ description })
 const day = (description: string) => Schema.String.annotate({ description, format: "date" })
 
 export const ChangelogEntry = Schema.Struct({
-  id: text("Stable, and never used again."),
-  type: Schema.Literals(changelogEntryTypes).annotate({ description: "What kind of change it is." }),
-  breaking: Schema.Boolean.annotate({ description: "A client may have to change." }),
-  date: day("The day it was announced, YYYY-MM-DD."),
-  release: text("The release of the service that brought it."),
-  title: text("What it is about, in a line."),
-  text: text("What is new or different; plain text."),
-  migration: Schema.NullOr(text("What a client has to do; null: nothing.")),
-  takes_effect: Schema.NullOr(day("The day from which a planned change holds; null: it holds since the release.")),
-  sunset: Schema.NullOr(day("The last day on which what is deprecated must answer; null while none is committed.")),
-  successor: Schema.NullOr(text("The path of what replaces it.")),
+  id: text("Stable id, never reused."),
+  type: Schema.Literals(changelogEntryTypes).annotate({ description: "Type of change." }),
+  breaking: Schema.Boolean.annotate({ description: "Whether clients may have to change." }),
+  date: day("Date of the announcement, YYYY-MM-DD."),
+  release: text("Release that contains the change."),
+  title: text("One-line title."),
+  text: text("Description of the change, in plain text."),
+  migration: Schema.NullOr(text("What clients have to do. Null: nothing.")),
+  takes_effect: Schema.NullOr(
+    day("Date on which a planned change takes effect. Null: it takes effect with the release."),
+  ),
+  sunset: Schema.NullOr(day("Last day on which a deprecated endpoint is guaranteed to answer. Null: no date is set.")),
+  successor: Schema.NullOr(text("The path of its replacement.")),
   paths: Schema.Array(Schema.String).annotate({
-    description: "The endpoints it concerns; `*` at the end stands for any path that begins so.",
+    description: "The affected endpoints. A trailing `*` matches every path with that prefix.",
   }),
   names: Schema.Array(Schema.String).annotate({
-    description: "The parameters, fields, headers, media types and codes it concerns.",
+    description: "The affected parameters, fields, headers, media types and codes.",
   }),
 }).annotate({ identifier: "ChangelogEntry" })
 export type ChangelogEntry = typeof ChangelogEntry.Type
 
-/** Titles become subjects of mails, which are one line. */
-const Line = Schema.String.check(
+/** A title is also the subject of an email, hence a single line. */
+const SingleLine = Schema.String.check(
   Schema.isPattern(/^\S[^\r\n\0]{0,98}\S$/, { message: "must be one line of at most 100 characters" }),
 )
 
 const PathPattern = Schema.String.check(
-  Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, which may end in *" }),
+  Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, optionally with a trailing *" }),
 )
 
-/** An entry as it is written in `entries.json`; its release tells its date, and what is left out is null or nothing. */
+/** An entry in `entries.json`. Its release has the date, and omitted fields are null or empty. */
 export const ChangelogSourceEntry = Schema.Struct({
   id: Schema.String.check(
     Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/, { message: "must be words of a-z and 0-9, joined by -" }),
   ),
-  // What is deprecated is declared at its endpoint, and nowhere else (D24).
+  // Endpoints declare their own deprecation: D24 (lifecycle).
   type: Schema.Literals(["added", "changed", "removed", "fixed"]),
   breaking: Schema.optionalKey(Schema.Literal(true)),
-  title: Line,
+  title: SingleLine,
   text: Schema.NonEmptyString,
   migration: Schema.optionalKey(Schema.NonEmptyString),
   takes_effect: Schema.optionalKey(CalendarDate),
   paths: Schema.NonEmptyArray(PathPattern),
   names: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
-  /** Customers are written to because of it, although nothing of theirs has to change (§9.6). */
+  /** Customers get an email, although clients need not change. */
   significant: Schema.optionalKey(Schema.Literal(true)),
 }).check(
   Schema.makeFilter(({ breaking, migration }) =>
     breaking === true && migration === undefined
-      ? { path: ["migration"], issue: "is needed: a breaking change says what a client has to do" }
+      ? { path: ["migration"], issue: "is required: a breaking change must say what clients have to do" }
       : undefined
   ),
 )
 export type ChangelogSourceEntry = typeof ChangelogSourceEntry.Type
 
-/** One release, as it is written in `entries.json`. */
+/** A release in `entries.json`. */
 export const ChangelogRelease = Schema.Struct({
-  /** The version of `package.json` that is released. */
+  /** The version in `package.json`. */
   release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/, { message: "must be a version, such as 1.2.3" })),
   date: CalendarDate,
   entries: Schema.NonEmptyArray(ChangelogSourceEntry),
 })
 export type ChangelogRelease = typeof ChangelogRelease.Type
 
-/** Whether an entry, or one of its paths that ends in `*`, is about the path. */
+/** Whether the paths of an entry, some of which may end in `*`, include the path. */
 export const concernsPath = ({ paths }: Pick<ChangelogEntry, "paths">, path: string) =>
   paths.some((pattern) => pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : pattern === path)

@@ -3,14 +3,14 @@ import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import * as Revalidation from "../http/ConditionalRequests.ts"
-import { BaseUrl } from "../http/Middleware.ts"
+import { BaseUrl } from "../http/BaseUrl.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
 import { atomContentType, type ChangelogQuery } from "./Api.ts"
 import { renderAtomFeed } from "./AtomFeed.ts"
 import { changelog } from "./Changelog.ts"
 import { type ChangelogEntry, concernsPath } from "./ChangelogEntry.ts"
 
-const chosen = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<ChangelogEntry> =>
+const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<ChangelogEntry> =>
   changelog.filter((entry) =>
     (type === undefined || type.includes(entry.type)) &&
     (breaking === undefined || entry.breaking === breaking) &&
@@ -27,7 +27,7 @@ const respond = Effect.fnUntraced(function* (text: string, contentType: string) 
   )(request)
 })
 
-const searchOf = (query: ChangelogQuery) => {
+const toSearch = (query: ChangelogQuery) => {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) search.append(name, String(value))
   return search.toString()
@@ -37,17 +37,17 @@ export const changelogHandlers = HttpApiBuilder.group(
   Api,
   "changelog",
   Effect.fnUntraced(function* (handlers) {
-    const base = yield* BaseUrl
+    const baseUrl = yield* BaseUrl
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
-        const results = chosen(query)
+        const results = filterEntries(query)
         yield* setRecordCount(results.length)
         return yield* respond(JSON.stringify({ count: results.length, results }), "application/json")
       }),
       feed: ({ query }) => {
-        const feed = renderAtomFeed(chosen(query), {
-          baseUrl: base,
-          search: searchOf(query),
+        const feed = renderAtomFeed(filterEntries(query), {
+          baseUrl,
+          search: toSearch(query),
           newestDate: changelog[0]?.date ?? "2026-11-01",
         })
         return respond(feed, atomContentType)

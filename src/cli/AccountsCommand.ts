@@ -1,49 +1,51 @@
-/** `accounts` on the command line. */
+/** The `accounts` command: creates accounts, credits them, and changes tier, address and news preference. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import * as Connection from "../db/Connection.ts"
-import { tiers } from "../rules/EndpointAnnotations.ts"
-import { printTable } from "./terminal/Table.ts"
 import * as Accounts from "../accounts/Accounts.ts"
-import { EmailAddress } from "../accounts/EmailAddress.ts"
-import { PlainName } from "./KeysCommand.ts"
 import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
+import { EmailAddress } from "../accounts/EmailAddress.ts"
+import { migratedConnectionLayer } from "../db/Connection.ts"
+import { tiers } from "../rules/EndpointAnnotations.ts"
+import { PlainName } from "./KeysCommand.ts"
+import { printTable } from "./terminal/Table.ts"
 
 const name = Argument.String("name").pipe(
   Argument.withSchema(PlainName),
-  Argument.withDescription("The account's name"),
+  Argument.withDescription("Name of the account"),
 )
 
-const create = Command.make(
+const createCommand = Command.make(
   "create",
   {
     name,
-    tier: Flag.Literals("tier", tiers).pipe(Flag.withDescription("What it may see, and how much it may ask")),
+    tier: Flag.Literals("tier", tiers).pipe(
+      Flag.withDescription("Tier, which sets the accessible endpoints and the rate limit"),
+    ),
     email: Flag.String("email").pipe(
       Flag.withSchema(EmailAddress),
-      Flag.withDescription("Contact address of the account"),
+      Flag.withDescription("Contact address"),
       Flag.optional,
     ),
     prepaid: Flag.Boolean("prepaid").pipe(
-      Flag.withDescription(
-        "It pays in advance, and is refused where its balance is used up; otherwise it is billed later",
-      ),
+      Flag.withDescription("Pay in advance: requests are refused once the balance is used up (default: billed later)"),
       Flag.withDefault(false),
     ),
   },
   Effect.fnUntraced(function* ({ email, name, prepaid, tier }) {
     yield* Accounts.createAccount({ name, tier, email: Option.getOrNull(email), prepaid })
-    yield* Console.log(`Account ${name} is there. It needs a key: keys create --account ${JSON.stringify(name)}`)
+    yield* Console.log(
+      `Account ${name} was created. Create its first key with: keys create --account ${JSON.stringify(name)}`,
+    )
   }),
 ).pipe(
-  Command.withDescription("Make an account"),
+  Command.withDescription("Create an account"),
   Command.withExamples([{
     command: "npm run tickerline -- accounts create acme --tier pro --email ops@acme.example --prepaid",
-    description: "An account that pays in advance",
+    description: "Create an account that pays in advance",
   }]),
 )
 
-const list = Command.make(
+const listCommand = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
@@ -71,25 +73,28 @@ const list = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all accounts in a table"),
-  Command.withExamples([{ command: "npm run --silent tickerline -- accounts list", description: "With balances" }]),
+  Command.withExamples([{
+    command: "npm run --silent tickerline -- accounts list",
+    description: "List accounts with their balances",
+  }]),
 )
 
-const credit = Command.make(
+const creditCommand = Command.make(
   "credit",
   {
     name,
     usd: Flag.String("usd").pipe(
       Flag.withSchema(UsdAmount),
-      Flag.withDescription("What is added to the balance, in USD; --usd=-5 takes five off"),
+      Flag.withDescription("Amount to add to the balance, in USD; --usd=-5 subtracts five"),
     ),
     reference: Flag.String("reference").pipe(
       Flag.withSchema(PlainName),
-      Flag.withDescription("Of the payment; it is credited once, however often this is run"),
+      Flag.withDescription("Reference of the payment; a reference is credited only once per account"),
       Flag.optional,
     ),
     prepaid: Flag.Boolean("prepaid").pipe(
       Flag.withDescription(
-        "Let an account that is billed later pay in advance from now on; it is refused once its balance is used up",
+        "Switch an account that is billed later to paying in advance; an empty balance then refuses requests",
       ),
       Flag.withDefault(false),
     ),
@@ -103,7 +108,7 @@ const credit = Command.make(
     })
     yield* Console.log([
       `The balance of ${name} is ${formatUsd(balance)} USD.`,
-      ...(switched ? [`${name} was billed later until now. From now on it pays in advance.`] : []),
+      ...(switched ? [`${name} was billed later until now. From now on, it pays in advance.`] : []),
       ...(balance <= 0n
         ? ["Its requests are refused with 402 until the balance is above 0."]
         : switched
@@ -112,40 +117,38 @@ const credit = Command.make(
     ].join("\n"))
   }),
 ).pipe(
-  Command.withDescription(
-    "Add to an account's prepaid balance; an account that is billed later is credited with --prepaid only",
-  ),
+  Command.withDescription("Add to the balance of a prepaid account; others need --prepaid"),
   Command.withExamples([{
     command: "npm run tickerline -- accounts credit acme --usd 25 --reference invoice-42",
-    description: "25 USD, once",
+    description: "Credit 25 USD, only once for this reference",
   }, {
     command: "npm run tickerline -- accounts credit acme --usd 25 --prepaid",
-    description: "An account that was billed later pays in advance from now on",
+    description: "Switch an account to paying in advance",
   }]),
 )
 
-const setTier = Command.make(
+const setTierCommand = Command.make(
   "set-tier",
-  { name, tier: Argument.Literals("tier", tiers).pipe(Argument.withDescription("Its tier from now on")) },
+  { name, tier: Argument.Literals("tier", tiers).pipe(Argument.withDescription("New tier")) },
   Effect.fnUntraced(function* ({ name, tier }) {
     yield* Accounts.setAccountTier(name, tier)
     yield* Console.log(`The tier of ${name} is ${tier}.`)
   }),
 ).pipe(
-  Command.withDescription("Change an account's tier; every instance notices within a second"),
+  Command.withDescription("Change an account's tier; takes effect in all instances within a second"),
   Command.withExamples([{
     command: "npm run tickerline -- accounts set-tier acme ultimate",
-    description: "All of it",
+    description: "Give access to all endpoints",
   }]),
 )
 
-const setEmail = Command.make(
+const setEmailCommand = Command.make(
   "set-email",
   {
     name,
     email: Argument.String("email").pipe(
       Argument.withSchema(EmailAddress),
-      Argument.withDescription("Where it is written to; left out: nowhere"),
+      Argument.withDescription("New contact address; omit it to remove the address"),
       Argument.optional,
     ),
   },
@@ -153,36 +156,46 @@ const setEmail = Command.make(
     yield* Accounts.setContactEmail(name, Option.getOrNull(email))
     yield* Console.log(
       Option.match(email, {
-        onNone: () => `${name} is not written to.`,
-        onSome: (address) => `${name} is written to at ${address}.`,
+        onNone: () => `${name} has no contact address any more and gets no emails.`,
+        onSome: (address) => `The contact address of ${name} is ${address}.`,
       }),
     )
   }),
 ).pipe(
-  Command.withDescription("Change an account's contact address, or take it away"),
+  Command.withDescription("Change or remove an account's contact address"),
   Command.withExamples([{
     command: "npm run tickerline -- accounts set-email acme api@acme.example",
-    description: "A new address",
+    description: "Set a new address",
   }]),
 )
 
-const news = Command.make(
+const newsCommand = Command.make(
   "news",
-  { name, wish: Argument.Literals("wish", ["on", "off"]).pipe(Argument.withDescription("Whether it gets news")) },
-  Effect.fnUntraced(function* ({ name, wish }) {
-    yield* Accounts.setNewsPreference(name, wish === "on")
+  {
+    name,
+    preference: Argument.Literals("preference", ["on", "off"]).pipe(
+      Argument.withDescription("Whether the account gets emails about new features"),
+    ),
+  },
+  Effect.fnUntraced(function* ({ name, preference }) {
+    yield* Accounts.setNewsPreference(name, preference === "on")
     yield* Console.log(
-      `${name} gets ${wish === "on" ? "news" : "no news"}. Deprecations and breaking changes it is told in any case.`,
+      preference === "on"
+        ? `${name} gets emails about new features.`
+        : `${name} gets no emails about new features. It still gets those about deprecations and breaking changes.`,
     )
   }),
 ).pipe(
-  Command.withDescription("Turn mails about new features off, or on again; deprecations are told in any case"),
-  Command.withExamples([{ command: "npm run tickerline -- accounts news acme off", description: "It unsubscribed" }]),
+  Command.withDescription("Turn emails about new features on or off; emails about deprecations are always sent"),
+  Command.withExamples([{
+    command: "npm run tickerline -- accounts news acme off",
+    description: "Unsubscribe an account",
+  }]),
 )
 
 export const accountsCommand = Command.make("accounts").pipe(
-  Command.withDescription("Accounts: who asks, and who pays"),
-  Command.withExamples([{ command: "npm run tickerline -- accounts list", description: "All accounts" }]),
-  Command.withSubcommands([create, list, credit, setTier, setEmail, news]),
-  Command.provide(Connection.migratedConnectionLayer),
+  Command.withDescription("Manage accounts and their balances"),
+  Command.withExamples([{ command: "npm run tickerline -- accounts list", description: "List all accounts" }]),
+  Command.withSubcommands([createCommand, listCommand, creditCommand, setTierCommand, setEmailCommand, newsCommand]),
+  Command.provide(migratedConnectionLayer),
 )

@@ -1,132 +1,142 @@
-/** `announce` and `announcements` on the command line. */
+/** The commands `announce` and `announcements`: queue emails about changelog entries, and show their progress. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { migratedConnectionLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
-import * as Connection from "../db/Connection.ts"
-import { formatCount } from "./terminal/Text.ts"
-import * as Announce from "../mail/Announcements.ts"
+import * as Announcements from "../mail/Announcements.ts"
 import { MailUnsubscribe } from "../mail/MailSettings.ts"
+import { formatCount } from "./terminal/Text.ts"
 
-const summary = (
-  { alreadyQueued: already, entry, recipients, invalidAddresses: unusable, optedOut: unwilling }:
-    Announce.RecipientSelection,
-  dry: boolean,
+const formatSelection = (
+  { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.RecipientSelection,
+  isDryRun: boolean,
 ) =>
   [
-    `${entry.id}: ${formatCount(recipients.length, "address", "addresses")} ${dry ? "would be written to" : "queued"}`,
-    ...(already === 0 ? [] : [`${already} queued before`]),
-    ...(unwilling === 0 ? [] : [`${unwilling} without news`]),
-    ...(unusable.length === 0 ? [] : [`no addresses: ${unusable.map((text) => JSON.stringify(text)).join(", ")}`]),
+    `${entry.id}: ${formatCount(recipients.length, "email")} ${isDryRun ? "would be queued" : "queued"}`,
+    ...(alreadyQueued === 0 ? [] : [`${alreadyQueued} queued before`]),
+    ...(optedOut === 0 ? [] : [`${optedOut} opted out`]),
+    ...(invalidAddresses.length === 0
+      ? []
+      : [`invalid addresses: ${invalidAddresses.map((address) => JSON.stringify(address)).join(", ")}`]),
   ].join("; ")
 
-/** All that would be sent. */
-const shown = ({ selection: chosen, email: words }: Announce.PreparedAnnouncement) =>
+const formatDryRun = ({ email, selection }: Announcements.PreparedAnnouncement) =>
   [
-    summary(chosen, true),
-    ...(chosen.recipients.length === 0
-      ? []
-      : [...chosen.recipients.map((address) => `To: ${address}`), `Subject: ${words.subject}`, "", words.text]),
+    formatSelection(selection, true),
+    ...(selection.recipients.length === 0 ? [] : [
+      ...selection.recipients.map((address) => `To: ${address}`),
+      `Subject: ${email.subject}`,
+      "",
+      email.text,
+    ]),
   ].join("\n")
 
 export const announceCommand = Command.make(
   "announce",
   {
-    ids: Flag.String("entry").pipe(
-      Flag.withDescription(
-        "An entry of the changelog; several times for several. Left out: all that customers are told",
-      ),
+    entryIds: Flag.String("entry").pipe(
+      Flag.withDescription("ID of a changelog entry; repeatable (default: all entries that customers get by email)"),
       Flag.atLeast(0),
     ),
-    dry: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Print recipients and text, and queue nothing"),
+    isDryRun: Flag.Boolean("dry-run").pipe(
+      Flag.withDescription("Print recipients and text without queueing anything"),
       Flag.withDefault(false),
     ),
-    younger: Flag.Boolean("include-new-accounts").pipe(
-      Flag.withDescription("Write to accounts, too, that were made after the day of the entry"),
+    includeNewAccounts: Flag.Boolean("include-new-accounts").pipe(
+      Flag.withDescription("Include accounts that were created after the day of the entry"),
       Flag.withDefault(false),
     ),
   },
-  Effect.fnUntraced(function* ({ dry, ids, younger }) {
-    const surroundings = { baseUrl: yield* BaseUrlConfig, unsubscribeAddress: yield* MailUnsubscribe }
-    if (Option.isNone(surroundings.baseUrl)) {
-      yield* Effect.logWarning("BASE_URL is not set, so the mails hold no link to documentation and changelog.")
+  Effect.fnUntraced(function* (flags) {
+    const baseUrl = yield* BaseUrlConfig
+    if (Option.isNone(baseUrl)) {
+      yield* Effect.logWarning("BASE_URL is not set, so the emails do not link to the documentation or changelog.")
     }
-    const prepared = yield* Announce.queueAnnouncements({
-      entryIds: ids,
-      isDryRun: dry,
-      includeNewAccounts: younger,
-      ...surroundings,
+    const announcements = yield* Announcements.queueAnnouncements({
+      ...flags,
+      baseUrl,
+      unsubscribeAddress: yield* MailUnsubscribe,
     })
-    const lines = prepared.map((one) => dry ? shown(one) : summary(one.selection, false))
-    yield* Console.log(lines.length === 0 ? "Nothing is due." : lines.join("\n"))
-    if (!dry && prepared.some(({ selection: chosen }) => chosen.recipients.length > 0)) {
-      yield* Effect.logInfo("A running service with SMTP_URL sends them; `announcements` tells how far it is.")
+    const lines = announcements.map((announcement) =>
+      flags.isDryRun ? formatDryRun(announcement) : formatSelection(announcement.selection, false)
+    )
+    yield* Console.log(lines.length === 0 ? "There is nothing to announce." : lines.join("\n"))
+    if (!flags.isDryRun && announcements.some(({ selection }) => selection.recipients.length > 0)) {
+      yield* Effect.logInfo("A running service with SMTP_URL sends the emails. To see the progress, run: announcements")
     }
   }),
 ).pipe(
-  Command.withDescription("Write to customers about entries of the changelog; whoever has one is not sent it again"),
+  Command.withDescription("Email customers about changelog entries; nobody gets an entry twice"),
   Command.withExamples([
-    { command: "npm run --silent tickerline -- announce --dry-run", description: "Who would read what" },
-    { command: "npm run tickerline -- announce --entry ticker-changes", description: "One entry" },
+    {
+      command: "npm run --silent tickerline -- announce --dry-run",
+      description: "Print who would get which email",
+    },
+    { command: "npm run tickerline -- announce --entry ticker-changes", description: "Announce one entry" },
   ]),
-  Command.provide(Connection.migratedConnectionLayer),
+  Command.provide(migratedConnectionLayer),
 )
 
 const entry = Flag.String("entry").pipe(
-  Flag.withDescription("Of this entry only; left out: of all"),
+  Flag.withDescription("ID of a changelog entry (default: all entries)"),
   Flag.optional,
 )
 
-const list = Effect.gen(function* () {
-  const rows = yield* Announce.readAnnouncementProgress
-  const header = ["entry", "to send", "sent", "failed", "unknown"]
-  const lines = rows.map(({ entry_id, failed, queued, sent, unknown }) => [entry_id, queued, sent, failed, unknown])
-  yield* Console.log([header, ...lines].map((cells) => cells.join("\t")).join("\n"))
+const printTabSeparated = (header: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
+  Console.log([header, ...rows].map((cells) => cells.join("\t")).join("\n"))
+
+const listProgress = Effect.gen(function* () {
+  const rows = yield* Announcements.readAnnouncementProgress
+  yield* printTabSeparated(
+    ["entry", "to send", "sent", "failed", "unknown"],
+    rows.map(({ entry_id, failed, queued, sent, unknown }) => [entry_id, queued, sent, failed, unknown]),
+  )
 })
 
-const problems = Command.make(
+const problemsCommand = Command.make(
   "problems",
   {},
   Effect.fnUntraced(function* () {
-    const rows = yield* Announce.readUndeliveredEmails
-    const header = ["entry", "address", "status", "attempts", "reason"]
-    const lines = rows.map((row) => [row.entry_id, row.recipient, row.status, row.attempts, row.last_error])
-    yield* Console.log([header, ...lines].map((cells) => cells.join("\t")).join("\n"))
+    const rows = yield* Announcements.readUndeliveredEmails
+    yield* printTabSeparated(
+      ["entry", "address", "status", "attempts", "reason"],
+      rows.map((row) => [row.entry_id, row.recipient, row.status, row.attempts, row.last_error]),
+    )
   }),
 ).pipe(
-  Command.withDescription("List what was not sent at once, and why, tab-separated"),
+  Command.withDescription("List emails that were not delivered at the first attempt, and why, tab-separated"),
   Command.withExamples([{
     command: "npm run --silent tickerline -- announcements problems",
-    description: "With the server's words",
+    description: "Include the mail server's response",
   }]),
 )
 
-const retry = Command.make(
+const retryCommand = Command.make(
   "retry",
   {
-    status: Argument.Literals("status", Announce.retryableStatuses).pipe(
-      Argument.withDescription("failed: given up; unknown: perhaps delivered, so some may read it twice"),
+    status: Argument.Literals("status", Announcements.retryableStatuses).pipe(
+      Argument.withDescription("failed: given up; unknown: perhaps delivered, so some recipients may get it twice"),
     ),
     entry,
   },
   Effect.fnUntraced(function* ({ entry, status }) {
-    const again = yield* Announce.requeueEmails(status, entry)
-    yield* Console.log(`${formatCount(again, "mail")} queued again.`)
+    const count = yield* Announcements.requeueEmails(status, entry)
+    yield* Console.log(`${formatCount(count, "email")} queued again.`)
   }),
 ).pipe(
-  Command.withDescription("Queue mails again that failed, or whose delivery is unknown"),
+  Command.withDescription("Queue emails again that failed or whose delivery is unknown"),
   Command.withExamples([{
     command: "npm run tickerline -- announcements retry failed --entry ticker-changes",
-    description: "After the addresses were corrected",
+    description: "Retry after the addresses were corrected",
   }]),
 )
 
-export const announcementsCommand = Command.make("announcements", {}, () => list).pipe(
-  Command.withDescription("Tell how far the mails of each announcement are, tab-separated"),
+export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
+  Command.withDescription("Show the progress of each announcement, tab-separated"),
   Command.withExamples([{
     command: "npm run --silent tickerline -- announcements",
-    description: "All of them",
+    description: "Show all announcements",
   }]),
-  Command.withSubcommands([problems, retry]),
-  Command.provide(Connection.migratedConnectionLayer),
+  Command.withSubcommands([problemsCommand, retryCommand]),
+  Command.provide(migratedConnectionLayer),
 )

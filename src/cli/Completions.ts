@@ -1,39 +1,43 @@
-/** What a shell completes: Effect's own script for it, told the words that arguments of free text take. */
+/** Shell completions. Effect generates the scripts; this adds the values of text arguments. */
 import { Console, Effect, Option } from "effect"
 import { CliConfig, Completions, GlobalFlag } from "effect/cli"
 
-/** Words by the name of an argument. */
+/** The values to complete for an argument, by the argument's name. */
 export type CompletionWords = Readonly<Record<string, ReadonlyArray<string>>>
 
-const anywhere: ReadonlyArray<Completions.FlagDescriptor> = [
-  { name: "help", aliases: ["h"], description: "Show help information", type: { _tag: "Boolean" }, negation: false },
-]
+const helpFlag: Completions.FlagDescriptor = {
+  name: "help",
+  aliases: ["h"],
+  description: "Show help information",
+  type: { _tag: "Boolean" },
+  negation: false,
+}
 
-const told = (words: CompletionWords) => {
-  const enrich = (command: Completions.CommandDescriptor): Completions.CommandDescriptor => ({
+const makeDescriber = (words: CompletionWords) => {
+  const addWords = (command: Completions.CommandDescriptor): Completions.CommandDescriptor => ({
     ...command,
-    flags: [...command.flags, ...anywhere],
+    flags: [...command.flags, helpFlag],
     arguments: command.arguments.map((argument) => {
       const values = words[argument.name]
       return values === undefined ? argument : { ...argument, type: { _tag: "Choice", values } }
     }),
-    subcommands: command.subcommands.map(enrich),
+    subcommands: command.subcommands.map(addWords),
   })
-  return (command: Parameters<typeof Completions.fromCommand>[0]) => enrich(Completions.fromCommand(command))
+  return (command: Parameters<typeof Completions.fromCommand>[0]) => addWords(Completions.fromCommand(command))
 }
 
-/** `--completions bash|zsh|fish|powershell`. */
+/** Adds the flag `--completions bash|zsh|fish|powershell`. */
 export const completionsLayer = (words: CompletionWords) => {
-  const describe = told(words)
-  const completions = GlobalFlag.Action({
+  const describe = makeDescriber(words)
+  const completionsFlag = GlobalFlag.Action({
     flag: GlobalFlag.Completions.flag,
     run: (shell, { command }) =>
       Option.match(shell, {
         onNone: () => Effect.void,
-        onSome: (named) => Console.log(Completions.generate(command.name, named, describe(command))),
+        onSome: (shell) => Console.log(Completions.generate(command.name, shell, describe(command))),
       }),
   })
   return CliConfig.layer({
-    builtIns: [GlobalFlag.Help, GlobalFlag.Version, completions, GlobalFlag.LogLevel],
+    builtIns: [GlobalFlag.Help, GlobalFlag.Version, completionsFlag, GlobalFlag.LogLevel],
   })
 }

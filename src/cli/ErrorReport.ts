@@ -1,62 +1,105 @@
-/** What a command says of its failure: a line for what a person can mend, the cause in full for what is our mistake. */
+/** Reports errors on standard error: a sentence for what a user can correct, the full cause for a defect. */
 import { Cause, Config, Console, Effect, Layer, Option, Predicate, Stdio } from "effect"
 import { CliError, CliOutput } from "effect/cli"
 import { HttpServerError } from "effect/http"
 import { SqlError } from "effect/sql"
-import { isConnectionLost } from "../db/Database.ts"
-import { describeListenError } from "./ListenErrors.ts"
+import { isConnectionLost } from "../db/SqlState.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
-import { formatSettingProblems, toSettingProblems } from "./SettingErrors.ts"
+import { formatSettingProblems, readSettingText, toSettingProblems } from "./Settings.ts"
 import { stderrScreen } from "./terminal/Screen.ts"
 import { escapeLines } from "./terminal/Text.ts"
 
-/** Errors of sockets may have a code and nothing else. */
-const why = (error: unknown) => {
-  const said = ["message", "code"].map((key) => Predicate.hasProperty(error, key) ? String(error[key]) : "")
-  return said.find((text) => text !== "") ?? String(error)
-}
+const getText = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
 
-/** The driver says what failed; its cause says why. */
-const ofDatabase = ({ reason }: SqlError.SqlError) =>
+/** Socket errors may have a code but no message. */
+const getReason = (error: unknown) =>
+  [getText(error, "message"), getText(error, "code")].find((text) => text !== undefined && text !== "") ?? String(error)
+
+/** Uses the cause, because the driver's own message names only the operation. */
+const summarizeSqlError = ({ reason }: SqlError.SqlError) =>
   reason.operation === "connect"
     ? "DATABASE_URL: no connection (expected postgres://user:password@host:port/database of a running server): " +
-      why(reason.cause)
-    : `PostgreSQL: ${why(reason.cause)}`
+      getReason(reason.cause)
+    : `PostgreSQL: ${getReason(reason.cause)}`
 
+/** Summarizes an error that a user can correct, in one line. Undefined for other values. */
 export const summarizeError = (error: unknown) => {
-  if (SqlError.isSqlError(error)) return ofDatabase(error)
+  if (SqlError.isSqlError(error)) return summarizeSqlError(error)
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
-/** As `inOneLine`, for errors whose message needs the settings. */
-const inWords = (error: unknown): Effect.Effect<string | undefined> => {
+/** Codes of systems where `SO_REUSEPORT` does not distribute connections. */
+const reusePortUnsupported = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
+
+/** Finds out whether the socket of the API or that of the metrics failed, and returns the names of its settings. */
+const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
+  const values = yield* Effect.forEach(["HOST", "METRICS_HOST", "METRICS_PORT"], readSettingText)
+  const [host, metricsHost, metricsPort] = values.map(Option.getOrUndefined)
+  const [failedHost, failedPort] = [getText(cause, "address") ?? getText(cause, "hostname"), getText(cause, "port")]
+  const isMetrics = failedPort === undefined
+    ? failedHost !== undefined && failedHost === metricsHost && failedHost !== host
+    : failedPort === metricsPort
+  return isMetrics
+    ? { host: "METRICS_HOST", port: "METRICS_PORT", failedHost: failedHost ?? metricsHost, failedPort }
+    : { host: "HOST", port: "PORT", failedHost: failedHost ?? host, failedPort: failedPort ?? "8080" }
+})
+
+/** Explains why the service cannot listen, and names the setting to change. */
+export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpServerError.ServeError) {
+  const { failedHost = "127.0.0.1", failedPort = "", host, port } = yield* findFailedSocket(cause)
+  const code = getText(cause, "code") ?? ""
+  const reusesPort = yield* Effect.orElseSucceed(Config.Boolean("REUSE_PORT"), () => false)
+  if (code === "EADDRINUSE") {
+    const nextPort = Number(failedPort) < 65_535 ? Number(failedPort) + 1 : 8080
+    return `${port} is ${failedPort}, but another program already uses that port on ${failedHost} (${code}). ` +
+      `End that program (lsof -i :${failedPort} finds it), or set ${port} to a free port, for example ` +
+      `${port}=${nextPort}.`
+  }
+  if (code === "EACCES" || code === "EPERM") {
+    return `${port} is ${failedPort}, but this user may not listen on that port (${code}). Ports below 1024 need ` +
+      `special permission. Set ${port} to a higher port, for example ${port}=8080, behind a load balancer, or give ` +
+      "the process the capability CAP_NET_BIND_SERVICE."
+  }
+  if (reusesPort && reusePortUnsupported.has(code)) {
+    return `REUSE_PORT is set, but this system cannot share a port among processes (${code}); Linux can. Unset it, ` +
+      "and give each process its own PORT behind a load balancer."
+  }
+  const reason = code === "" ? getText(cause, "message") ?? String(cause) : code
+  return `${host} is "${failedHost}", which is not an address of this machine (${reason}). Set it to one, for ` +
+    `example ${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
+})
+
+/** Describes any error that a user can correct. Reads the settings that it names. */
+const describeError = (error: unknown): Effect.Effect<string | undefined> => {
   if (error instanceof Config.ConfigError) return Effect.map(toSettingProblems(error), formatSettingProblems)
   if (error instanceof HttpServerError.ServeError) return describeListenError(error)
   return Effect.succeed(summarizeError(error))
 }
 
-/** Standard error is a terminal or not, whatever standard output is. */
-const formatter = Effect.map(stderrScreen, ({ colors }) => CliOutput.defaultFormatter({ colors }))
-
+/** Reports the failure of a command on standard error. */
 export const reportFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const error = Cause.squash(cause)
-  // The command line says itself what is wrong with its arguments.
+  // Effect's command line reports usage errors itself.
   if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return
-  // A transaction whose server went away cannot be rolled back either, which Effect takes for a defect.
-  const line = Cause.hasDies(cause) && !isConnectionLost(error) ? undefined : yield* inWords(error)
+  // After a lost connection the rollback fails too, which Effect treats as a defect.
+  const isDefect = Cause.hasDies(cause) && !isConnectionLost(error)
+  const description = isDefect ? undefined : yield* describeError(error)
   const { paint } = yield* stderrScreen
   yield* Console.error(
-    line === undefined ? Cause.pretty(cause) : `${paint("red", "tickerline:")} ${escapeLines(line)}`,
+    description === undefined ? Cause.pretty(cause) : `${paint("red", "tickerline:")} ${escapeLines(description)}`,
   )
 })
 
-/** 1: refused or failed; 2: not understood, and so not begun. */
+/** 1 if the command failed or was refused, 2 for a usage error. */
 export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(Cause.squash(cause)) ? 2 : 1
 
-type Invalid = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
+type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
 
-/** Effect's own suggestion differs by two letters at most, and does not know beginnings. */
-const suggested = ({ helpDoc }: Invalid) => (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
+/** Adds suggestions where Effect has none: it tolerates two wrong letters at most, and ignores common prefixes. */
+const addSuggestions = ({ helpDoc }: InvalidInvocation) =>
+(
+  error: CliError.NonShowHelpErrors,
+): CliError.NonShowHelpErrors => {
   if (error._tag === "UnknownSubcommand" && error.suggestions.length === 0) {
     const names = (helpDoc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
     const { parent, subcommand } = error
@@ -72,21 +115,21 @@ const suggested = ({ helpDoc }: Invalid) => (error: CliError.NonShowHelpErrors):
   return error
 }
 
-/** How it is used, by an example; everything would push what is wrong off the screen. */
-const inBrief = ({ commandPath, errors, helpDoc }: Invalid) => {
-  const lost = errors.some(({ _tag }) => _tag === "UnknownSubcommand")
+/** Shortens the help to the usage and an example, so that the error stays on the screen. */
+const shortenHelp = ({ commandPath, errors, helpDoc }: InvalidInvocation) => {
+  const isUnknownCommand = errors.some(({ _tag }) => _tag === "UnknownSubcommand")
   return {
     usage: helpDoc.usage,
     description: "",
     annotations: helpDoc.annotations,
     flags: [],
-    ...(lost && helpDoc.subcommands !== undefined && { subcommands: helpDoc.subcommands }),
-    ...(!lost && helpDoc.examples !== undefined && { examples: helpDoc.examples.slice(0, 1) }),
+    ...(isUnknownCommand && helpDoc.subcommands !== undefined && { subcommands: helpDoc.subcommands }),
+    ...(!isUnknownCommand && helpDoc.examples !== undefined && { examples: helpDoc.examples.slice(0, 1) }),
     ...(commandPath.length > 0 && { commandPath }),
   }
 }
 
-/** Help that nobody asked for is no result: it goes where errors go. */
+/** Prints requested help on standard output, and help that accompanies an error on standard error. */
 export const helpPresenterLayer = Layer.unwrap(Effect.map(
   Stdio.Stdio,
   (stdio) =>
@@ -96,11 +139,12 @@ export const helpPresenterLayer = Layer.unwrap(Effect.map(
           return CliOutput.defaultPresenter.present(event)
         }
         return Effect.gen(function* () {
-          const { formatErrors, formatHelpDoc } = yield* formatter
+          const { colors } = yield* stderrScreen
+          const { formatErrors, formatHelpDoc } = CliOutput.defaultFormatter({ colors })
           if (event._tag === "Help") return yield* Console.error(formatHelpDoc(event.helpDoc))
-          yield* Console.error(formatHelpDoc(inBrief(event)).trim())
-          yield* Console.error(formatErrors(event.errors.map(suggested(event))))
-          yield* Console.error(`\n\`${event.commandPath.join(" ")} --help\` tells more.`)
+          yield* Console.error(formatHelpDoc(shortenHelp(event)).trim())
+          yield* Console.error(formatErrors(event.errors.map(addSuggestions(event))))
+          yield* Console.error(`\nFor details, run: ${event.commandPath.join(" ")} --help`)
         }).pipe(Effect.provideService(Stdio.Stdio, stdio))
       },
     }),

@@ -1,41 +1,44 @@
-/** `generate` on the command line. */
+/** The `generate` command: writes the files of a fictional market. */
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { cast } from "../../samples/generator/Cast.ts"
 import { generate } from "../../samples/generator/Generate.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
-const Positive = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
+const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
 
 export const generateCommand = Command.make(
   "generate",
   {
     folder: Argument.Directory("folder").pipe(
-      Argument.withDescription("Where the files go; it is made where there is none"),
+      Argument.withDescription("Folder for the files, created if it does not exist"),
     ),
     scale: Flag.Int("scale").pipe(
-      Flag.withSchema(Positive),
-      Flag.withDescription(`How many times the ${cast.length} companies of the small market`),
+      Flag.withSchema(Scale),
+      Flag.withDescription(`Size of the market, as a multiple of ${cast.length} companies`),
       Flag.withDefault(1),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withDescription("Another number gives another market; the same one the same files"),
+      Flag.withDescription("Seed of the generator; the same seed writes the same files"),
       Flag.withDefault(1),
     ),
   },
   Effect.fnUntraced(function* (options) {
-    const [taken, counts] = yield* Effect.timed(withProgressDisplay(generate(options)))
-    const total = Object.values(counts).reduce((sum, rows) => sum + rows, 0)
-    for (const [table, rows] of Object.entries(counts)) yield* Console.log(`${table}.csv: ${rows} rows`)
-    yield* Console.error(`${total} rows in ${Duration.toSeconds(taken).toFixed(1)} s`)
+    const [duration, rowsByTable] = yield* Effect.timed(withProgressDisplay(generate(options)))
+    const total = Object.values(rowsByTable).reduce((sum, rows) => sum + rows, 0)
+    for (const [table, rows] of Object.entries(rowsByTable)) yield* Console.log(`${table}.csv: ${rows} rows`)
+    yield* Console.error(`${total} rows in ${Duration.toSeconds(duration).toFixed(1)} s`)
   }),
 ).pipe(
-  Command.withDescription("Write sample data of a fictional market, one CSV file a table, for load"),
+  Command.withDescription("Write sample data of a fictional market for load, one CSV file per table"),
   Command.withExamples([
-    { command: "npm run tickerline -- generate market", description: "The small market: 18 files, less than 3 MB" },
+    {
+      command: "npm run tickerline -- generate market",
+      description: "Write the small market: 18 files, less than 3 MB",
+    },
     {
       command: "npm run tickerline -- generate large --scale 40",
-      description: "A market of two thousand companies, more than a million rows",
+      description: "Write two thousand companies, more than a million rows",
     },
   ]),
 )

@@ -1,18 +1,18 @@
-/** `keys` on the command line. */
+/** The `keys` command: creates, lists, rotates, disables and revokes API keys. */
 import { Console, Duration, Effect, Option, Schema, SchemaGetter, SchemaIssue, SchemaTransformation } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import * as Connection from "../db/Connection.ts"
-import { tiers } from "../rules/EndpointAnnotations.ts"
-import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
-import { printTable } from "./terminal/Table.ts"
-import * as Accounts from "../accounts/Accounts.ts"
+import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import * as Keys from "../accounts/keys/ApiKeys.ts"
+import { migratedConnectionLayer } from "../db/Connection.ts"
+import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
+import { tiers } from "../rules/EndpointAnnotations.ts"
+import { printTable } from "./terminal/Table.ts"
 
-/** A name of an account or a key. */
+/** The name of an account or a key, or the reference of a payment. */
 export const PlainName = Schema.String.check(
   Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
-    message: "must not be empty, start or end with white space or contain control characters",
+    message: "must not be empty, start or end with white space, or contain control characters",
   }),
 )
 
@@ -20,8 +20,8 @@ const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: 
 
 const isUnit = (letter: string): letter is keyof typeof units => letter in units
 
-const Grace = Schema.String.check(
-  Schema.isPattern(/^\d{1,5}[smhd]$/, { message: "must be a time such as 30m, 24h or 7d" }),
+const GracePeriod = Schema.String.check(
+  Schema.isPattern(/^\d{1,5}[smhd]$/, { message: "must be a duration such as 30m, 24h or 7d" }),
 ).pipe(Schema.decodeTo(
   Schema.Duration,
   SchemaTransformation.transform({
@@ -33,57 +33,57 @@ const Grace = Schema.String.check(
   }),
 ))
 
-/** A day that is not over yet in New York. */
-const LastDay = CalendarDate.pipe(Schema.decode({
-  decode: SchemaGetter.checkEffect((day: string) =>
+/** Today in New York, or a later date. */
+const ExpiryDate = CalendarDate.pipe(Schema.decode({
+  decode: SchemaGetter.checkEffect((date: string) =>
     Effect.map(
       todayInNewYork,
       (today) =>
-        day >= today ? undefined : new SchemaIssue.InvalidValue({
-          message: `must be today or later: ${day} is over, and today is ${today} in New York`,
+        date >= today ? undefined : new SchemaIssue.InvalidValue({
+          message: `must be today or later: ${date} is over, and today is ${today} in New York`,
         }),
     )
   ),
   encode: SchemaGetter.passthrough(),
 }))
 
-const id = Argument.Int("id").pipe(Argument.withDescription("The key's id, from keys list"))
+const id = Argument.Int("id").pipe(Argument.withDescription("ID of the key, as listed by keys list"))
 
-/** `paths` are those that a key may be limited to. */
-const create = (paths: ReadonlyArray<string>) =>
+/** `paths` are the endpoints to which a key can be limited. */
+const makeCreateCommand = (paths: ReadonlyArray<string>) =>
   Command.make(
     "create",
     {
       account: Flag.String("account").pipe(
         Flag.withSchema(PlainName),
-        Flag.withDescription("The account's name; with --tier an account that does not exist is made"),
+        Flag.withDescription("Name of the account; with --tier, it is created if it does not exist"),
       ),
       tier: Flag.Literals("tier", tiers).pipe(
-        Flag.withDescription("The tier of an account that is made"),
+        Flag.withDescription("Tier of a new account"),
         Flag.optional,
       ),
       email: Flag.String("email").pipe(
         Flag.withSchema(EmailAddress),
-        Flag.withDescription("Contact address of an account that is made"),
+        Flag.withDescription("Contact address of a new account"),
         Flag.optional,
       ),
       name: Flag.String("name").pipe(
         Flag.withSchema(PlainName),
-        Flag.withDescription("What the key is for"),
+        Flag.withDescription("Name of the key, such as its purpose"),
         Flag.withDefault("default"),
       ),
       expires: Flag.String("expires").pipe(
-        Flag.withDescription("The last day in New York on which the key works, YYYY-MM-DD"),
-        Flag.withSchema(LastDay),
+        Flag.withDescription("Last day on which the key works, in New York, YYYY-MM-DD"),
+        Flag.withSchema(ExpiryDate),
         Flag.optional,
       ),
       endpoint: Flag.Literals("endpoint", paths).pipe(
-        Flag.withDescription("A path that the key opens, which then opens no others; may be repeated"),
+        Flag.withDescription("Limit the key to this endpoint; repeatable (default: all endpoints)"),
         Flag.atLeast(0),
       ),
     },
     Effect.fnUntraced(function* ({ account, email, endpoint, expires, name, tier }) {
-      yield* Accounts.ensureAccountForKey(account, Option.getOrNull(tier), Option.getOrNull(email))
+      yield* ensureAccountForKey(account, Option.getOrNull(tier), Option.getOrNull(email))
       const key = yield* Keys.createApiKey({
         account,
         name,
@@ -93,23 +93,23 @@ const create = (paths: ReadonlyArray<string>) =>
       yield* Console.log(key)
     }),
   ).pipe(
-    Command.withDescription("Make a key and print it; it cannot be shown again"),
+    Command.withDescription("Create a key and print it; it cannot be shown again"),
     Command.withExamples([{
       command: "npm run --silent tickerline -- keys create --account acme --tier pro --email ops@acme.example",
-      description: "Prints the key alone on standard output",
+      description: "Print only the key on standard output",
     }, {
       command: "npm run --silent tickerline -- keys create --account acme --name news --endpoint /v1/news",
-      description: "Another key of the account, for the news alone",
+      description: "Create another key that only opens /v1/news",
     }]),
   )
 
-const rotate = Command.make(
+const rotateCommand = Command.make(
   "rotate",
   {
     id,
     grace: Flag.String("grace").pipe(
-      Flag.withDescription("For how long the old key still works: 30m, 24h, 7d"),
-      Flag.withSchema(Grace),
+      Flag.withDescription("How long the old key continues to work: 30m, 24h, 7d"),
+      Flag.withSchema(GracePeriod),
       Flag.withDefault(Duration.zero),
     ),
   },
@@ -117,14 +117,14 @@ const rotate = Command.make(
     yield* Console.log(yield* Keys.rotateApiKey(id, grace))
   }),
 ).pipe(
-  Command.withDescription("Make a key that takes another one's place, and print it"),
+  Command.withDescription("Replace a key with a new one, and print the new one"),
   Command.withExamples([{
     command: "npm run --silent tickerline -- keys rotate 7 --grace 24h",
-    description: "The old key works for another day",
+    description: "Let the old key work for another day",
   }]),
 )
 
-const list = Command.make(
+const listCommand = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
@@ -158,38 +158,51 @@ const list = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all keys in a table"),
-  Command.withExamples([{ command: "npm run --silent tickerline -- keys list", description: "Ids for the others" }]),
+  Command.withExamples([{
+    command: "npm run --silent tickerline -- keys list",
+    description: "Find the IDs that the other commands take",
+  }]),
 )
 
-const change = <E, R>(
+const makeStatusCommand = <E, R>(
   verb: string,
-  done: string,
+  status: string,
   description: string,
-  effect: (id: number) => Effect.Effect<void, E, R>,
+  setStatus: (id: number) => Effect.Effect<void, E, R>,
 ) =>
   Command.make(
     verb,
     { id },
     Effect.fnUntraced(function* ({ id }) {
-      yield* effect(id)
-      yield* Console.log(`Key ${id} is ${done}.`)
+      yield* setStatus(id)
+      yield* Console.log(`Key ${id} is ${status}.`)
     }),
   ).pipe(
     Command.withDescription(description),
-    Command.withExamples([{ command: `npm run tickerline -- keys ${verb} 7`, description: `Key 7 is ${done}` }]),
+    Command.withExamples([{ command: `npm run tickerline -- keys ${verb} 7`, description: `Key 7 is ${status}` }]),
   )
 
 export const makeKeysCommand = (paths: ReadonlyArray<string>) =>
   Command.make("keys").pipe(
-    Command.withDescription("API keys"),
-    Command.withExamples([{ command: "npm run tickerline -- keys list", description: "All keys" }]),
+    Command.withDescription("Manage API keys"),
+    Command.withExamples([{ command: "npm run tickerline -- keys list", description: "List all keys" }]),
     Command.withSubcommands([
-      create(paths),
-      list,
-      rotate,
-      change("disable", "disabled", "Put a key aside; every instance notices within a second", Keys.disableApiKey),
-      change("enable", "enabled", "Take a disabled key back into use", Keys.enableApiKey),
-      change("revoke", "revoked", "End a key for good; every instance notices within a second", Keys.revokeApiKey),
+      makeCreateCommand(paths),
+      listCommand,
+      rotateCommand,
+      makeStatusCommand(
+        "disable",
+        "disabled",
+        "Disable a key until it is enabled again; takes effect in all instances within a second",
+        Keys.disableApiKey,
+      ),
+      makeStatusCommand("enable", "enabled", "Enable a disabled key", Keys.enableApiKey),
+      makeStatusCommand(
+        "revoke",
+        "revoked",
+        "Revoke a key permanently; takes effect in all instances within a second",
+        Keys.revokeApiKey,
+      ),
     ]),
-    Command.provide(Connection.migratedConnectionLayer),
+    Command.provide(migratedConnectionLayer),
   )

@@ -1,7 +1,7 @@
-/** What the service and its commands log, on standard error: `LOG_FORMAT` and `LOG_LEVEL`. */
+/** Logs to standard error in the format and from the level that `LOG_FORMAT` and `LOG_LEVEL` set. */
 import { Config, Effect, Layer, Logger, References } from "effect"
-import { stderrScreen } from "./terminal/Screen.ts"
 import { LogsProgress } from "./terminal/ProgressDisplay.ts"
+import { stderrScreen } from "./terminal/Screen.ts"
 
 const levels = { error: "Error", warning: "Warn", info: "Info", debug: "Debug" } as const
 

@@ -1,36 +1,38 @@
-/** `migrate` and `grant` on the command line. */
+/** The commands `migrate` and `grant`: apply migrations, and give a role the privileges to serve. */
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import { commandConnectionLayer, migratedConnectionLayer } from "../db/Connection.ts"
+import { runMigrations } from "../db/migrations/Migrations.ts"
+import { grantServiceRole } from "../db/migrations/ServiceRole.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import * as Connection from "../db/Connection.ts"
-import * as Migrations from "../db/migrations/Migrations.ts"
-import * as Roles from "../db/migrations/ServiceRole.ts"
 
 export const migrateCommand = Command.make(
   "migrate",
   {},
   Effect.fnUntraced(function* () {
-    const applied = yield* withProgressDisplay(Migrations.runMigrations)
-    yield* Console.log(applied.length === 0 ? "Up to date." : applied.map(([id, name]) => `${id}_${name}`).join("\n"))
+    const applied = yield* withProgressDisplay(runMigrations)
+    yield* Console.log(
+      applied.length === 0 ? "The schema is up to date." : applied.map(([id, name]) => `${id}_${name}`).join("\n"),
+    )
   }),
 ).pipe(
-  Command.withDescription("Apply the migrations that the database lacks, and print them"),
+  Command.withDescription("Apply the missing migrations, and print their names"),
   Command.withExamples([{ command: "npm run tickerline -- migrate", description: "Bring the schema up to date" }]),
-  Command.provide(Connection.commandConnectionLayer("tickerline-command")),
+  Command.provide(commandConnectionLayer("tickerline-command")),
 )
 
 export const grantCommand = Command.make(
   "grant",
-  { role: Argument.String("role").pipe(Argument.withDescription("A role of PostgreSQL that is there")) },
+  { role: Argument.String("role").pipe(Argument.withDescription("An existing PostgreSQL role")) },
   Effect.fnUntraced(function* ({ role }) {
-    yield* Roles.grantServiceRole(role)
-    yield* Console.log(`${role} may serve, and do nothing else. Migrations to come grant it what they add.`)
+    yield* grantServiceRole(role)
+    yield* Console.log(`${role} may serve, and nothing else. Later migrations grant it what they add.`)
   }),
 ).pipe(
-  Command.withDescription("Let a role of PostgreSQL serve: read datasets, record usage, and nothing more"),
+  Command.withDescription("Let a PostgreSQL role serve: read datasets and record usage, and nothing else"),
   Command.withExamples([{
     command: "npm run tickerline -- grant tickerline_service",
-    description: "Then serve with a DATABASE_URL of that role",
+    description: "Grant the privileges, then serve with a DATABASE_URL of that role",
   }]),
-  Command.provide(Connection.migratedConnectionLayer),
+  Command.provide(migratedConnectionLayer),
 )

@@ -1,126 +1,87 @@
-/** `serve`: the database made ready, the socket opened, and a first request to try. */
+/** The `serve` command: prepares the database, starts the server, and prints a request to try. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Console, Context, Duration, Effect, Layer, Option } from "effect"
-import { IncomingMessage, ServerResponse } from "node:http"
+import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
-import { BaseUrlConfig } from "../http/BaseUrl.ts"
+import { BaseUrl, BaseUrlConfig } from "../http/BaseUrl.ts"
+import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
 import { ShutdownState } from "../catalogue/Readiness.ts"
 import { EmbeddedHome, withDirectConnection } from "../db/Connection.ts"
 import * as Migrations from "../db/migrations/Migrations.ts"
-import { BaseUrl } from "../http/Middleware.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Lifecycle.ts"
-import * as Routes from "../Server.ts"
-import { FastPath } from "../http/FastPath.ts"
-import * as Sockets from "../http/ConnectionLimits.ts"
+import { RequestListener } from "../Server.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 export const PortConfig = Config.Port("PORT").pipe(Config.withDefault(8080))
 
-/** Several processes may listen on one port, one a core; Linux shares the connections out among them. */
+/** Lets several processes listen on one port, for example one per core. Linux distributes the connections. */
 export const ReusePortConfig = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
-/** Told to end, it serves on for so long, and says that it is not ready any more. */
+/** How long the service continues after a signal to stop, while `/health/ready` already reports it as not ready. */
 export const ShutdownDelayConfig = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
-/** Where clients reach the service, without a slash at the end. */
+/** The URL at which clients reach the service, without a trailing slash. */
 export const apiBaseUrl = Effect.gen(function* () {
   const configured = yield* BaseUrlConfig
   const [host, port] = [yield* HostConfig, yield* PortConfig]
-  const local = `http://${
-    host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
-  }:${port}`
-  return Option.getOrElse(configured, () => local)
+  const localHost = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
+  return Option.getOrElse(configured, () => `http://${localHost}:${port}`)
 })
 
-type Serve = (typeof FastPath.Service)["serve"]
-
 /**
- * Who sees each request first, when it is its turn: nobody while the layers are made, although the socket is open
- * already; then the shortcut. What comes too early waits, since Node would take it and never answer.
+ * Starts the service, and the server for metrics. The server listens only after all routes exist, because Node would
+ * accept a request without a listener and never answer it.
  */
-const makeDoor = ({ endConnections, inTurn, server }: ReturnType<typeof Sockets.makeHttpServer>) => {
-  const emit = server.emit.bind(server)
-  const early: Array<() => void> = []
-  let isOpen = false
-  let serve: Serve = (_request, _response, others) => others()
-  const first = (event: string, ...rest: ReadonlyArray<unknown>) => {
-    const [request, response] = rest
-    const isRequest = event === "request" || event === "checkContinue"
-    if (!isRequest || !(request instanceof IncomingMessage) || !(response instanceof ServerResponse)) {
-      return emit(event, ...rest)
-    }
-    const enter = () => serve(request, response, () => emit("request", request, response))
-    inTurn(request, response, () => {
-      if (isOpen) enter()
-      else early.push(enter)
-    })
-    return true
-  }
-  Object.assign(server, { emit: first })
-
-  const open = (shortcut: Serve) =>
-    Effect.sync(() => {
-      serve = shortcut
-      isOpen = true
-      for (const enter of early.splice(0)) enter()
-    })
-  const leaveToOthers = Effect.sync(() => {
-    serve = (_request, _response, others) => others()
-    endConnections()
-  })
-  return (shortcut: Serve) => Effect.acquireRelease(open(shortcut), () => leaveToOthers)
-}
-
-/** The service on a socket of its own, and what is measured of it on another. */
 export const startServer = Effect.fnUntraced(
-  function* (options: ListenOptions, patience = Sockets.defaultConnectionTimeouts) {
+  function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
     yield* Layer.build(Layer.fresh(Prometheus.layer))
-    const sockets = Sockets.makeHttpServer(patience)
-    const open = makeDoor(sockets)
     const services = yield* Layer.build(
-      Layer.fresh(Routes.layer.pipe(Layer.provideMerge(NodeHttpServer.layer(() => sockets.server, options)))),
+      Layer.fresh(RequestListener.layer.pipe(Layer.provideMerge(NodeHttpServer.layerHttpServices))),
     )
-    yield* open(Context.get(services, FastPath).serve)
-    return services
+    const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, RequestListener))
+    const httpServer = yield* NodeHttpServer.make(() => server, options)
+    yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
+    return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )
 
-/** Only an embedded database has a demo key that may be shown. */
-const welcome = (base: string, demoKey: Option.Option<string>) =>
+/** Only the embedded database has a demo key, which may be printed. */
+const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
   [
-    `Tickerline answers at ${base}`,
-    `Documentation: ${base}${documentationPath}`,
+    `Tickerline is running at ${baseUrl}`,
+    `Documentation: ${baseUrl}${documentationPath}`,
     "Try it:",
     `  curl -H "Authorization: Bearer ${
       Option.getOrElse(demoKey, () => "<key>")
-    }" "${base}/v1/ticker-changes?ticker=BYON"`,
+    }" "${baseUrl}/v1/ticker-changes?ticker=BYON"`,
     ...(Option.isSome(demoKey)
       ? []
-      : ["Make a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
+      : ["Create a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
   ].join("\n")
 
-const prepare = Effect.gen(function* () {
+/** Applies migrations and prepares an embedded database for its first start. Returns the demo key, if there is one. */
+const prepareDatabase = Effect.gen(function* () {
   yield* withDirectConnection(Migrations.runMigrations)
   const { folder } = yield* EmbeddedHome
   return yield* Effect.transposeOption(Option.map(folder, FirstStart.prepareFirstStart))
 })
 
-/** Until it is interrupted: then it takes no more connections, ends what it has, and leaves the database. */
+/** Serves until interrupted. Then waits for the shutdown delay, finishes open requests, and closes the database. */
 export const serveUntilInterrupted = Effect.gen(function* () {
-  const address = yield* apiBaseUrl
+  const baseUrl = yield* apiBaseUrl
   const delay = yield* ShutdownDelayConfig
-  const ending = { begun: false }
-  const demoKey = yield* withProgressDisplay(prepare)
+  const shutdown = { begun: false }
+  const demoKey = yield* withProgressDisplay(prepareDatabase)
   yield* startServer({ host: yield* HostConfig, port: yield* PortConfig, reusePort: yield* ReusePortConfig }).pipe(
-    Effect.provideService(BaseUrl, address),
-    Effect.provideService(ShutdownState, ending),
+    Effect.provideService(BaseUrl, baseUrl),
+    Effect.provideService(ShutdownState, shutdown),
   )
-  yield* Console.log(welcome(address, demoKey))
+  yield* Console.log(formatGreeting(baseUrl, demoKey))
   return yield* Effect.onInterrupt(Effect.never, () => {
-    ending.begun = true
+    shutdown.begun = true
     return Effect.sleep(delay)
   })
 }).pipe(Effect.scoped)

@@ -1,6 +1,6 @@
 /**
- * Checks what the service needs before anything else is imported: a platform that it runs on, a Node that runs
- * TypeScript, and the installed dependencies. Plain JavaScript, so that an older Node runs it too.
+ * Checks platform, Node version and dependencies before anything else is imported. Written in JavaScript, so that it
+ * also runs on a Node that cannot run TypeScript.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -9,25 +9,25 @@ import process from "node:process"
 import { fileURLToPath } from "node:url"
 
 /**
- * What keeps the service from starting, as a sentence; undefined if nothing does.
+ * Explains why the service cannot start. Undefined if it can.
  *
- * @typedef {{ platform: string, node: string, runsTypeScript: boolean, root: string, missing: string[] }} Found
- * @param {Found} found
+ * @typedef {{ platform: string, node: string, runsTypeScript: boolean, root: string, missing: string[] }} Environment
+ * @param {Environment} environment
  * @returns {string | undefined}
  */
-export const obstacle = ({ missing, node, platform, root, runsTypeScript }) => {
+export const findObstacle = ({ missing, node, platform, root, runsTypeScript }) => {
   if (platform === "win32") {
-    return "Tickerline does not run on Windows itself. Use the Windows Subsystem for Linux: run `wsl --install`, " +
-      "then `npm ci` and `npm start` in its shell (https://learn.microsoft.com/windows/wsl/install)."
+    return "Tickerline does not run on Windows directly. Use the Windows Subsystem for Linux: run `wsl --install`, " +
+      "then run `npm ci` and `npm start` in its shell (https://learn.microsoft.com/windows/wsl/install)."
   }
   const [first] = missing
   if (first !== undefined) {
-    return `the dependencies are not installed (${first} is missing in ${join(root, "node_modules")}). ` +
+    return `dependencies are not installed (${first} is missing from ${join(root, "node_modules")}). ` +
       `Run \`npm ci\` in ${root}, then try again.`
   }
   if (!runsTypeScript) {
-    return `Node ${node} is too old: it does not run TypeScript. Start through \`npm start\` or ` +
-      "`npm run tickerline`, which use the Node that `npm ci` installs, or use Node 22.18 or newer."
+    return `Node ${node} is too old to run TypeScript. Use \`npm start\` or \`npm run tickerline\`, which run the ` +
+      "Node that `npm ci` installs, or install Node 22.18 or newer."
   }
   return undefined
 }
@@ -42,7 +42,7 @@ const isInstalled = (name) =>
 const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const { deno, node } = process.versions
 
-const found = obstacle({
+const obstacle = findObstacle({
   platform: process.platform,
   node,
   runsTypeScript: deno !== undefined || Boolean(process.features.typescript),
@@ -50,7 +50,7 @@ const found = obstacle({
   missing: Object.keys(dependencies).filter((name) => !isInstalled(name)),
 })
 
-if (found !== undefined) {
-  console.error(`tickerline: ${found}`)
+if (obstacle !== undefined) {
+  console.error(`tickerline: ${obstacle}`)
   process.exit(1)
 }

@@ -1,30 +1,155 @@
-/** A question and what came of it, for both faces. */
-import { Effect, Result } from "effect"
-import type { EndpointDecoder } from "./ResponseDecoder.ts"
-import type { AnyQuery, ResultPage } from "./Contract.ts"
-import type { NoAnswer } from "./ClientErrors.ts"
-import { type ConnectionOptions as Connection, makeRequestSender } from "./HttpSender.ts"
-import type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
+/** Calls an endpoint: sends the request, retries it, and decodes the response. Both clients are built on it. */
+import { Clock, Duration, Effect, Redacted, Result } from "effect"
+import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
+import { makeRequestId } from "../rules/RequestIds.ts"
+import { InvalidOptions, NoAnswer } from "./ClientErrors.ts"
+import type { AnyQuery, QueryValue, ResultPage } from "./Contract.ts"
+import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
+import {
+  type DeprecationNotice,
+  parseRetryAfterMillis,
+  readResponseMetadata,
+  type ResponseMetadata,
+} from "./ResponseMetadata.ts"
+import { makeRetryPolicy, type RetryOptions } from "./RetryPolicy.ts"
 
-export interface ClientOptions extends Connection {
-  /** Is told of each answer, an error's too: for meters of cost and limits. What it does is part of the request. */
-  readonly onAnswer?: ((path: string, told: ResponseMetadata) => Effect.Effect<void>) | undefined
-  /** Is told once of each endpoint that is deprecated (§9.4). By default it is logged, as a warning. */
+/** The version in `client/package.json`. */
+export const clientVersion = "0.2.0"
+
+export interface ClientOptions {
+  /** `https://api.example.com`, or with a path that stands before `/v1`. */
+  readonly baseUrl: string | URL
+  /** Sent as `Authorization: Bearer`. Without a key, only open endpoints respond. */
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly retries?: RetryOptions | undefined
+  /** Longest duration of one attempt, until the last byte; 1 minute by default. */
+  readonly timeout?: Duration.Input | undefined
+  /** Identifies your program. Stands before the client's own name in `User-Agent`; browsers ignore it. */
+  readonly userAgent?: string | undefined
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Called after every response, including errors, for example to meter cost. The call waits for it. */
+  readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
+  /** Called once for each deprecated endpoint (§9.4). Logs a warning by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
 }
 
-export interface CallOutcome {
-  /** The answer, or the error that was answered. */
-  readonly result: Result.Result<unknown, unknown>
-  readonly told: ResponseMetadata
+const parseBaseUrl = (address: string | URL) => {
+  const url = URL.canParse(String(address)) ? new URL(address) : undefined
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === ""
+    ? Effect.succeed(url.href.replace(/\/+$/, ""))
+    : Effect.fail(
+      new InvalidOptions({ message: "baseUrl must be a URL such as https://api.example.com, without a query" }),
+    )
 }
 
-export type CallEndpoint = (plan: EndpointDecoder, query: AnyQuery) => Effect.Effect<CallOutcome, NoAnswer>
+/** Line breaks could inject a header, and `fetch` repeats values with other characters in its error messages. */
+const headerValue = /^[\x20-\x7e]*$/
 
-/** What is deprecated, until when, and what replaces it. */
+const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
+  const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
+  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
+    return Effect.fail(new InvalidOptions({ message: "apiKey must not be empty or contain spaces" }))
+  }
+  const invalid = Object.entries({ ...headers, userAgent: userAgent ?? "" }).find(([, value]) =>
+    !headerValue.test(value)
+  )
+  if (invalid !== undefined) {
+    return Effect.fail(new InvalidOptions({ message: `${invalid[0]} must contain only printable ASCII characters` }))
+  }
+  return Effect.succeed({
+    Accept: "application/json",
+    ...headers,
+    "User-Agent": `${userAgent === undefined ? "" : `${userAgent} `}tickerline-client/${clientVersion}`,
+    ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }),
+  })
+}
+
+/** Sends all values unchecked: the service validates parameters, with `ValidationError` (D11). */
+const encodeQuery = (query: AnyQuery) => {
+  const encode = (value: Exclude<QueryValue, undefined>) => Array.isArray(value) ? value.join(",") : String(value)
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, encode(value))
+  return search.size === 0 ? "" : `?${search}`
+}
+
+class AttemptFailure {
+  readonly reason: NoAnswer["reason"]
+  readonly cause: unknown
+  constructor(reason: NoAnswer["reason"], cause: unknown) {
+    this.reason = reason
+    this.cause = cause
+  }
+}
+
+const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
+
+/**
+ * Returns a function that sends a request, with retries. The query is an object, or a raw query string with its `?`.
+ * Fails if the options are invalid.
+ */
+export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
+  const client = yield* HttpClient.HttpClient
+  const baseUrl = yield* parseBaseUrl(options.baseUrl)
+  const headers = yield* makeHeaders(options)
+  const timeout = options.timeout ?? "1 minute"
+  const delayBeforeRetry = makeRetryPolicy(options.retries ?? {})
+
+  const attempt = (url: string, requestId: string) =>
+    client.execute(HttpClientRequest.get(url, { headers: { ...headers, "X-Request-Id": requestId } })).pipe(
+      Effect.flatMap((response) => Effect.map(response.text, (text) => ({ response, text }))),
+      Effect.mapError((error) => new AttemptFailure("connection", causeOf(error))),
+      Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new AttemptFailure("timeout", undefined)) }),
+      Effect.result,
+    )
+
+  const noAnswer = ({ cause, reason }: AttemptFailure, path: string, request_id: string, attempts: number) => {
+    const problem = reason === "timeout"
+      ? `took longer than ${Duration.format(Duration.fromInputUnsafe(timeout))}`
+      : "got no response: the connection failed or was lost"
+    const suffix = attempts === 1 ? "" : ` (${attempts} attempts)`
+    return new NoAnswer({ message: `${path} ${problem}${suffix}`, reason, request_id, attempts, cause })
+  }
+
+  return Effect.fnUntraced(function* (path: string, query: AnyQuery | string) {
+    const url = `${baseUrl}${path}${typeof query === "string" ? query : encodeQuery(query)}`
+    for (let attempts = 1;; attempts += 1) {
+      const sentRequestId = makeRequestId()
+      const result = yield* attempt(url, sentRequestId)
+      const now = yield* Clock.currentTimeMillis
+      const response = Result.isSuccess(result) ? result.success.response : undefined
+      const retryAfterMillis = response === undefined ? null : parseRetryAfterMillis(response.headers, now)
+      const delay = yield* delayBeforeRetry({ status: response?.status, retryAfterMillis }, attempts)
+      if (delay !== undefined) {
+        yield* Effect.sleep(delay)
+        continue
+      }
+      if (Result.isFailure(result)) return yield* noAnswer(result.failure, path, sentRequestId, attempts)
+      const { response: { headers, status }, text } = result.success
+      const raw: RawResponse = {
+        text,
+        headers,
+        metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }),
+      }
+      return raw
+    }
+  })
+})
+
+export interface CallOutcome {
+  /** The decoded body, or the decoded error. */
+  readonly result: Result.Result<unknown, unknown>
+  readonly metadata: ResponseMetadata
+}
+
+export type CallEndpoint = (endpoint: EndpointDecoder, query: AnyQuery) => Effect.Effect<CallOutcome, NoAnswer>
+
 export const formatDeprecationWarning = (path: string, { documentation, successor, sunset }: DeprecationNotice) =>
-  `${path} is deprecated${sunset === null ? "" : ` and may stop responding after ${sunset}`}.` +
-  (successor === null ? "" : ` Use ${successor}`) + (documentation === null ? "" : ` See ${documentation}`)
+  [
+    `${path} is deprecated${sunset === null ? "" : ` and may stop responding after ${sunset}`}.`,
+    ...(successor === null ? [] : [`Use ${successor}`]),
+    ...(documentation === null ? [] : [`See ${documentation}`]),
+  ].join(" ")
 
 export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOptions) {
   const send = yield* makeRequestSender(options)
@@ -32,27 +157,27 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
     onAnswer = () => Effect.void,
     onDeprecated = (path, deprecated) => Effect.logWarning(formatDeprecationWarning(path, deprecated)),
   } = options
-  const warned = new Set<string>()
-  const once = (path: string, { deprecated }: ResponseMetadata) =>
+  const reported = new Set<string>()
+  const reportDeprecation = (path: string, { deprecated }: ResponseMetadata) =>
     Effect.suspend(() => {
-      if (deprecated === null || warned.has(path)) return Effect.void
-      warned.add(path)
+      if (deprecated === null || reported.has(path)) return Effect.void
+      reported.add(path)
       return onDeprecated(path, deprecated)
     })
-  const ask: CallEndpoint = Effect.fnUntraced(function* (plan, query) {
-    const reply = yield* send(plan.path, query)
-    yield* once(plan.path, reply.told)
-    yield* onAnswer(plan.path, reply.told)
-    return { result: yield* Effect.result(plan.read(reply)), told: reply.told }
+  const call: CallEndpoint = Effect.fnUntraced(function* ({ decode, path }, query) {
+    const response = yield* send(path, query)
+    yield* reportDeprecation(path, response.metadata)
+    yield* onAnswer(path, response.metadata)
+    return { result: yield* Effect.result(decode(response)), metadata: response.metadata }
   })
-  return ask
+  return call
 })
 
-export const isResultPage = (answer: unknown): answer is ResultPage =>
-  typeof answer === "object" && answer !== null && "has_more" in answer && "page" in answer
+export const isResultPage = (body: unknown): body is ResultPage =>
+  typeof body === "object" && body !== null && "has_more" in body && "page" in body
 
-/** The query of the page that follows this answer. */
-export const nextPageQuery = (query: AnyQuery, answer: unknown): AnyQuery | undefined =>
-  isResultPage(answer) && answer.has_more ? { ...query, page: answer.page + 1 } : undefined
+/** The query of the next page; undefined after the last one. */
+export const nextPageQuery = (query: AnyQuery, body: unknown): AnyQuery | undefined =>
+  isResultPage(body) && body.has_more ? { ...query, page: body.page + 1 } : undefined
 
-export const rowsOfPage = (answer: unknown): ReadonlyArray<unknown> => isResultPage(answer) ? answer.results : []
+export const rowsOfPage = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

@@ -1,5 +1,5 @@
 /**
- * `tickerline/client`: the API for programs in Effect.
+ * `tickerline/client`: the API for programs that use Effect.
  *
  * ```ts
  * const program = Effect.gen(function* () {
@@ -11,47 +11,59 @@
  */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
-import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
 import { type CallEndpoint, type ClientOptions, makeEndpointCaller, nextPageQuery, rowsOfPage } from "./Call.ts"
-import type { AnyQuery, EndpointName, ErrorOf, JsonEndpoint, QueryOf, ResponseBodyOf, ResultPage } from "./Contract.ts"
-import { endpointNameOf } from "./Contract.ts"
 import type { CallFailure, InvalidOptions } from "./ClientErrors.ts"
+import {
+  type AnyQuery,
+  type EndpointName,
+  endpointNameOf,
+  type ErrorOf,
+  type JsonEndpoint,
+  type QueryOf,
+  type ResponseBodyOf,
+  type ResultPage,
+} from "./Contract.ts"
+import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export * from "../accounts/AccountErrors.ts"
 export * from "../rules/Errors.ts"
-export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export type { ClientOptions } from "./Call.ts"
-export type { RetryOptions } from "./RetryPolicy.ts"
 export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
+export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
+export type { RetryOptions } from "./RetryPolicy.ts"
 
-/** Parameters may be left out where none is needed. */
-type Arguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
+// Names of release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
+export type { ClientOptions as Options } from "./Call.ts"
+export type { CallFailure as Failure } from "./ClientErrors.ts"
+export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
+export type { RetryOptions as Retries } from "./RetryPolicy.ts"
 
-/** An endpoint. Decimals are text with all of their digits (D16), datetimes `DateTime.Utc` (§2.1). */
-export interface Resource<Query, Answer, Error> {
-  /** Asks once. What is passing is asked again, see `Options.retries`. */
-  readonly get: (...query: Arguments<Query>) => Effect.Effect<Answer, Error | CallFailure>
-  /** The same, with what the headers tell: cost, limits, dropped tickers, request id. */
+/** The query is optional if every parameter is. */
+type CallArguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
+
+/** An endpoint. Decimals are text with all their digits (D16), datetimes are `DateTime.Utc` (§2.1). */
+export interface Resource<Query, Body, Error> {
+  /** Sends the request, with the retries of `ClientOptions.retries`. */
+  readonly get: (...query: CallArguments<Query>) => Effect.Effect<Body, Error | CallFailure>
+  /** Also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
   readonly getWithHeaders: (
-    ...query: Arguments<Query>
-  ) => Effect.Effect<{ readonly answer: Answer; readonly told: ResponseMetadata }, Error | CallFailure>
+    ...query: CallArguments<Query>
+  ) => Effect.Effect<{ readonly answer: Body; readonly told: ResponseMetadata }, Error | CallFailure>
 }
 
-type RowOfPage<Answer extends ResultPage> = Answer["results"][number]
-
-/** An endpoint whose answer comes in pages. A page is asked for when somebody takes it. */
-export interface List<Query, Answer extends ResultPage, Error> extends Resource<Query, Answer, Error> {
-  /** From the query's `page` on, the first by default, to the last. */
-  readonly pages: (...query: Arguments<Query>) => Stream.Stream<Answer, Error | CallFailure>
-  /** The rows of these pages. `limit` is how many come with a request: 100 ask least often. */
-  readonly rows: (...query: Arguments<Query>) => Stream.Stream<RowOfPage<Answer>, Error | CallFailure>
+/** An endpoint with pages. Streams request each page when it is needed. */
+export interface List<Query, Body extends ResultPage, Error> extends Resource<Query, Body, Error> {
+  /** From the query's `page`, the first by default, to the last page. */
+  readonly pages: (...query: CallArguments<Query>) => Stream.Stream<Body, Error | CallFailure>
+  /** The rows of these pages. `limit` sets the rows per request; 100 needs the fewest requests. */
+  readonly rows: (...query: CallArguments<Query>) => Stream.Stream<Body["results"][number], Error | CallFailure>
 }
 
-type EndpointResource<Query, Answer, Error> = Answer extends ResultPage ? List<Query, Answer, Error>
-  : Resource<Query, Answer, Error>
+type EndpointResource<Query, Body, Error> = Body extends ResultPage ? List<Query, Body, Error>
+  : Resource<Query, Body, Error>
 
-/** Each endpoint of the contract under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
+/** Every endpoint of the contract under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
 export type Client = {
   readonly [Endpoint in JsonEndpoint as EndpointName<Endpoint["path"]>]: EndpointResource<
     QueryOf<Endpoint>,
@@ -60,7 +72,7 @@ export type Client = {
   >
 }
 
-/** Before it is known which endpoint it is. */
+/** A resource of any endpoint. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithHeaders: (
@@ -70,37 +82,41 @@ interface UntypedResource {
   readonly rows?: (query: never) => Stream.Stream<unknown, unknown>
 }
 
-const resource = (plan: EndpointDecoder, ask: CallEndpoint): UntypedResource => {
-  const getWithHeaders = Effect.fn(`Tickerline ${plan.path}`)(function* (query: AnyQuery = {}) {
-    const { result, told } = yield* ask(plan, query)
-    return { answer: yield* Effect.fromResult(result), told }
+const makeResource = (endpoint: EndpointDecoder, call: CallEndpoint): UntypedResource => {
+  const getWithHeaders = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
+    const { metadata, result } = yield* call(endpoint, query)
+    return { answer: yield* Effect.fromResult(result), told: metadata }
   })
   const get = (query?: AnyQuery) => Effect.map(getWithHeaders(query), ({ answer }) => answer)
-  if (!plan.paged) return { get, getWithHeaders }
+  if (!endpoint.hasPages) return { get, getWithHeaders }
   const pages = (query: AnyQuery = {}) =>
     Stream.paginate(
       query,
       (query) =>
-        Effect.map(get(query), (answer) => [[answer], Option.fromUndefinedOr(nextPageQuery(query, answer))] as const),
+        Effect.map(get(query), (body) => [[body], Option.fromUndefinedOr(nextPageQuery(query, body))] as const),
     )
   const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), rowsOfPage))
   return { get, getWithHeaders, pages, rows }
 }
 
-/** Fails where no request can be sent with these options. */
+/** Fails if the options are invalid. */
 export const makeClient = (options: ClientOptions): Effect.Effect<Client, InvalidOptions, HttpClient.HttpClient> =>
   Effect.map(
     makeEndpointCaller(options),
-    // The types are read from the contract as the values are; here alone the compiler takes our word that they agree.
-    (ask) =>
-      Object.fromEntries(endpointDecoders.map((plan) => [endpointNameOf(plan.path), resource(plan, ask)])) as Client,
+    // The compiler cannot check that the values match the types, although both are derived from the contract.
+    (call) =>
+      Object.fromEntries(
+        endpointDecoders.map((endpoint) => [endpointNameOf(endpoint.path), makeResource(endpoint, call)]),
+      ) as Client,
   )
+
+export { makeClient as make }
 
 /** The client as a service. */
 export class Tickerline extends Context.Service<Tickerline, Client>()("tickerline/client/Tickerline") {
-  /** Over the program's own `HttpClient`. */
+  /** Uses the `HttpClient` of the program. */
   static readonly layer = (options: ClientOptions) => Layer.effect(this, makeClient(options))
 
-  /** Over `fetch`, as it is in Node, Deno and browsers. */
+  /** Uses the global `fetch`. */
   static readonly layerFetch = (options: ClientOptions) => Layer.provide(this.layer(options), FetchHttpClient.layer)
 }

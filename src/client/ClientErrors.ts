@@ -1,38 +1,38 @@
 /**
- * What a call can end in beside the errors of the contract. Those are the classes of `rules/Errors.ts` and
+ * Errors of a call that the contract does not declare. Those of the contract are the classes in `rules/Errors.ts` and
  * `accounts/AccountErrors.ts`: `Effect.catchTag("AmbiguousTickerLineage", …)`.
  */
 import { Data } from "effect"
 
-/** The client was made with something that no request can be sent with; the message says what, and never the key. */
+/** The options of the client are invalid. The message names the option and never contains the key. */
 export class InvalidOptions extends Data.TaggedError("InvalidOptions")<{ readonly message: string }> {}
 
-/** No whole answer came: the connection failed or was lost, or the answer took longer than `timeout`. */
+/** No complete response arrived: the connection failed or was lost, or the last attempt exceeded `timeout`. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{
   readonly message: string
   readonly reason: "connection" | "timeout"
-  /** The `X-Request-Id` that the last attempt was sent with: what `/v1/usage` lists it under, if it arrived. */
+  /** `X-Request-Id` of the last attempt. `/v1/usage` lists the request under it if the request arrived. */
   readonly request_id: string
   readonly attempts: number
   readonly cause?: unknown
 }> {}
 
-/** An error of the service that this client does not know, or whose details it cannot read: it is a newer one. */
+/** An error of a newer service: this version of the client cannot decode its code or its details. */
 export class UnknownCode extends Data.TaggedError("UnknownCode")<{
   readonly message: string
   readonly code: string
   readonly status: number
-  /** As sent. */
+  /** As received. */
   readonly details: unknown
   readonly request_id: string
 }> {}
 
-/** An answer that is not the service's: of a balancer, of a login page, of another program at that address. */
+/** A response that does not come from the service, but from a load balancer, a login page or another program. */
 export class UnreadableAnswer extends Data.TaggedError("UnreadableAnswer")<{
   readonly message: string
   readonly status: number
   readonly request_id: string
-  /** The first 1,000 characters of its body. */
+  /** The first 1,000 characters of the body. */
   readonly body: string
 }> {}
 

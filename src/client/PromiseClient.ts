@@ -1,6 +1,6 @@
 /**
- * `tickerline`, also as `tickerline/promise`: the API for programs without Effect. Its types name nothing of Effect, so
- * the published package works without it (see `client/build.ts`).
+ * `tickerline`, also as `tickerline/promise`: the API for programs that do not use Effect. The published declarations
+ * mention no type of Effect (see `client/build.ts`).
  *
  * ```ts
  * const tickerline = createClient({ baseUrl: "https://api.example.com", apiKey })
@@ -11,60 +11,66 @@
 import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { UtcInstant } from "../rows/Timestamps.ts"
-import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
 import { type CallOutcome, formatDeprecationWarning, isResultPage, makeEndpointCaller, nextPageQuery } from "./Call.ts"
-import { type AnyQuery, endpointNameOf } from "./Contract.ts"
-import type { TickerlineClient } from "./PromiseContract.ts"
-import { toTickerlineError } from "./TickerlineError.ts"
 import type { NoAnswer } from "./ClientErrors.ts"
-import type { CallOptions, ResultPage } from "./Resource.ts"
+import { type AnyQuery, endpointNameOf, type ResultPage } from "./Contract.ts"
+import type { TickerlineClient } from "./PromiseContract.ts"
+import type { CallOptions } from "./PromiseResource.ts"
+import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
 import type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
+import { toTickerlineError } from "./TickerlineError.ts"
 
-export type { TickerlineClient } from "./PromiseContract.ts"
-export { type DetailsOf, type ErrorCode, TickerlineError } from "./TickerlineError.ts"
-export type { CallOptions, List, Resource } from "./Resource.ts"
+export type { DetailsOf, ErrorCode, TickerlineClient } from "./PromiseContract.ts"
+export type { CallOptions, List, Resource } from "./PromiseResource.ts"
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
+export { TickerlineError } from "./TickerlineError.ts"
+
+// Names of release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
+export type { ErrorCode as Code } from "./PromiseContract.ts"
+export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
+export type { PromiseClientOptions as Options }
 
 export interface PromiseClientOptions {
-  /** Where the service is: `https://api.example.com`. */
+  /** `https://api.example.com`, or with a path that stands before `/v1`. */
   readonly baseUrl: string | URL
-  /** Left out: only what needs none is answered. */
+  /** Without a key, only open endpoints respond. */
   readonly apiKey?: string | undefined
-  /** How often a request is sent again after 429, 503 and lost connections, 3 by default; 0: never. */
+  /** Retries per request after 429, 502, 503, 504 and lost connections, 3 by default; 0 disables them. */
   readonly retries?: number | undefined
-  /** The longest wait before sending again, 30,000 by default; who is told to wait longer gets the error at once. */
+  /** Longest delay before a retry, 30,000 by default. If the service asks for more, the call fails at once. */
   readonly longestWaitMs?: number | undefined
-  /** The longest that one attempt takes, 60,000 by default. */
+  /** Longest duration of one attempt, 60,000 by default. */
   readonly timeoutMs?: number | undefined
+  /** Identifies your program in `User-Agent`; browsers ignore it. */
   readonly userAgent?: string | undefined
+  /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Instead of the global one: for proxies, tests, and what a platform adds. */
+  /** Replaces the global `fetch`, for example to use a proxy or in tests. */
   readonly fetch?: typeof globalThis.fetch | undefined
-  /** Is told of each answer, an error's too: for meters of cost and limits. */
-  readonly onAnswer?: ((path: string, told: ResponseMetadata) => void) | undefined
-  /** Is told once of each endpoint that is deprecated. By default it is a warning on the console. */
+  /** Called after every response, including errors, for example to meter cost. */
+  readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => void) | undefined
+  /** Called once for each deprecated endpoint. Prints a warning on the console by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined
 }
 
-const print = Schema.encodeSync(UtcInstant.schemas.json)
+const encodeDateTime = Schema.encodeSync(UtcInstant.schemas.json)
 
-const plain = (value: unknown): unknown =>
-  DateTime.isDateTime(value)
-    ? print(DateTime.toUtc(value))
-    : Array.isArray(value)
-    ? value.map(plain)
-    : typeof value === "object" && value !== null
-    ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner)]))
-    : value
+/** Replaces every `DateTime` by the text that the service sent. */
+const toJson = (value: unknown): unknown => {
+  if (DateTime.isDateTime(value)) return encodeDateTime(DateTime.toUtc(value))
+  if (Array.isArray(value)) return value.map(toJson)
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, toJson(field)]))
+}
 
-type Run = (
-  plan: EndpointDecoder,
+type RunCall = (
+  endpoint: EndpointDecoder,
   query: AnyQuery,
   signal: AbortSignal | undefined,
 ) => Promise<Exit.Exit<CallOutcome, NoAnswer>>
 
-/** Before it is known which endpoint it is. */
-interface Unnamed {
+/** A resource of any endpoint. */
+interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
   readonly getWithHeaders: (
     query: never,
@@ -74,39 +80,39 @@ interface Unnamed {
   readonly rows?: (query: never, options?: CallOptions) => AsyncIterable<unknown>
 }
 
-const resource = (plan: EndpointDecoder, run: Run): Unnamed => {
+const makeResource = (endpoint: EndpointDecoder, runCall: RunCall): UntypedResource => {
   const getWithHeaders = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
     signal?.throwIfAborted()
-    const exit = await run(plan, query, signal)
+    const exit = await runCall(endpoint, query, signal)
     if (Exit.isFailure(exit)) {
       signal?.throwIfAborted()
       throw toTickerlineError(Cause.squash(exit.cause), null)
     }
-    const { result, told } = exit.value
-    if (Result.isFailure(result)) throw toTickerlineError(result.failure, told)
-    return { answer: plain(result.success), told }
+    const { metadata, result } = exit.value
+    if (Result.isFailure(result)) throw toTickerlineError(result.failure, metadata)
+    return { answer: toJson(result.success), told: metadata }
   }
   const get = async (query?: AnyQuery, options?: CallOptions) => (await getWithHeaders(query, options)).answer
   async function* pages(query: AnyQuery = {}, options?: CallOptions) {
     for (let next: AnyQuery | undefined = query; next !== undefined;) {
-      const answer: unknown = await get(next, options)
-      if (isResultPage(answer)) yield answer
-      next = nextPageQuery(next, answer)
+      const body: unknown = await get(next, options)
+      if (isResultPage(body)) yield body
+      next = nextPageQuery(next, body)
     }
   }
   async function* rows(query?: AnyQuery, options?: CallOptions) {
-    for await (const answer of pages(query, options)) yield* answer.results
+    for await (const page of pages(query, options)) yield* page.results
   }
-  return plan.paged ? { get, getWithHeaders, pages, rows } : { get, getWithHeaders }
+  return endpoint.hasPages ? { get, getWithHeaders, pages, rows } : { get, getWithHeaders }
 }
 
-const hook = <Value>(listener: (path: string, value: Value) => void) => (path: string, value: Value) =>
-  Effect.sync(() => listener(path, value))
+const toEffect = <Value>(callback: (path: string, value: Value) => void) => (path: string, value: Value) =>
+  Effect.sync(() => callback(path, value))
 
-/** Throws a `TickerlineError` with the code `invalid_options` where no request can be sent with these options. */
+/** Throws a `TickerlineError` with the code `invalid_options` if the options are invalid. */
 export const createClient = (options: PromiseClientOptions): TickerlineClient => {
   const { apiKey, longestWaitMs, onAnswer, onDeprecated, retries, timeoutMs } = options
-  const made = Effect.runSync(
+  const caller = Effect.runSync(
     makeEndpointCaller({
       baseUrl: options.baseUrl,
       apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
@@ -114,23 +120,22 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
       timeout: timeoutMs,
       userAgent: options.userAgent,
       headers: options.headers,
-      onAnswer: onAnswer === undefined ? undefined : hook(onAnswer),
-      onDeprecated: hook(
+      onAnswer: onAnswer === undefined ? undefined : toEffect(onAnswer),
+      onDeprecated: toEffect(
         onDeprecated ?? ((path, deprecated) => console.warn(formatDeprecationWarning(path, deprecated))),
       ),
     }).pipe(Effect.result, Effect.provide(FetchHttpClient.layer)),
   )
-  if (Result.isFailure(made)) throw toTickerlineError(made.failure, null)
-  const ask = made.success
-  const run: Run = (plan, query, signal) =>
-    ask(plan, query).pipe(
-      // Headers that no preflight of a browser expects.
+  if (Result.isFailure(caller)) throw toTickerlineError(caller.failure, null)
+  const runCall: RunCall = (endpoint, query, signal) =>
+    caller.success(endpoint, query).pipe(
+      // CORS allows no trace headers in browsers.
       Effect.provideService(HttpClient.TracerPropagationEnabled, false),
       Effect.provideService(FetchHttpClient.Fetch, options.fetch ?? globalThis.fetch),
       (call) => Effect.runPromiseExit(call, signal === undefined ? {} : { signal }),
     )
-  // The types are read from the contract as the values are; here alone the compiler takes our word that they agree.
+  // The compiler cannot check that the values match the types, although both are derived from the contract.
   return Object.fromEntries(
-    endpointDecoders.map((plan) => [endpointNameOf(plan.path), resource(plan, run)]),
+    endpointDecoders.map((endpoint) => [endpointNameOf(endpoint.path), makeResource(endpoint, runCall)]),
   ) as TickerlineClient
 }

@@ -1,69 +1,66 @@
-/** How the text of an answer becomes values, once for each endpoint and without a request. */
+/** Decodes responses by the contract. The decoders of all endpoints are built once, when the module is loaded. */
 import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
+import type { Headers } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
-/** Fewer digits than these a float holds, whichever they are. */
-const long = /[\d.]{16}/
-/** A long number, or what tells where a text begins and ends, in which digits are no number. */
+/** A double holds every number with fewer digits exactly. */
+const longNumber = /[\d.]{16}/
+/** A long number, or a token that shows where a string begins and ends. */
 const tokens = /\\.|"|-?[\d.]{16,}(?:[eE][+-]?\d+)?/gs
 
-/** D16: a number that a float cannot hold comes as its digits, which the contract reads just as well. */
-const withDigits = (text: string) => {
-  let inText = false
-  return text.replace(tokens, (token) => {
-    if (token === `"`) inText = !inText
-    return inText || !/^-?[\d.]+$/.test(token) || String(Number(token)) === token ? token : `"${token}"`
+/** D16 (decimals): quotes numbers that a double cannot hold; the schemas decode text as well. */
+const quoteLongNumbers = (json: string) => {
+  let isInString = false
+  return json.replace(tokens, (token) => {
+    if (token === `"`) isInString = !isInString
+    return isInString || !/^-?[\d.]+$/.test(token) || String(Number(token)) === token ? token : `"${token}"`
   })
 }
 
-const exactly = (text: string): unknown => JSON.parse(long.test(text) ? withDigits(text) : text)
-
-const json = (text: string) => {
+const parseJson = (text: string): Option.Option<unknown> => {
   try {
-    return Option.some(exactly(text))
+    return Option.some(JSON.parse(longNumber.test(text) ? quoteLongNumbers(text) : text))
   } catch {
     return Option.none()
   }
 }
 
-type Reader = Schema.Codec<unknown, unknown>
+/** No schema of the contract needs a service. */
+const codecOf = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
 
-/** Schemas of the contract need no service to be read. */
-const reader = (ast: SchemaAST.AST) => Schema.make<Reader>(ast)
-
-/** §9.3: the contract's shape, with any word where it lists some: one of a newer service does not lose a page. */
-const openAst = (ast: SchemaAST.AST): SchemaAST.AST => {
-  const optional = SchemaAST.isOptional(ast)
-  const opened = openedAst(ast)
-  return optional && !SchemaAST.isOptional(opened) ? Schema.optionalKey(reader(opened)).ast : opened
+/** §9.3 (additions): accepts any text where the contract lists words, because a newer service may have more of them. */
+const openEnums = (ast: SchemaAST.AST): SchemaAST.AST => {
+  const opened = openEnumsInside(ast)
+  return SchemaAST.isOptional(ast) && !SchemaAST.isOptional(opened) ? Schema.optionalKey(codecOf(opened)).ast : opened
 }
 
-const openedAst = (ast: SchemaAST.AST): SchemaAST.AST => {
+const openEnumsInside = (ast: SchemaAST.AST): SchemaAST.AST => {
   if (ast.encoding !== undefined) return ast
   if (SchemaAST.isLiteral(ast)) return Predicate.isString(ast.literal) ? SchemaAST.string : ast
-  if (SchemaAST.isUnion(ast)) return new SchemaAST.Union(ast.types.map(openAst))
+  if (SchemaAST.isUnion(ast)) return new SchemaAST.Union(ast.types.map(openEnums))
   if (SchemaAST.isArrays(ast)) {
-    return new SchemaAST.Arrays(ast.isMutable, ast.elements.map(openAst), ast.rest.map(openAst))
+    return new SchemaAST.Arrays(ast.isMutable, ast.elements.map(openEnums), ast.rest.map(openEnums))
   }
   if (!SchemaAST.isObjects(ast)) return ast
-  const fields = ast.propertySignatures.map(({ name, type }) => new SchemaAST.PropertySignature(name, openAst(type)))
+  const fields = ast.propertySignatures.map(({ name, type }) => new SchemaAST.PropertySignature(name, openEnums(type)))
   return new SchemaAST.Objects(fields, ast.indexSignatures)
 }
 
-const hasMore = (ast: SchemaAST.AST) =>
+const hasPages = (ast: SchemaAST.AST) =>
   SchemaAST.isObjects(ast) && ast.propertySignatures.some(({ name }) => name === "has_more")
 
-/** A whole answer. */
+/** A complete response before decoding. */
 export interface RawResponse {
   readonly text: string
-  readonly told: ResponseMetadata
+  readonly headers: Headers.Headers
+  readonly metadata: ResponseMetadata
 }
 
-const unreadable = ({ text, told }: RawResponse, message: string) =>
-  new UnreadableAnswer({ message, status: told.status, request_id: told.request_id, body: text.slice(0, 1000) })
+const unreadableAnswer = ({ metadata: { request_id, status }, text }: RawResponse, message: string) =>
+  new UnreadableAnswer({ message, status, request_id, body: text.slice(0, 1000) })
 
 const ErrorBody = Schema.Struct({
   error: Schema.Struct({ code: Schema.String, message: Schema.String, details: Schema.optionalKey(Schema.Unknown) }),
@@ -72,72 +69,63 @@ const ErrorBody = Schema.Struct({
 
 const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 
-const refused = (reply: RawResponse, path: string, body: unknown) =>
-  Option.match(decodeErrorBody(body), {
-    onNone: () =>
-      unreadable(reply, `${path} was answered with ${reply.told.status}, and not by Tickerline: see its body`),
-    onSome: ({ error, request_id }) =>
-      new UnknownCode({
-        message: error.message,
-        code: error.code,
-        status: reply.told.status,
-        details: error.details,
-        request_id,
-      }),
+const unknownError = (response: RawResponse, path: string, body: unknown) => {
+  const { status } = response.metadata
+  return Option.match(decodeErrorBody(body), {
+    onNone: () => unreadableAnswer(response, `${path} returned ${status}, but the body is not a Tickerline error`),
+    onSome: ({ error: { code, details, message }, request_id }) =>
+      new UnknownCode({ message, code, status, details, request_id }),
   })
-
-/** An endpoint, as far as a client has to know it. */
-export interface EndpointDecoder {
-  readonly path: string
-  /** It comes in pages. */
-  readonly paged: boolean
-  /** The answer, or the contract's error, or why it is neither. */
-  readonly read: (reply: RawResponse) => Effect.Effect<unknown, unknown>
 }
 
-const planOf = (
-  endpoint: HttpApiEndpoint.Top,
+export interface EndpointDecoder {
+  readonly path: string
+  readonly hasPages: boolean
+  /** Succeeds with the body of a 200. Fails with an error of the contract, `UnknownCode` or `UnreadableAnswer`. */
+  readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
+}
+
+const makeEndpointDecoder = (
+  { path }: HttpApiEndpoint.Top,
   successes: ReadonlyMap<number, ReadonlyArray<Schema.Top>>,
   errors: ReadonlyMap<number, ReadonlyArray<Schema.Top>>,
 ): EndpointDecoder => {
-  const { path } = endpoint
   const [success = Schema.Unknown] = successes.get(200) ?? []
-  const decode = Schema.decodeUnknownEffect(reader(openAst(success.ast)))
-  const decodeError = new Map(
+  const decodeBody = Schema.decodeUnknownEffect(codecOf(openEnums(success.ast)))
+  const decodeErrors = new Map(
     Array.from(errors, ([status, schemas]) => [
       status,
-      Schema.decodeUnknownOption(reader(new SchemaAST.Union(schemas.map(({ ast }) => ast)))),
+      Schema.decodeUnknownOption(codecOf(new SchemaAST.Union(schemas.map(({ ast }) => ast)))),
     ]),
   )
-  const read = (reply: RawResponse) => {
-    const { told: { status }, text } = reply
-    const body = json(text)
+  const decode = (response: RawResponse) => {
+    const { status } = response.metadata
+    const body = parseJson(response.text)
     if (Option.isNone(body)) {
-      return Effect.fail(
-        unreadable(reply, `${path} was answered with ${status} and no JSON; is baseUrl that of Tickerline?`),
-      )
+      const message = `${path} returned ${status} without JSON. Does baseUrl point to Tickerline?`
+      return Effect.fail(unreadableAnswer(response, message))
     }
     if (status === 200) {
       return Effect.mapError(
-        decode(body.value),
-        ({ message }) => unreadable(reply, `The answer of ${path} has another shape than in this client: ${message}`),
+        decodeBody(body.value),
+        ({ message }) => unreadableAnswer(response, `The response of ${path} does not match this client: ${message}`),
       )
     }
-    const known = Option.flatMap(Option.fromUndefinedOr(decodeError.get(status)), (decode) => decode(body.value))
-    return Effect.fail(Option.getOrElse(known, () => refused(reply, path, body.value)))
+    const declared = Option.flatMap(Option.fromUndefinedOr(decodeErrors.get(status)), (decode) => decode(body.value))
+    return Effect.fail(Option.getOrElse(declared, () => unknownError(response, path, body.value)))
   }
-  return { path, paged: hasMore(success.ast), read }
+  return { path, hasPages: hasPages(success.ast), decode }
 }
 
-/** Every endpoint of the contract that answers in JSON. */
+/** One decoder for each endpoint that responds with JSON. */
 export const endpointDecoders: ReadonlyArray<EndpointDecoder> = (() => {
-  const found: Array<EndpointDecoder> = []
+  const decoders: Array<EndpointDecoder> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, errors, successes }) => {
       const isText = (successes.get(200) ?? []).some(({ ast }) => SchemaAST.isString(ast))
-      if (!isText) found.push(planOf(endpoint, successes, errors))
+      if (!isText) decoders.push(makeEndpointDecoder(endpoint, successes, errors))
     },
   })
-  return found
+  return decoders
 })()

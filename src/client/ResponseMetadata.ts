@@ -1,45 +1,45 @@
-/** What the headers of an answer tell beside its body (D5, D8, D12, D14, D18, D27, §9.4). */
+/** Metadata in the headers of a response (D5, D8, D12, D14, D18, D27, §9.4). */
 import { DateTime, Duration, Option, Result } from "effect"
 import { Headers } from "effect/http"
 
-/** §9.4 */
+/** The deprecation of an endpoint (§9.4). */
 export interface DeprecationNotice {
-  /** The day it was announced, `YYYY-MM-DD`. */
+  /** Date of the announcement, `YYYY-MM-DD`. */
   readonly announced: string
-  /** The day after which it may stop responding, `YYYY-MM-DD`; null while none is committed. */
+  /** Date after which the endpoint may stop responding, `YYYY-MM-DD`; null if none is set. */
   readonly sunset: string | null
-  /** The address of what replaces it. */
+  /** URL of the replacement. */
   readonly successor: string | null
-  /** The address of a page for people. */
+  /** URL of the documentation. */
   readonly documentation: string | null
 }
 
-/** What an answer tells of itself. A proxy may take headers away: then `null`. */
+/** Values are null if the response has no such header; proxies may remove some. */
 export interface ResponseMetadata {
   readonly status: number
   /** Quote it to support; `/v1/usage` lists the request under it. */
   readonly request_id: string
-  /** What was sent until this came, 1 where nothing was sent again. */
+  /** Requests sent for this response; 1 without retries. */
   readonly attempts: number
   readonly api_version: string | null
-  /** Millionths of a USD; null: it had no price. */
+  /** Price of the response in millionths of a USD; null if it was free. */
   readonly cost_microdollars: number | null
-  /** Of the account and the minute. `reset_seconds`: when all of it is there again. */
+  /** Requests per minute of the account; the full limit is available again after `reset_seconds`. */
   readonly rate_limit: {
     readonly limit: number
     readonly remaining: number
     readonly reset_seconds: number
   } | null
-  /** Symbols that are none and were left out of the answer, at most 20. */
+  /** Invalid symbols that the service ignored, at most 20. */
   readonly dropped_tickers: ReadonlyArray<string>
   readonly deprecated: DeprecationNotice | null
-  /** What to wait after a 429 or 503, seconds, at least. */
+  /** Shortest delay before a retry, after a 429 or 503. */
   readonly retry_after_seconds: number | null
 }
 
-const number = (text: string | undefined) => text !== undefined && /^\d+$/.test(text) ? Number(text) : null
+const parseInteger = (text: string | undefined) => text !== undefined && /^\d+$/.test(text) ? Number(text) : null
 
-const decoded = (text: string) => {
+const decodeOrKeep = (text: string) => {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -47,34 +47,32 @@ const decoded = (text: string) => {
   }
 }
 
-const day = (date: DateTime.DateTime) => DateTime.formatIsoDate(date)
-
-/** The address of the link of this relation. */
-const target = (links: string | undefined, rel: string) => {
-  for (const [, address = "", attributes = ""] of (links ?? "").matchAll(/<([^>]*)>([^<]*)/g)) {
+/** The URL of the first link with the relation. */
+const findLink = (links: string | undefined, relation: string) => {
+  for (const [, url = "", attributes = ""] of (links ?? "").matchAll(/<([^>]*)>([^<]*)/g)) {
     const [, quoted = "", bare = ""] = /;\s*rel=(?:"([^"]*)"|([^\s;,"]+))/i.exec(attributes) ?? []
-    if (`${quoted} ${bare}`.split(" ").includes(rel)) return address
+    if (`${quoted} ${bare}`.split(" ").includes(relation)) return url
   }
   return null
 }
 
-const deprecatedIn = (headers: Headers.Headers): DeprecationNotice | null => {
+const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null => {
   const [, seconds] = /^@(-?\d{1,12})$/.exec(headers["deprecation"] ?? "") ?? []
   if (seconds === undefined) return null
   const announced = DateTime.make(Number(seconds) * 1000)
   if (Option.isNone(announced)) return null
   const sunset = headers["sunset"] === undefined ? undefined : Headers.parseHttpDate(headers["sunset"])
   return {
-    announced: day(announced.value),
-    sunset: sunset !== undefined && Result.isSuccess(sunset) ? day(sunset.success) : null,
-    successor: target(headers["link"], "successor-version"),
-    documentation: target(headers["link"], "deprecation"),
+    announced: DateTime.formatIsoDate(announced.value),
+    sunset: sunset !== undefined && Result.isSuccess(sunset) ? DateTime.formatIsoDate(sunset.success) : null,
+    successor: findLink(headers["link"], "successor-version"),
+    documentation: findLink(headers["link"], "deprecation"),
   }
 }
 
-const rateLimitIn = (headers: Headers.Headers): ResponseMetadata["rate_limit"] => {
+const parseRateLimit = (headers: Headers.Headers): ResponseMetadata["rate_limit"] => {
   const [limit, remaining, reset_seconds] = ["limit", "remaining", "reset"].map((name) =>
-    number(headers[`x-ratelimit-${name}`]) ?? undefined
+    parseInteger(headers[`x-ratelimit-${name}`]) ?? undefined
   )
   return limit === undefined || remaining === undefined || reset_seconds === undefined
     ? null
@@ -82,37 +80,38 @@ const rateLimitIn = (headers: Headers.Headers): ResponseMetadata["rate_limit"] =
 }
 
 /**
- * `Retry-After`, as seconds or as a date, in milliseconds from now.
+ * `Retry-After` in milliseconds from now. The header has seconds or a date.
  *
  * @internal
  */
-export const retryAfterMillis = (headers: Headers.Headers, now: number): number | null => {
-  const read = headers["retry-after"] === undefined ? undefined : Headers.parseRetryAfter(headers["retry-after"])
-  if (read === undefined || Result.isFailure(read)) return null
-  return Duration.toMillis(Headers.retryAfterDelay(read.success, now))
+export const parseRetryAfterMillis = (headers: Headers.Headers, now: number): number | null => {
+  const parsed = headers["retry-after"] === undefined ? undefined : Headers.parseRetryAfter(headers["retry-after"])
+  if (parsed === undefined || Result.isFailure(parsed)) return null
+  return Duration.toMillis(Headers.retryAfterDelay(parsed.success, now))
 }
 
 /** @internal */
 export const readResponseMetadata = (
-  { attempts, headers, now, request_id, status }: {
+  { attempts, headers, now, sentRequestId, status }: {
     readonly status: number
     readonly headers: Headers.Headers
     readonly attempts: number
+    /** Epoch milliseconds. */
     readonly now: number
-    /** The one sent, where the answer has none. */
-    readonly request_id: string
+    /** Used if the response has no `X-Request-Id`. */
+    readonly sentRequestId: string
   },
 ): ResponseMetadata => {
-  const wait = retryAfterMillis(headers, now)
+  const retryAfterMillis = parseRetryAfterMillis(headers, now)
   return {
     status,
-    request_id: headers["x-request-id"] ?? request_id,
+    request_id: headers["x-request-id"] ?? sentRequestId,
     attempts,
     api_version: headers["x-api-version"] ?? null,
-    cost_microdollars: number(headers["x-cost-microdollars"]),
-    rate_limit: rateLimitIn(headers),
-    dropped_tickers: (headers["x-dropped-tickers"] ?? "").split(",").filter((text) => text !== "").map(decoded),
-    deprecated: deprecatedIn(headers),
-    retry_after_seconds: wait === null ? null : Math.ceil(wait / 1000),
+    cost_microdollars: parseInteger(headers["x-cost-microdollars"]),
+    rate_limit: parseRateLimit(headers),
+    dropped_tickers: (headers["x-dropped-tickers"] ?? "").split(",").filter((text) => text !== "").map(decodeOrKeep),
+    deprecated: parseDeprecation(headers),
+    retry_after_seconds: retryAfterMillis === null ? null : Math.ceil(retryAfterMillis / 1000),
   }
 }

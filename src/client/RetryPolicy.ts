@@ -1,54 +1,49 @@
 /**
- * When a request is sent again. Effect's `retryTransient` would retry a 500 too, which is no promise of the service,
- * and wait as long as any `Retry-After` says.
+ * Decides when a request is retried. Effect's `retryTransient` does not fit: it also retries 500, which may be
+ * unsafe, and it waits for any `Retry-After`, however long.
  */
 import { Duration, Effect, Random } from "effect"
 
 export interface RetryOptions {
-  /** How often a request is sent again, 3 by default; 0: never. */
+  /** Retries per request, 3 by default; 0 disables them. */
   readonly times?: number | undefined
-  /** The longest wait, 30 seconds by default. Who is told to wait longer gets the error at once. */
+  /** Longest delay before a retry, 30 seconds by default. If the service asks for more, the call fails at once. */
   readonly longestWait?: Duration.Input | undefined
 }
 
-/** What became of an attempt, as far as it matters here. */
 export interface AttemptResult {
-  /** None where the connection was lost, or the time was over. */
+  /** Undefined if the connection failed or the attempt timed out. */
   readonly status: number | undefined
-  /** Milliseconds to wait, at least. */
-  readonly retryAfter: number | null
+  /** Delay that the service asks for, ms. */
+  readonly retryAfterMillis: number | null
 }
 
-/** 429 and 503 say that they are safe to retry (§7.2, D18); 502 and 504 are a balancer's, and all is GET. */
-const passing = new Set([429, 502, 503, 504])
+/** Returns the delay before the next attempt, ms; undefined if there is none. */
+export type RetryPolicy = (result: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
 
-const firstWait = 250
+/** The service declares 429 and 503 safe to retry (§7.2, D18); load balancers send 502 and 504. All calls are GET. */
+const retryableStatuses = new Set([429, 502, 503, 504])
 
-/** What may be sent again beyond a tenth of what is answered. */
-const reserve = 10
+const initialDelayMillis = 250
 
-export interface RetryPolicy {
-  /** Milliseconds to wait before sending again, or undefined: what came is the answer. */
-  readonly delayBeforeRetry: (attempted: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
-}
+/** Retries that a client may send in a row. Every successful response earns a tenth of a retry. */
+const maxRetryBudget = 10
 
-/** One for each client: what may be sent again is counted for all of its requests, so in an outage it falls silent. */
+/** All calls of a client share one policy, so that a client almost stops retrying during an outage. */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions): RetryPolicy => {
-  const longest = Duration.toMillis(longestWait)
-  let budget = reserve
-  return {
-    delayBeforeRetry: ({ retryAfter, status }, attempts) =>
-      Effect.map(Random.next, (chance) => {
-        if (status !== undefined && !passing.has(status)) {
-          budget = Math.min(reserve, budget + 0.1)
-          return undefined
-        }
-        if (attempts > times || budget < 1 || (retryAfter ?? 0) > longest) return undefined
-        budget -= 1
-        // Never before it was told to, and not all clients at the same moment.
-        const least = retryAfter ?? firstWait * 2 ** (attempts - 1) / 2
-        const spread = retryAfter === null ? least : Math.max(firstWait, retryAfter / 10)
-        return Math.max(retryAfter ?? 0, Math.min(longest, least + chance * spread))
-      }),
-  }
+  const maxDelay = Duration.toMillis(longestWait)
+  let budget = maxRetryBudget
+  return ({ retryAfterMillis, status }, attempts) =>
+    Effect.map(Random.next, (random) => {
+      if (status !== undefined && !retryableStatuses.has(status)) {
+        budget = Math.min(maxRetryBudget, budget + 0.1)
+        return undefined
+      }
+      if (attempts > times || budget < 1 || (retryAfterMillis ?? 0) > maxDelay) return undefined
+      budget -= 1
+      // Jitter spreads the retries of many clients. It never shortens Retry-After.
+      const minDelay = retryAfterMillis ?? initialDelayMillis * 2 ** (attempts - 1) / 2
+      const jitter = retryAfterMillis === null ? minDelay : Math.max(initialDelayMillis, retryAfterMillis / 10)
+      return Math.max(retryAfterMillis ?? 0, Math.min(maxDelay, minDelay + random * jitter))
+    })
 }

@@ -1,27 +1,25 @@
-/** The error that calls of the Promise client are rejected with. */
+/** The error with which calls of the Promise client are rejected. */
 import { Predicate } from "effect"
 import type { DetailsOf, ErrorCode } from "./PromiseContract.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
-export type { DetailsOf, ErrorCode } from "./PromiseContract.ts"
-
 /**
- * Tells what went wrong by its `code`; `TickerlineError.is(error, code)` knows the details that come with it.
+ * `code` identifies the error; `TickerlineError.is(error, code)` also narrows the type of `details`. The codes are:
  *
- * - a code of the service, such as `ambiguous_ticker_lineage`; a newer service may have others
- * - `no_answer`: the connection failed or was lost, or the answer took longer than `timeoutMs`
- * - `unreadable_answer`: something else answered at that address; `details.body` begins what it said
+ * - the codes of the API, such as `ambiguous_ticker_lineage`; a newer service may have more of them
+ * - `no_answer`: the connection failed or was lost, or the last attempt exceeded `timeoutMs`
+ * - `unreadable_answer`: the response does not come from the service; `details.body` has the start of it
  * - `invalid_options`: thrown by `createClient`
  */
 export class TickerlineError<Details = unknown> extends Error {
   override readonly name = "TickerlineError"
   readonly code: string
-  /** Null: there was no answer. */
+  /** HTTP status; null if there was no response. */
   readonly status: number | null
-  /** Quote it to support. Null: nothing was sent. */
+  /** Quote it to support. Null if no request was sent. */
   readonly request_id: string | null
   readonly details: Details
-  /** After how many seconds to ask again, where the answer said so. */
+  /** Shortest delay before a retry, if the response has one. */
   readonly retry_after_seconds: number | null
 
   constructor(
@@ -43,18 +41,18 @@ export class TickerlineError<Details = unknown> extends Error {
     this.retry_after_seconds = retry_after_seconds
   }
 
-  /** Whether it is this error; then its details have their type. */
-  static is<Of extends ErrorCode>(
+  /** Tests for a TickerlineError with this code, whose details then have their type. */
+  static is<Code extends ErrorCode>(
     error: unknown,
-    code: Of,
-  ): error is TickerlineError<DetailsOf<Of>> & { readonly code: Of } {
+    code: Code,
+  ): error is TickerlineError<DetailsOf<Code>> & { readonly code: Code } {
     return error instanceof TickerlineError && error.code === code
   }
 }
 
 const field = (value: unknown, name: string): unknown => Predicate.hasProperty(value, name) ? value[name] : undefined
 
-const text = (value: unknown) => typeof value === "string" ? value : null
+const textOrNull = (value: unknown) => typeof value === "string" ? value : null
 
 const clientCodes: Readonly<Record<string, ErrorCode>> = {
   NoAnswer: "no_answer",
@@ -63,22 +61,22 @@ const clientCodes: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * From what an answer was read as, or why there is none.
+ * Converts a tagged error of the contract or the client. Other values are returned unchanged.
  *
  * @internal
  */
-export const toTickerlineError = (failure: unknown, told: ResponseMetadata | null): unknown => {
-  const tag = text(field(failure, "_tag"))
+export const toTickerlineError = (failure: unknown, metadata: ResponseMetadata | null): unknown => {
+  const tag = textOrNull(field(failure, "_tag"))
   if (tag === null) return failure
-  const body = field(failure, "error") ?? failure
-  const excerpt = field(failure, "body")
+  const error = field(failure, "error") ?? failure
+  const bodyStart = field(failure, "body")
   return new TickerlineError({
-    message: text(field(body, "message")) ?? tag,
-    code: clientCodes[tag] ?? text(field(body, "code")) ?? tag,
-    status: told?.status ?? null,
-    request_id: text(field(failure, "request_id")),
-    details: excerpt === undefined ? field(body, "details") : { body: excerpt },
-    retry_after_seconds: told?.retry_after_seconds ?? null,
+    message: textOrNull(field(error, "message")) ?? tag,
+    code: clientCodes[tag] ?? textOrNull(field(error, "code")) ?? tag,
+    status: metadata?.status ?? null,
+    request_id: textOrNull(field(failure, "request_id")),
+    details: bodyStart === undefined ? field(error, "details") : { body: bodyStart },
+    retry_after_seconds: metadata?.retry_after_seconds ?? null,
     cause: field(failure, "cause"),
   })
 }

@@ -1,8 +1,7 @@
-/**
- * Who reads a whole list of a table holds this lock with others, for as long as PostgreSQL reads; a load that is ready
- * to take the table's place holds it alone (D31).
- */
+/** Names of PostgreSQL advisory locks that coordinate loads with exports (D31: load). */
+
+/** Exports share this lock while PostgreSQL reads the table; `load` takes it exclusively to swap in the new table. */
 export const swapLockName = (table: string) => `swap ${table}`
 
-/** Held by a load of the table, so that another one waits for it (D31). */
+/** A load of a table holds this lock, so that another load of it waits. */
 export const loadLockName = (table: string) => `load ${table}`

@@ -1,9 +1,12 @@
-/** Array parameters of statements. */
+/** Typed array parameters for SQL statements. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 
 export const { OID } = PgTypes
 
-/** A column of many rows as one parameter, in PostgreSQL's own binary form. */
-export const arrayParameter = (values: ReadonlyArray<unknown>, oid: number) =>
-  Result.getOrThrow(PgTypes.array(values, oid))
+/**
+ * An array with an explicit element type. The driver infers types from the values, and rejects arrays that mix integers
+ * with fractions.
+ */
+export const arrayParameter = (values: ReadonlyArray<unknown>, elementType: number) =>
+  Result.getOrThrow(PgTypes.array(values, elementType))

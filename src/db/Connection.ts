@@ -1,73 +1,78 @@
-/** Which PostgreSQL: the one of `DATABASE_URL`, or the embedded one; and by which way. */
-import { Context, Effect, Layer, Option } from "effect"
+/** Chooses the PostgreSQL server, `DATABASE_URL` or the embedded one, and the way to connect to it. */
 import { PgClient } from "@effect/sql-pg"
+import { Context, Effect, Layer, Option } from "effect"
 import { databaseClientLayer } from "./Database.ts"
-import * as Embedded from "./embedded/EmbeddedPostgres.ts"
-import * as Limits from "./pool/SessionSettingsGuard.ts"
-import * as Migrations from "./migrations/Migrations.ts"
-import * as Pooler from "./pool/PoolerCheck.ts"
+import { startEmbeddedPostgres, TickerlineHome } from "./embedded/EmbeddedPostgres.ts"
+import { migrationsLayer } from "./migrations/Migrations.ts"
+import {
+  checkBothConnections,
+  checkDirectConnection,
+  DatabaseUrlError,
+  sessionSettingsGuardLayer,
+} from "./pool/PoolerCheck.ts"
 import { DatabaseUrl, DirectConnection, DirectUrl } from "./pool/Session.ts"
 
-/** The folder of the embedded server, `None` where the database is somebody else's. */
-export class EmbeddedHome
-  extends Context.Service<EmbeddedHome, { readonly folder: Option.Option<string> }>()("tickerline/db/Home") {}
+/** The embedded server's home directory; `None` if the database is external. */
+export class EmbeddedHome extends Context.Service<EmbeddedHome, {
+  readonly folder: Option.Option<string>
+}>()("tickerline/db/EmbeddedHome") {}
 
-const external = Layer.succeed(EmbeddedHome, { folder: Option.none() })
+const noEmbeddedHome = Layer.succeed(EmbeddedHome, { folder: Option.none() })
 
-const embedded = (applicationName: string) =>
+const embeddedLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
-    const folder = yield* Embedded.TickerlineHome
-    const { url } = yield* Embedded.startEmbeddedPostgres(folder)
+    const folder = yield* TickerlineHome
+    const { url } = yield* startEmbeddedPostgres(folder)
     return Layer.merge(
       databaseClientLayer({ url, applicationName }),
       Layer.succeed(EmbeddedHome, { folder: Option.some(folder) }),
     )
   }))
 
-const urls = Effect.gen(function* () {
-  const [url, direct] = [yield* DatabaseUrl, yield* DirectUrl]
-  if (Option.isNone(url) && Option.isSome(direct)) {
-    return yield* new Pooler.DatabaseUrlError({
+const databaseUrls = Effect.gen(function* () {
+  const [url, directUrl] = [yield* DatabaseUrl, yield* DirectUrl]
+  if (Option.isNone(url) && Option.isSome(directUrl)) {
+    return yield* new DatabaseUrlError({
       message:
-        "DATABASE_DIRECT_URL is set, but DATABASE_URL is not. Name the pooler in DATABASE_URL, or, without one, " +
-        "PostgreSQL itself.",
+        "DATABASE_DIRECT_URL is set, but DATABASE_URL is not. Set DATABASE_URL to the pooler, or to PostgreSQL " +
+        "itself if there is no pooler.",
     })
   }
-  return { url, direct }
+  return { url, directUrl }
 })
 
-/** For commands, which need sessions: `SqlClient` and `Home`, for as long as the layer lives. */
+/** For commands, which need sessions: connects directly, not through a pooler in transaction mode. */
 export const commandConnectionLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
-    const { direct, url: named } = yield* urls
-    const [name, way] = Option.isSome(direct) ? ["DATABASE_DIRECT_URL", direct] : ["DATABASE_URL", named]
-    if (Option.isNone(way)) return embedded(applicationName)
-    yield* Pooler.checkDirectConnection(name, way.value)
-    return Layer.merge(databaseClientLayer({ url: way.value, applicationName }), external)
+    const { directUrl, url } = yield* databaseUrls
+    const [setting, chosen] = Option.isSome(directUrl) ? ["DATABASE_DIRECT_URL", directUrl] : ["DATABASE_URL", url]
+    if (Option.isNone(chosen)) return embeddedLayer(applicationName)
+    yield* checkDirectConnection(setting, chosen.value)
+    return Layer.merge(databaseClientLayer({ url: chosen.value, applicationName }), noEmbeddedHome)
   }))
 
-/** For the service, which asks through the pooler where there is one. */
+/** For the server, which reads through the pooler if there is one. */
 export const serverConnectionLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
-    const { direct, url } = yield* urls
-    if (Option.isNone(url)) return embedded(applicationName)
-    if (Option.isNone(direct)) {
-      yield* Pooler.checkDirectConnection("DATABASE_URL", url.value)
-      return Layer.merge(databaseClientLayer({ url: url.value, applicationName }), external)
+    const { directUrl, url } = yield* databaseUrls
+    if (Option.isNone(url)) return embeddedLayer(applicationName)
+    if (Option.isNone(directUrl)) {
+      yield* checkDirectConnection("DATABASE_URL", url.value)
+      return Layer.merge(databaseClientLayer({ url: url.value, applicationName }), noEmbeddedHome)
     }
-    yield* Pooler.checkBothConnections(url.value, direct.value)
-    const through = databaseClientLayer({ url: url.value, direct: direct.value, applicationName })
-    return Layer.merge(Layer.provideMerge(Limits.sessionSettingsGuardLayer, through), external)
+    yield* checkBothConnections(url.value, directUrl.value)
+    const client = databaseClientLayer({ url: url.value, direct: directUrl.value, applicationName })
+    return Layer.merge(Layer.provideMerge(sessionSettingsGuardLayer, client), noEmbeddedHome)
   }))
 
-/** The work, over a connection of the way for what needs a session. */
-export const withDirectConnection = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+/** Runs an effect over one direct connection, for work that needs a session. */
+export const withDirectConnection = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     DirectConnection,
-    ({ config }) => Effect.provide(work, PgClient.layer({ ...config, maxConnections: 1 })),
+    ({ config }) => Effect.provide(effect, PgClient.layer({ ...config, maxConnections: 1 })),
   )
 
-/** The same, brought up to date: what a command works on. */
-export const migratedConnectionLayer = Migrations.migrationsLayer.pipe(
+/** A command's connection, after applying pending migrations. */
+export const migratedConnectionLayer = migrationsLayer.pipe(
   Layer.provideMerge(commandConnectionLayer("tickerline-command")),
 )

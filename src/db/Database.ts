@@ -1,20 +1,22 @@
-/** §7.2, §8: how the service reads PostgreSQL. One pool, one clock on a statement, one retry on a locked table. */
+/** Reads from PostgreSQL: one pool, a time limit for each statement, and retries (§7.2, §8: database load). */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Layer, Metric, Predicate, Redacted, Schedule, Schema } from "effect"
+import { Config, Context, Duration, Effect, Layer, Metric, type Redacted, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
+import { RequestContext } from "../http/RequestContext.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { RequestContext } from "../http/RequestContext.ts"
-import { DirectConnection, makeSessionConfig } from "./pool/Session.ts"
+import { monotonicMillis } from "./MonotonicTime.ts"
 import { makePoolQueue } from "./pool/PoolQueue.ts"
+import { DirectConnection, makeSessionConfig } from "./pool/Session.ts"
+import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
 
-/** The server counts 30 seconds itself; this is for a server that no longer answers at all. */
-const longestRead = Duration.seconds(36)
+/** For a server that stops responding; otherwise the server itself ends a statement after 30 seconds. */
+const readTimeout = Duration.seconds(36)
 
 export interface DatabaseClientOptions {
   readonly url: Redacted.Redacted
   readonly applicationName: string
-  /** The way to PostgreSQL itself, where `url` leads through a pooler in transaction mode. */
+  /** PostgreSQL itself, if `url` names a pooler in transaction mode. */
   readonly direct?: Redacted.Redacted
 }
 
@@ -24,76 +26,61 @@ export const PoolSize = Config.schema(
 ).pipe(Config.withDefault(10))
 export const PoolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
-/** The pool itself, as `SqlClient`, and the way for what needs a session. */
+/** Provides the pool as `SqlClient`, and `DirectConnection` for work that needs a session. */
 export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseClientOptions) =>
   Layer.unwrap(Effect.gen(function* () {
-    const config = yield* makeSessionConfig({ url, applicationName, pooled: direct !== undefined })
-    const straight = direct === undefined
-      ? config
-      : yield* makeSessionConfig({ url: direct, applicationName, pooled: false })
+    const pool = yield* makeSessionConfig({ url, applicationName, pooled: direct !== undefined })
+    const connection = direct === undefined
+      ? { ...pool, pooler: undefined }
+      : { ...yield* makeSessionConfig({ url: direct, applicationName, pooled: false }), pooler: pool }
     return Layer.merge(
-      PgClient.layer({ ...config, maxConnections: yield* PoolSize }),
-      Layer.succeed(DirectConnection, { config: straight, pooled: direct !== undefined }),
+      PgClient.layer({ ...pool.config, maxConnections: yield* PoolSize }),
+      Layer.succeed(DirectConnection, connection),
     )
   }))
 
-const reason = (error: unknown) => SqlError.isSqlError(error) ? error.reason : undefined
-
-/** Another session held a table for longer than `lock_timeout`. */
-export const isLockTimeout = (error: unknown) => reason(error)?._tag === "LockTimeoutError"
-export const isStatementTimeout = (error: unknown) => reason(error)?._tag === "StatementTimeoutError"
-
-/** PostgreSQL's own words for "this connection is over": shut down, starting up, too many clients. */
-const overCodes = /^(57P0[1-5]|53300)$/
-
-/** No connection could be made, or the one at hand ended. */
-export const isConnectionLost = (error: unknown) => {
-  const why = reason(error)
-  return why?._tag === "ConnectionError" || why?.operation === "connect" ||
-    (Predicate.hasProperty(why?.cause, "code") && overCodes.test(String(why.cause.code)))
-}
-
 export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
   Metric.counter("tickerline_database_retries_total", {
-    description: "Reads that were tried again: a table was locked, a connection or a replica lost, or a replica's " +
-      "recovery in conflict with them.",
+    description: "Retried reads, by cause: a locked table, a lost connection, a lost replica, or a conflict with a " +
+      "replica's recovery.",
     attributes: { why },
     incremental: true,
   })
 
-interface Again {
-  readonly counted: ReturnType<typeof makeRetryCounter>
+interface RetryPolicy {
+  readonly counter: ReturnType<typeof makeRetryCounter>
   readonly when: (error: unknown) => boolean
-  readonly after: Duration.Duration
+  readonly delay: Duration.Duration
   readonly times: number
 }
 
-/** §7.2: after one automatic retry following a 2-second wait. */
-const whenLocked: Again = {
-  counted: makeRetryCounter("locked"),
+/** One automatic retry, two seconds after a lock timeout (§7.2). */
+const lockRetry: RetryPolicy = {
+  counter: makeRetryCounter("locked"),
   when: isLockTimeout,
-  after: Duration.seconds(2),
+  delay: Duration.seconds(2),
   times: 1,
 }
 
-/** Time for the pool to notice which of its connections the server has closed; a reader does not notice it. */
-const whenLost: Again = {
-  counted: makeRetryCounter("lost"),
+/** Gives the pool time to notice which connections the server has closed. */
+const connectionRetry: RetryPolicy = {
+  counter: makeRetryCounter("lost"),
   when: isConnectionLost,
-  after: Duration.millis(50),
+  delay: Duration.millis(50),
   times: 3,
 }
 
-/** Only a try that failed needs a schedule. */
-const again = ({ after, counted, times, when }: Again) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
+const withRetry = ({ counter, delay, times, when }: RetryPolicy) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
+  // Only a failed attempt pays for the schedule.
   Effect.catchIf(query, when, () =>
     query.pipe(
-      Effect.retry({ while: when, schedule: Schedule.spaced(after), times: times - 1 }),
-      Effect.delay(after),
-      (retry) => Effect.andThen(Metric.update(counted, 1), retry),
+      Effect.retry({ while: when, schedule: Schedule.spaced(delay), times: times - 1 }),
+      Effect.delay(delay),
+      (retry) => Effect.andThen(Metric.update(counter, 1), retry),
     ))
 
-const refreshing = () => new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
+const makeDataRefreshingError = () =>
+  new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
 
 export const makePoolTimeoutError = () =>
   new DatabasePoolTimeout({
@@ -102,112 +89,109 @@ export const makePoolTimeoutError = () =>
 
 export type ReadFailure = SqlError.SqlError | Schema.SchemaError
 
-type Asked<A, R> = Effect.Effect<A, ReadFailure | DataRefreshing | DatabasePoolTimeout, R>
+type Read<A, R> = Effect.Effect<A, ReadFailure | DataRefreshing | DatabasePoolTimeout, R>
 
-/** Who may answer a read of `route` in place of the primary, which is asked where nobody can. */
+/** Runs a query for `route` on a replica, or `primary` if no replica can answer. */
 export type ReplicaReader = <A, R>(
   query: Effect.Effect<A, ReadFailure, R>,
   route: string,
-  primary: Asked<A, R>,
-) => Asked<A, R>
+  primary: Read<A, R>,
+) => Read<A, R>
 
 /**
- * Nobody, but where an answer is made that all accounts share (`lists/QueryCache.ts`). So accounts, keys, usage and
- * balances are always read from the primary.
+ * Set only for results that all accounts share (`lists/QueryCache.ts`).
+ * Accounts, keys, usage and balances are therefore always read from the primary.
  */
-export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("tickerline/db/Elsewhere", {
+export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("tickerline/db/ReplicaReader", {
   defaultValue: () => undefined,
 })
 
-const isFailure = (error: unknown): error is ReadFailure => SqlError.isSqlError(error) || Schema.isSchemaError(error)
+const isReadFailure = (error: unknown): error is ReadFailure =>
+  SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
-const explained = (error: ReadFailure) => {
-  const cause = reason(error)?.cause
-  return Predicate.hasProperty(cause, "message") ? cause.message : error.message
-}
-
-const answer = (error: ReadFailure) =>
+/** Errors that a retry may cure become 503; all others are bugs. */
+const toApiError = (error: ReadFailure) =>
   isLockTimeout(error) || isStatementTimeout(error)
-    ? Effect.fail(refreshing())
-    : isConnectionLost(error)
+    ? Effect.fail(makeDataRefreshingError())
+    : SqlError.isSqlError(error) && isConnectionLost(error)
     ? Effect.andThen(
-      Effect.logWarning(`The database cannot be reached: ${explained(error)}`),
+      Effect.logWarning(`The database cannot be reached: ${describeSqlError(error)}`),
       Effect.fail(makePoolTimeoutError()),
     )
     : Effect.die(error)
 
-/** Who is sent away from a pooler's line loses the connection, too, and does not stand in that line again. */
-const standing = Duration.toMillis(Duration.seconds(4))
+/** A pooler also drops the connection of a client that waited too long in its queue; such a client must not retry. */
+const maxConnectionRetryAge = Duration.toMillis(Duration.seconds(4))
 
-const againWhenLost = <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  Effect.suspend(() => {
-    const began = performance.now()
-    return again({ ...whenLost, when: (error) => isConnectionLost(error) && performance.now() - began < standing })(
-      query,
-    )
+const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(monotonicMillis, (now) => {
+    const startedAt = now()
+    const when = (error: unknown) => isConnectionLost(error) && now() - startedAt < maxConnectionRetryAge
+    return withRetry({ ...connectionRetry, when })(query)
   })
 
-/** What becomes of the failures of a read; a query that brings its own connection is read like others. */
-export const retryRead = <A, R>(query: Asked<A, R>) =>
+/** Runs a read with retries and a time limit, and converts its failures to API errors. */
+export const retryRead = <A, R>(query: Read<A, R>) =>
   query.pipe(
-    againWhenLost,
-    Effect.timeoutOrElse({ duration: longestRead, orElse: () => Effect.fail(refreshing()) }),
-    again(whenLocked),
-    Effect.catch((error) => isFailure(error) ? answer(error) : Effect.fail(error)),
+    retryLostConnection,
+    Effect.timeoutOrElse({ duration: readTimeout, orElse: () => Effect.fail(makeDataRefreshingError()) }),
+    withRetry(lockRetry),
+    Effect.catch((error) => isReadFailure(error) ? toApiError(error) : Effect.fail(error)),
   )
 
-/**
- * Reads: what a caller can act on becomes an error of the API, the rest is a defect. A read is safe to repeat, so a
- * connection lost on the way costs another try, and readers hardly notice a server that was restarted.
- */
+/** Reads for the API. Reads are safe to repeat, so clients hardly notice a server restart. */
 export class Database extends Context.Service<Database, {
   /**
-   * Runs a query when its lane has a connection to spare. The lane is the request's endpoint, unless it is named: work
-   * that requests to several endpoints share must not queue behind those of one whose table is locked.
+   * Runs a query once its partition of the pool has a free connection. The partition defaults to the request's
+   * endpoint. Work for several endpoints names its own, so that it never queues behind one with a locked table.
    */
   readonly read: <A, R>(
     query: Effect.Effect<A, ReadFailure, R>,
-    lane?: string,
+    partition?: string,
   ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
 }>()("tickerline/db/Database") {
   static readonly layer = Layer.effect(
     Database,
     Effect.gen(function* () {
-      // The pool has no limit on the wait for a connection; as many places as connections give it one.
-      const places = yield* PoolSize
-      yield* initializeCounters(whenLocked.counted, whenLost.counted)
-      let refused = 0
-      const { inside, through: connected, waiting } = makePoolQueue(places, yield* PoolTimeout, () => {
-        refused += 1
-        return makePoolTimeoutError()
+      yield* initializeCounters(lockRetry.counter, connectionRetry.counter)
+      // The driver's pool has no time limit for acquiring a connection, so a queue of the same size goes in front.
+      const permits = yield* PoolSize
+      let timeouts = 0
+      const { permitsInUse, waiterCount, withPermit } = makePoolQueue({
+        permits,
+        timeout: yield* PoolTimeout,
+        onTimeout: () => {
+          timeouts += 1
+          return makePoolTimeoutError()
+        },
       })
       yield* registerGauge({
         name: "tickerline_database_pool_connections",
-        description: "Connections that readers may use at once.",
-        read: () => places,
+        description: "Size of the connection pool.",
+        read: () => permits,
       })
       yield* registerGauge({
         name: "tickerline_database_pool_connections_used",
-        description: "Connections that readers use.",
-        read: inside,
+        description: "Pool connections in use.",
+        read: permitsInUse,
       })
       yield* registerGauge({
         name: "tickerline_database_pool_waiting",
-        description: "Readers that wait for a connection.",
-        read: waiting,
+        description: "Reads that are waiting for a connection.",
+        read: waiterCount,
       })
       yield* registerCounter({
         name: "tickerline_database_pool_timeouts_total",
-        description: "Readers that waited for a connection in vain.",
-        read: () => refused,
+        description: "Reads that timed out while waiting for a connection.",
+        read: () => timeouts,
       })
 
-      const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, lane?: string) =>
+      const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, partition?: string) =>
         retryRead(Effect.flatMap(RequestContext, ({ route = "" }) => {
-          const primary = connected(lane ?? route)(query)
+          const primary = withPermit(partition ?? route)(query)
           return Effect.flatMap(
             ReplicaReader,
-            (elsewhere): Asked<A, R> => elsewhere === undefined ? primary : elsewhere(query, route, primary),
+            (readReplica): Read<A, R> => readReplica === undefined ? primary : readReplica(query, route, primary),
           )
         }))
       return Database.of({ read })

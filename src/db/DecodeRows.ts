@@ -1,9 +1,9 @@
-/** Rows that decide about money, limits or rights are checked before anything relies on them. */
+/** Validates rows that affect money, limits or permissions. */
 import { Effect, Schema } from "effect"
 
-/** Decodes the rows of a statement. A row of another shape is a mistake of this program, so it is a defect. */
+/** Decodes the rows of a query. A row of another shape is a bug, so it becomes a defect. */
 export const decodeRows = <A, I>(Row: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
-  return <E, R>(rows: Effect.Effect<ReadonlyArray<object>, E, R>) =>
-    Effect.flatMap(rows, (found) => Effect.orDie(decode(found)))
+  return <E, R>(query: Effect.Effect<ReadonlyArray<object>, E, R>) =>
+    Effect.flatMap(query, (rows) => Effect.orDie(decode(rows)))
 }

@@ -1,11 +1,11 @@
-/** What is sent is compressed for clients that ask for it, where it is long enough to gain by it. */
+/** Compresses responses of 1 KiB or more with zstd, Brotli or gzip. */
 import { Effect } from "effect"
 import { HttpBody, HttpMiddleware, HttpPlatform, HttpServerResponse } from "effect/http"
 import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
-import { addEncodingToEtag } from "./ConditionalRequests.ts"
+import { addEncodingToVary } from "./ConditionalRequests.ts"
 
-/** The levels at which the JSON of rows gains most for the time it takes. */
+/** Low levels: they save the most bytes per millisecond on JSON rows. */
 const compress = HttpMiddleware.compression({
   algorithms: ["zstd", "br", "gzip"],
   minSize: 1024,
@@ -14,66 +14,49 @@ const compress = HttpMiddleware.compression({
   levels: { zstd: 1, br: 3, gzip: 4 },
 })
 
-/** What is compressed once can be compressed well. */
-const thoroughly: Readonly<Record<string, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
+/** High levels, for static bodies that are compressed once. */
+const compressors: Readonly<Record<string, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
   zstd: (bytes) => promisify(zstdCompress)(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
   br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 7 } }),
   gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
 }
 
-/** The compressed forms of bodies that are the same for everybody, made when the first client asks for them. */
-const forms = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>()
+/** Compressed forms of static bodies, by algorithm. Each form is created on its first request. */
+const compressedForms = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>()
 
-/** The bytes themselves; as the body of a response they are compressed once, and not for each client. */
+/** Marks a static body, so that each of its compressed forms is computed once. Returns the same bytes. */
 export const cacheCompressedForms = (bytes: Uint8Array) => {
-  forms.set(bytes, new Map())
+  compressedForms.set(bytes, new Map())
   return bytes
 }
 
-/** As Effect says it of what it compresses itself. */
-const varying = (already = "") =>
-  already === "" || /accept-encoding/i.test(already) ? already || "Accept-Encoding" : `${already}, Accept-Encoding`
-
-const keeping = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPlatform.HttpPlatform["Service"] => ({
+const withCachedForms = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPlatform.HttpPlatform["Service"] => ({
   ...platform,
   compression: {
     ...platform.compression,
     compressResponse: (response, algorithm, options) => {
       const { body, headers } = response
-      const kept = body._tag === "Uint8Array" ? forms.get(body.body) : undefined
-      const make = thoroughly[algorithm]
-      if (body._tag !== "Uint8Array" || kept === undefined || make === undefined) {
+      const forms = body._tag === "Uint8Array" ? compressedForms.get(body.body) : undefined
+      const compressor = compressors[algorithm]
+      if (body._tag !== "Uint8Array" || forms === undefined || compressor === undefined) {
         return platform.compression.compressResponse(response, algorithm, options)
       }
-      const form = kept.get(algorithm) ?? make(body.body)
-      kept.set(algorithm, form)
+      const form = forms.get(algorithm) ?? compressor(body.body)
+      forms.set(algorithm, form)
       return Effect.map(Effect.promise(() => form), (bytes) =>
         HttpServerResponse.setHeaders(
           HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, body.contentType)),
-          { "content-encoding": algorithm, vary: varying(headers["vary"]) },
+          { "content-encoding": algorithm, vary: addEncodingToVary(headers["vary"]) },
         ))
     },
   },
 })
 
-/** A middleware for whatever serves. */
 export const makeCompressionMiddleware = Effect.map(
   HttpPlatform.HttpPlatform,
   (platform) => {
-    const ours = keeping(platform)
-    return <E, R>(served: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-      Effect.provideService(compress(served), HttpPlatform.HttpPlatform, ours)
+    const cachingPlatform = withCachedForms(platform)
+    return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+      Effect.provideService(compress(httpApp), HttpPlatform.HttpPlatform, cachingPlatform)
   },
 )
-
-/**
- * D17: a tag stays strong, and a compressed form has one of its own. The compression skips responses without a body,
- * so the `Vary` of a 304 is completed here.
- */
-export const addEncodingToValidators = (response: HttpServerResponse.HttpServerResponse) => {
-  const { "content-encoding": encoding, etag, vary } = response.headers
-  return etag === undefined ? response : HttpServerResponse.setHeaders(response, {
-    ETag: encoding === undefined ? etag : addEncodingToEtag(etag.replace(/^W\//, ""), encoding),
-    Vary: varying(vary),
-  })
-}

@@ -1,33 +1,48 @@
-/** D17, RFC 9110: the tag of an answer, and whether a client has it already. */
+/** `ETag` and `If-None-Match` (D17, RFC 9110). */
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hash } from "node:crypto"
 
-/** Strong: of the bytes themselves, so it changes exactly when they do. Compressed they are other bytes (`-gzip`). */
+/** A strong ETag: a hash of the uncompressed body. */
 export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`
 
-/** How the tag of what is sent compressed differs. */
+/** Compressed bytes differ, so they need a different strong ETag: `"abc"` becomes `"abc-gzip"`. */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
-const tag = /(?:W\/)?"([^"]*)"/g
-const encoding = /-(br|gzip|zstd)$/
+export const addEncodingToVary = (vary = "") =>
+  vary === "" || /accept-encoding/i.test(vary) ? vary || "Accept-Encoding" : `${vary}, Accept-Encoding`
 
 /**
- * The tag in `If-None-Match` by which the client has the answer, as it was sent: a list, any of which may be weak and
- * that of a compressed form, or `*`.
+ * Adds the content encoding to `ETag` and `Vary`.
+ * Effect's compression skips responses without a body, so this also completes the `Vary` of a 304.
  */
-export const matchIfNoneMatch = (sent: string | undefined, etag: string): string | undefined => {
-  if (sent === undefined) return undefined
-  if (sent === etag || sent.trim() === "*") return etag
-  for (const [found, opaque = ""] of sent.matchAll(tag)) {
-    if (`"${opaque.replace(encoding, "")}"` === etag) return found.replace(/^W\//, "")
+export const addEncodingToValidators = (response: HttpServerResponse.HttpServerResponse) => {
+  const { "content-encoding": encoding, etag, vary } = response.headers
+  return etag === undefined ? response : HttpServerResponse.setHeaders(response, {
+    ETag: encoding === undefined ? etag : addEncodingToEtag(etag.replace(/^W\//, ""), encoding),
+    Vary: addEncodingToVary(vary),
+  })
+}
+
+const entityTag = /(?:W\/)?"([^"]*)"/g
+const encodingSuffix = /-(br|gzip|zstd)$/
+
+/**
+ * Returns the tag in `If-None-Match` that matches the ETag, or undefined.
+ * The field is `*` or a list of tags, each of which may be weak or have an encoding suffix.
+ */
+export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string): string | undefined => {
+  if (ifNoneMatch === undefined) return undefined
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === "*") return etag
+  for (const [tag, opaque = ""] of ifNoneMatch.matchAll(entityTag)) {
+    if (`"${opaque.replace(encodingSuffix, "")}"` === etag) return tag.replace(/^W\//, "")
   }
   return undefined
 }
 
-/** For what is the same for everybody and changes only with a release. */
+/** For content that is public and changes only with a release. */
 export const staticCacheHeaders = { "Cache-Control": "public, max-age=300" }
 
-/** How these bytes are answered: with their tag, and with 304 to a client that has them. */
+/** Returns a function that answers a request with these bytes and their ETag, or with 304. */
 export const makeConditionalResponder = (
   bytes: Uint8Array,
   contentType: string,
@@ -35,8 +50,8 @@ export const makeConditionalResponder = (
 ) => {
   const etag = computeEtag(bytes)
   const full = HttpServerResponse.uint8Array(bytes, { contentType, headers: { ...headers, ETag: etag } })
-  return ({ headers: { "if-none-match": sent } }: HttpServerRequest.HttpServerRequest) => {
-    const has = matchIfNoneMatch(sent, etag)
-    return has === undefined ? full : HttpServerResponse.empty({ status: 304, headers: { ...headers, ETag: has } })
+  return ({ headers: { "if-none-match": ifNoneMatch } }: HttpServerRequest.HttpServerRequest) => {
+    const match = matchIfNoneMatch(ifNoneMatch, etag)
+    return match === undefined ? full : HttpServerResponse.empty({ status: 304, headers: { ...headers, ETag: match } })
   }
 }

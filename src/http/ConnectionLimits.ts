@@ -1,209 +1,213 @@
 /**
- * What a client may do with a connection: how long it may take and how much it may send before there is a request, and
- * that its requests take turns, so that no connection holds more than one answer.
+ * The Node server with its limits: timeouts, sizes, and one response at a time per connection.
+ * Node parses the requests; invalid ones are answered by `ProtocolErrors.ts`.
  */
 import { Duration } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
-import { getParserErrorStatus, maxHeaderCount, mostBody, mostHead, sendProtocolError } from "./ProtocolErrors.ts"
+import {
+  getParserErrorStatus,
+  maxBodyBytes,
+  maxHeadBytes,
+  maxHeaderCount,
+  sendProtocolError,
+} from "./ProtocolErrors.ts"
 import { normalizeTarget } from "./RequestTarget.ts"
 
-/** For how long is waited for a client. */
 export interface ConnectionTimeouts {
-  /** Until the headers of a request are there. */
+  /** Until all headers of a request have arrived. */
   readonly headers: Duration.Duration
-  /** Until all of it is there. */
+  /** Until the complete request has arrived. */
   readonly request: Duration.Duration
   /**
-   * From the request on until its answer has been taken. The slowest query needs less than half of it. One that is sent
-   * while it is read may take longer, as long as the client takes some of it in each such time.
+   * Until the client has received the response, more than twice the time of the slowest query.
+   * A streamed response may take longer while the client reads at least `minProgressBytes` per timeout.
    */
-  readonly answer: Duration.Duration
-  /** Until its answer has been taken when the service is told to end; then it is cut off. */
-  readonly end: Duration.Duration
+  readonly response: Duration.Duration
+  /** Until open connections are closed after the service has begun to shut down. */
+  readonly shutdown: Duration.Duration
 }
 
 export const defaultConnectionTimeouts: ConnectionTimeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
-  answer: Duration.minutes(3),
-  end: Duration.seconds(20),
+  response: Duration.minutes(3),
+  shutdown: Duration.seconds(20),
 }
 
-/** So much of an answer that is still being sent, in bytes, a client that goes on reading takes at least. */
-const leastTaken = 65_536
+const minProgressBytes = 65_536
 
-/** So many requests may wait on a connection before no more is read from it. */
-const mostWaiting = 32
+/** Pipelined requests per connection before the service stops reading from it. */
+const maxQueuedRequests = 32
 
-/**
- * So long a connection stays open between requests, in milliseconds: longer than balancers keep theirs, or they would
- * send a request into a connection that is being closed.
- */
-const idle = 75_000
+/** Longer than the 60 seconds of usual load balancers, which would otherwise reuse a closing connection. */
+const keepAliveTimeout = Duration.seconds(75)
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
-/** RFC 9112: what a proxy on the way could have read differently. Node reads it, in one of the ways. */
+/** Whether a proxy could have parsed the request differently: a risk of request smuggling (RFC 9112). */
 const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
-  let hosts = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]
-    if (name?.length === 4 && name.toLowerCase() === "host") hosts += 1
+  let hostCount = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name?.length === 4 && name.toLowerCase() === "host") hostCount += 1
   }
-  return hosts > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
+  return hostCount > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** Nobody reads a body, but the next request begins where it ends. */
-const afterBody = (
+/** Discards the body, because no endpoint reads one, and then calls `proceed` or `rejectTooLong`. */
+const discardBody = (
   request: IncomingMessage,
   response: ServerResponse,
   proceed: () => void,
-  tooLong: () => void,
+  rejectTooLong: () => void,
 ) => {
-  const { "content-length": announced = "0", expect } = request.headers
+  const { "content-length": contentLength = "0", expect } = request.headers
   if (!hasBody(request)) return proceed()
-  if (Number(announced) > mostBody) return tooLong()
+  if (Number(contentLength) > maxBodyBytes) return rejectTooLong()
   if (expect !== undefined) response.writeContinue()
-  let left = mostBody
+  let remaining = maxBodyBytes
   request.on("data", ({ length }: Buffer) => {
-    left -= length
-    if (left < 0) tooLong()
+    remaining -= length
+    if (remaining < 0) rejectTooLong()
   })
   return request.once("end", proceed)
 }
 
-interface Turn {
+interface QueueEntry {
   readonly begin: () => void
-  /** Undefined: a refusal. */
+  /** Undefined for a protocol error. */
   readonly request: IncomingMessage | undefined
 }
 
-/** Of one connection: whose turn it is comes first. */
-type Line = Array<Turn>
-
 interface Connection {
-  readonly line: Line
+  /** The first entry is being answered. */
+  readonly queue: Array<QueueEntry>
   readonly timer: NodeJS.Timeout
-  /** The answer that is being given. */
+  /** The response being sent. */
   response: ServerResponse | undefined
 }
 
-const join = (line: Line, turn: Turn) => {
-  line.push(turn)
-  if (line.length === 1) turn.begin()
+const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
+  queue.push(entry)
+  if (queue.length === 1) entry.begin()
 }
 
-const refusal = (socket: Duplex, status: number): Turn => ({
+const makeErrorEntry = (socket: Duplex, status: number): QueueEntry => ({
   request: undefined,
   begin: () => sendProtocolError(socket, status),
 })
 
-export const makeHttpServer = ({ answer, end: farewell, headers, request: whole }: ConnectionTimeouts) => {
+/** Creates a server that calls `handle` for each valid request, in order and one at a time per connection. */
+export const makeHttpServer = (
+  timeouts: ConnectionTimeouts,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+) => {
   const connections = new Map<Duplex, Connection>()
-  let ending = false
+  let isShuttingDown = false
 
-  /** When what came before was answered; a request that cannot be read to its end is refused in its own place. */
-  const refuse = (socket: Duplex, status: number) => {
-    const line = connections.get(socket)?.line ?? []
-    const last = line.at(-1)
+  /** Sends a protocol error after the earlier responses; it replaces the request that could not be parsed. */
+  const reject = (socket: Duplex, status: number) => {
+    const queue = connections.get(socket)?.queue ?? []
+    const last = queue.at(-1)
     if (last !== undefined && last.request === undefined) return
-    if (last?.request?.complete === false) line.pop()
-    join(line, refusal(socket, status))
+    if (last?.request?.complete === false) queue.pop()
+    enqueue(queue, makeErrorEntry(socket, status))
   }
 
-  /** Lets a request in when those before it on its connection have been answered, and their answers taken. */
-  const inTurn = (request: IncomingMessage, response: ServerResponse, enter: () => void) => {
+  /** Handles a request after all earlier responses on its connection have been received. */
+  const handleInOrder = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     const connection = connections.get(socket)
-    if (connection === undefined) return enter()
-    const { line, timer } = connection
-    const next = () => {
-      line.shift()
-      if (line.length < mostWaiting && socket.isPaused()) socket.resume()
-      if (socket.writable) line[0]?.begin()
+    if (connection === undefined) return handle(request, response)
+    const { queue, timer } = connection
+    const beginNext = () => {
+      queue.shift()
+      if (queue.length < maxQueuedRequests && socket.isPaused()) socket.resume()
+      if (socket.writable) queue[0]?.begin()
     }
-    /** Whoever comes after it on the connection is not answered either. */
-    const end = (status: number) => {
-      if (line[0] !== turn) return
-      line.length = 0
-      join(line, refusal(socket, status))
+    /** Drops all later requests of the connection, too. */
+    const rejectAndClose = (status: number) => {
+      if (queue[0] !== entry) return
+      queue.length = 0
+      enqueue(queue, makeErrorEntry(socket, status))
     }
     const proceed = () => {
-      if (line[0] === turn) enter()
+      if (queue[0] === entry) handle(request, response)
     }
-    const turn: Turn = {
+    const entry: QueueEntry = {
       request,
       begin: () => {
         timer.refresh()
         connection.response = response
-        if (request.rawHeaders.length > 2 * maxHeaderCount) return end(431)
-        if (isAmbiguous(request) || !normalizeTarget(request)) return end(400)
-        // There is no other protocol here, but Node drops what was sent along as if it belonged to one.
-        if (ending || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-        response.once("close", next)
-        return afterBody(request, response, proceed, () => end(413))
+        if (request.rawHeaders.length > 2 * maxHeaderCount) return rejectAndClose(431)
+        if (isAmbiguous(request) || !normalizeTarget(request)) return rejectAndClose(400)
+        // After a request to upgrade, Node ignores the bytes that follow on the connection.
+        if (isShuttingDown || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+        response.once("close", beginNext)
+        return discardBody(request, response, proceed, () => rejectAndClose(413))
       },
     }
-    join(line, turn)
-    if (line.length > mostWaiting) socket.pause()
+    enqueue(queue, entry)
+    if (queue.length > maxQueuedRequests) socket.pause()
   }
 
   const server = createServer({
-    // What Node would answer by itself goes the way of every request.
+    // A missing Host is answered with 400 by the middleware, with all headers.
     requireHostHeader: false,
     shouldUpgradeCallback: () => false,
-    maxHeaderSize: mostHead,
-    headersTimeout: Duration.toMillis(headers),
-    requestTimeout: Duration.toMillis(whole),
-    keepAliveTimeout: idle,
-    connectionsCheckingInterval: Duration.toMillis(headers) / 10,
-  })
-  // Whoever sends too many is told so; Deno would leave some of them out.
+    maxHeaderSize: maxHeadBytes,
+    headersTimeout: Duration.toMillis(timeouts.headers),
+    requestTimeout: Duration.toMillis(timeouts.request),
+    keepAliveTimeout: Duration.toMillis(keepAliveTimeout),
+    connectionsCheckingInterval: Duration.toMillis(timeouts.headers) / 10,
+  }, handleInOrder)
+  // `handleInOrder` counts the headers, because Deno would drop those above the limit.
   server.maxHeadersCount = 0
-  server.on("checkExpectation", (request, response) => server.emit("request", request, response))
-  // CONNECT asks for a tunnel; Node would close the connection without an answer.
-  server.on("connect", (_request, socket) => refuse(socket, 400))
+  server.on("checkContinue", handleInOrder)
+  server.on("checkExpectation", handleInOrder)
+  // Without a listener, Node closes the connection of a CONNECT request without a response.
+  server.on("connect", (_request, socket) => reject(socket, 400))
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
-    else refuse(socket, getParserErrorStatus(error))
+    else reject(socket, getParserErrorStatus(error))
   })
   server.on("connection", (socket) => {
-    const line: Line = []
-    let taken = 0
-    /** Whether it is not all there yet, and the client has taken some of it since it was last looked at. */
-    const goesOn = (response: ServerResponse | undefined) => {
-      const before = taken
-      taken = socket.bytesWritten - socket.writableLength
-      return response?.headersSent === true && !response.writableEnded && taken - before >= leastTaken
+    const queue: Array<QueueEntry> = []
+    let receivedBytes = 0
+    /** Whether the response is still being written and the client has received enough of it since the last check. */
+    const isProgressing = (response: ServerResponse | undefined) => {
+      const before = receivedBytes
+      receivedBytes = socket.bytesWritten - socket.writableLength
+      return response?.headersSent === true && !response.writableEnded && receivedBytes - before >= minProgressBytes
     }
     const connection: Connection = {
-      line,
+      queue,
       response: undefined,
       timer: setTimeout(() => {
-        if (goesOn(connection.response)) connection.timer.refresh()
+        if (isProgressing(connection.response)) connection.timer.refresh()
         else socket.destroy()
-      }, Duration.toMillis(answer)),
+      }, Duration.toMillis(timeouts.response)),
     }
     const { timer } = connection
     connections.set(socket, connection)
     socket.once("close", () => {
       clearTimeout(timer)
-      line.length = 0
+      queue.length = 0
       connections.delete(socket)
     })
   })
 
-  /** Node would keep a connection open whose request is under way when the server closes. */
-  const endConnections = () => {
-    ending = true
+  /** Closes each connection after its current response, because Node's `server.close` only closes idle ones. */
+  const closeConnections = () => {
+    isShuttingDown = true
     for (const { response } of connections.values()) {
       if (response === undefined) continue
       if (response.headersSent) response.once("close", () => server.closeIdleConnections())
       else response.shouldKeepAlive = false
     }
-    setTimeout(() => server.closeAllConnections(), Duration.toMillis(farewell)).unref()
+    setTimeout(() => server.closeAllConnections(), Duration.toMillis(timeouts.shutdown)).unref()
   }
-  return { server, inTurn, endConnections }
+  return { server, closeConnections }
 }

@@ -1,49 +1,31 @@
-/** D10: web pages of configured origins may call the API; of no others, and none unless configured. */
+/** CORS (D10): browser code of the origins in `CORS_ORIGINS` may call the API. By default there are none. */
 import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { exposedHeaders } from "../rules/ResponseHeaders.ts"
 
-/** The methods that every endpoint answers. */
+/** The methods of every endpoint. */
 export const allowedMethods = "GET, HEAD"
 
-const entriesOf = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
+const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
 
-/** An origin as browsers send it: a scheme, a host and a port that is not the scheme's own; no path. */
+/** An origin as browsers send it: scheme, host and non-default port, without a path. */
 const isOrigin = (entry: string) =>
   URL.canParse(entry) &&
   (/^https?:/.test(entry) ? new URL(entry).origin === entry : /^[a-z][a-z\d+.-]*:\/\/[^/?#@]+$/.test(entry))
 
-const Listed = Schema.String.check(
+const OriginList = Schema.String.check(
   Schema.makeFilter((text: string) => {
-    const wrong = entriesOf(text).find((entry) => !isOrigin(entry))
-    return wrong === undefined || `${wrong} is not an origin such as https://app.example.com, without a path`
+    const invalid = parseOrigins(text).find((entry) => !isOrigin(entry))
+    return invalid === undefined || `${invalid} is not an origin such as https://app.example.com, without a path`
   }),
 )
 
-export const CorsOriginsConfig = Config.schema(Listed, "CORS_ORIGINS").pipe(
+export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
   Config.withDefault(""),
-  Config.map(entriesOf),
+  Config.map(parseOrigins),
 )
 
-/** Browsers of configured origins may read everything that the exchange says. */
-const exposedHeaders = [
-  "Content-Disposition",
-  "Deprecation",
-  "ETag",
-  "Link",
-  "Retry-After",
-  "Sunset",
-  "Unencoded-Digest",
-  "X-API-Version",
-  "X-Cost-Microdollars",
-  "X-Dropped-Tickers",
-  "X-RateLimit-Limit",
-  "X-RateLimit-Remaining",
-  "X-RateLimit-Reset",
-  "X-Request-Id",
-  "X-Row-Count",
-]
-
-const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined): Record<string, string> =>
+const makeCorsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined): Record<string, string> =>
   origin === undefined || !origins.includes(origin) ? {} : {
     "Access-Control-Allow-Origin": origin,
     "Access-Control-Allow-Methods": allowedMethods,
@@ -52,12 +34,12 @@ const corsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined)
     "Access-Control-Max-Age": "86400",
   }
 
-/** Adds to a response what the page of this origin may do with it. */
+/** Returns a function that adds the CORS headers for the request's origin to a response. */
 export const makeCorsHeaderSetter = Effect.map(
   CorsOriginsConfig,
   (origins) => (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) =>
     origins.length === 0 ? response : HttpServerResponse.setHeaders(response, {
       Vary: response.headers["vary"] === undefined ? "Origin" : `${response.headers["vary"]}, Origin`,
-      ...corsHeaders(origins, request.headers["origin"]),
+      ...makeCorsHeaders(origins, request.headers["origin"]),
     }),
 )

@@ -1,60 +1,58 @@
-/** What is learnt of a request while it is served, by whom it concerns; `Edge.ts` prints what goes into headers. */
+/** State of one request, shared by the middleware and the handlers. `Middleware.ts` turns it into headers. */
 import { Context, Effect } from "effect"
 import type { Tier } from "../rules/EndpointAnnotations.ts"
 
-/** A whole list, which is sent while it is read; `records` and `bytes` of its exchange tell how much of it was. */
+/** An export (`limit=all`), streamed from the database. The context's `records` and `bytes` count what was sent. */
 export interface StreamedExport {
-  /** How long all of it will probably be, in bytes, by its beginning. */
-  readonly expected: number
-  /** How long all of it is, in bytes; reads all of it, as an estimate does. */
-  readonly measured: Effect.Effect<number>
-  /** So much of it may be sent at most. */
+  /** Estimated size, extrapolated from the first chunk. */
+  readonly expectedBytes: number
+  /** Encodes the export without sending it, and returns its exact size in bytes. */
+  readonly measureBytes: Effect.Effect<number>
+  /** The stream is aborted beyond this size. */
   maxBytes: number
-  /** What is said at its end. */
   readonly trailers: Record<string, string>
-  /** Who wants to know of its end; 200: all of it was sent. */
+  /** Called once at the end of the stream; status 200 means that everything was sent. */
   readonly endListeners: Array<(status: number) => void>
 }
 
 export interface RequestContext {
-  /** `X-Request-Id` of the answer and `request_id` of an error (D12). */
+  /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
   readonly id: string
-  /** The request's path and query, as sent. */
+  /** The path and query, byte for byte. */
   readonly target: string
-  /** When it began, in milliseconds since 1970. */
-  readonly began: number
-  /** An `estimate` goes the way of the request whose cost it is to tell, and charges nothing (D28). */
+  /** Milliseconds since 1970. */
+  readonly startedAt: number
+  /** An `estimate` runs the request whose cost it predicts, without counting or charging it (D28, estimates). */
   readonly purpose: "answer" | "estimate"
-  /** `Link` header: next page (D8), successor and documentation of what is deprecated (§9.4); paths from the root. */
+  /** For the `Link` header: next page (D8), successor and documentation (§9.4, lifecycle). Paths start with `/`. */
   readonly links: Array<{ readonly path: string; readonly attributes: string }>
-  /** Any other header. */
+  /** All other headers. */
   readonly headers: Record<string, string>
-  /** How many results the answer has. */
+  /** Number of results in the response. */
   records: number
-  /** How many there are on all pages; looked up for an estimate only. */
+  /** Number of results on all pages; only an estimate counts them. */
   totalRecords: number | undefined
-  /** How long its body is before any compression, where that is known beforehand; what is charged (D27). */
+  /** Size of the uncompressed body, which determines the cost (D27, billing). */
   bytes: number | undefined
-  /** It was answered without the database, or not again (304). */
+  /** The response needed no database query, or is a 304. */
   cached: boolean
-  /** Whether what was answered would be answered again; none where that is not known of an answer (D17). */
+  /** Whether the response would be the same now; undefined if it cannot be cached (D17, caching). */
   isCurrent: (() => boolean) | undefined
-  /** The path of the endpoint, as declared; none where there is none, or it is not reached yet. */
+  /** The declared path of the endpoint, once the request has been routed. */
   route: string | undefined
-  /** Whose request it is, once that is known. */
   account_id: number | undefined
-  /** What had to be met to be answered. */
+  /** The declared path and required tier of a priced endpoint, once the account has been authorized. */
   endpoint: { readonly path: string; readonly required_tier: Tier } | undefined
-  /** What is sent is no finished answer. */
+  /** Set if the response is an export. */
   streamedExport: StreamedExport | undefined
-  /** Microdollars a gigabyte (D27); 0 until it is known that the answer has a price. */
+  /** Microdollars per gigabyte (D27, billing). */
   price: number
 }
 
 export const makeRequestContext = (
-  request: Pick<RequestContext, "id" | "target"> & Partial<Pick<RequestContext, "began" | "purpose">>,
+  request: Pick<RequestContext, "id" | "target"> & Partial<Pick<RequestContext, "startedAt" | "purpose">>,
 ): RequestContext => ({
-  began: 0,
+  startedAt: 0,
   purpose: "answer",
   ...request,
   links: [],
@@ -71,23 +69,24 @@ export const makeRequestContext = (
   price: 0,
 })
 
-/** The exchange being served; outside a request nobody listens. */
-export const RequestContext = Context.Reference<RequestContext>("tickerline/policy/Exchange", {
+/** The context of the current request. Outside a request it is an empty one that nobody reads. */
+export const RequestContext = Context.Reference<RequestContext>("tickerline/http/RequestContext", {
   defaultValue: () => makeRequestContext({ id: "", target: "/" }),
 })
 
 export const setResponseHeaders = (headers: Readonly<Record<string, string>>) =>
-  Effect.map(RequestContext, (exchange) => {
-    Object.assign(exchange.headers, headers)
+  Effect.map(RequestContext, (context) => {
+    Object.assign(context.headers, headers)
   })
 
+/** Adds a link to the `Link` header. `path` starts with `/`. */
 export const addLinkHeader = (path: string, attributes: string) =>
-  Effect.map(RequestContext, (exchange) => {
-    exchange.links.push({ path, attributes })
+  Effect.map(RequestContext, (context) => {
+    context.links.push({ path, attributes })
   })
 
-/** How many results the answer has: what usage and estimates tell (D28, D29). */
+/** Sets the number of results, which usage and estimates report (D28, D29). */
 export const setRecordCount = (records: number) =>
-  Effect.map(RequestContext, (exchange) => {
-    exchange.records = records
+  Effect.map(RequestContext, (context) => {
+    context.records = records
   })

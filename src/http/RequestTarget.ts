@@ -1,40 +1,41 @@
-/** Request targets: their form, whether they can be decoded, the path that they name, and its name in traces. */
+/** Parses request targets: their form, their path and the name of their trace. */
 import { Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import type { IncomingMessage } from "node:http"
-import * as Endpoints from "../catalogue/Endpoints.ts"
+import { findEndpoint } from "../catalogue/Endpoints.ts"
 
-const absolute = /^https?:\/\/([^/?#]*)(.*)$/i
+const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
-/** A host that may be followed by a port; user names are refused (RFC 9110, 4.2.4). */
+/** A host with an optional port. User names are invalid (RFC 9110, 4.2.4). */
 const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.canParse(`http://${text}`)
 
 /**
- * The path and query of a target, byte for byte, and the host that its absolute form names (RFC 9112, 3.2).
- * Undefined if the target has none of the forms that the method allows.
+ * Returns the path and query byte for byte, and the host of an absolute-form target (RFC 9112, 3.2).
+ * Undefined if the method does not allow the form.
  */
-const originForm = (method: string, target: string) => {
+const parseTarget = (method: string, target: string) => {
   if (target.startsWith("/")) return { target, host: undefined }
   if (target === "*") return method === "OPTIONS" ? { target, host: undefined } : undefined
-  const [, host = "", rest = ""] = absolute.exec(target) ?? []
+  const [, host = "", path = ""] = absoluteForm.exec(target) ?? []
   if (!isAuthority(host)) return undefined
-  return { target: rest.startsWith("/") ? rest : `/${rest}`, host }
+  return { target: path.startsWith("/") ? path : `/${path}`, host }
 }
 
 /**
- * Rewrites an absolute-form target to origin form, so that all that follows sees one form; its host replaces `Host`
- * (RFC 9112, 3.2.2). False if the target is malformed.
+ * Rewrites an absolute-form target to origin form, and `Host` to the target's host (RFC 9112, 3.2.2).
+ * Returns false if the target is malformed.
  */
 export const normalizeTarget = (request: IncomingMessage) => {
   const { headers, method = "GET", url = "" } = request
-  const form = originForm(method, url)
-  if (form === undefined) return false
-  request.url = form.target
-  // A request without Host is refused later, whatever its target names.
-  if (form.host !== undefined && headers.host !== undefined) headers.host = form.host
+  const parsed = parseTarget(method, url)
+  if (parsed === undefined) return false
+  request.url = parsed.target
+  // The middleware refuses a request without Host, even if its target has one.
+  if (parsed.host !== undefined && headers.host !== undefined) headers.host = parsed.host
   return true
 }
 
+/** Whether all percent escapes are valid UTF-8. */
 export const isDecodable = (target: string) => {
   if (!target.includes("%")) return true
   try {
@@ -45,18 +46,16 @@ export const isDecodable = (target: string) => {
   }
 }
 
-/** The path as routes are written; what cannot be decoded stays as it is. */
+/** The decoded path without the query. A path that cannot be decoded stays as it is. */
 export const decodePath = (target: string) => {
   const path = target.split("?", 1)[0] ?? target
   return isDecodable(path) ? decodeURI(path) : path
 }
 
-/** §9.1: the pattern of addresses that moved to `/v1/*`. */
+/** The old prefix of all paths, which redirects to `/v1/` (§9.1, redirects). */
 export const legacyPrefix = "/enterprise/v1/"
 export const isLegacyTarget = (target: string) => target.startsWith(legacyPrefix)
 
-/** What a trace of the request is called: of all paths that lead nowhere the same. */
+/** The span name: the method and the declared path. All unknown paths share one name. */
 export const getSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
-  `${method} ${
-    Option.match(Endpoints.findEndpoint(decodePath(url)), { onNone: () => "other", onSome: ({ row }) => row.path })
-  }`
+  `${method} ${Option.match(findEndpoint(decodePath(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`

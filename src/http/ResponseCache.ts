@@ -1,159 +1,279 @@
 /**
- * D17: responses as they were sent, by what was sent: the way from the same request to the same bytes again. Each is
- * good while the answer in it holds, and until the end of the day in which it was begun.
+ * The fast path: answers a repeated request before it reaches Effect (D17, caching).
+ * It applies the same checks as the middleware: docs/decisions/0032-response-cache-before-effect.md.
  */
-import { Clock, Context, Effect, Layer, Tracer } from "effect"
+import { Clock, Context, Duration, Effect, type Exit, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
-import type { IncomingMessage } from "node:http"
-import { registerGauge } from "../observability/CallbackMetrics.ts"
-import type { Tier } from "../rules/EndpointAnnotations.ts"
-import { getNextDateChange } from "../rules/Dates.ts"
-import type { RequestContext } from "./RequestContext.ts"
-import { negotiateFormat } from "../rows/Formats.ts"
+import { hash } from "node:crypto"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Metering } from "../accounts/billing/Metering.ts"
+import { computeCost } from "../accounts/billing/Pricing.ts"
+import { Account, hasCredit, isPathAllowed } from "../accounts/keys/Authentication.ts"
+import { conflictingCredentials, parseCredential } from "../accounts/keys/Credentials.ts"
+import { RateLimit, type RateLimitResult } from "../accounts/limits/RateLimit.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
+import { registerGauge } from "../observability/CallbackMetrics.ts"
+import { RequestMetrics } from "../observability/RequestMetrics.ts"
+import { negotiateFormat } from "../rows/Formats.ts"
+import { getNextDateChange } from "../rules/Dates.ts"
+import { meetsTier, type Tier } from "../rules/EndpointAnnotations.ts"
+import { resolveRequestId } from "../rules/RequestIds.ts"
+import { perRequestHeaders, sharedHeaders } from "../rules/ResponseHeaders.ts"
+import type { RequestContext } from "./RequestContext.ts"
+
+type AccountOfKey = typeof Account.Service
+
+/** How long a key lookup may be reused, ms. A revoked key is refused within one second (D2, API keys). */
+export const keyTtlMillis = 500
+
+const maxKeys = 10_000
+
+export const getMonotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
+/** The result of a key lookup. */
+export interface RecentKey {
+  readonly account: AccountOfKey
+  /** Start of the lookup, monotonic milliseconds. */
+  readonly asOf: number
+}
+
+/** Accounts by the SHA-256 of their key. Entries are deleted when they expire, even if no request follows. */
+export const makeRecentKeys = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const keys = new Map<string, RecentKey>()
+
+  const isCurrent = ({ asOf }: RecentKey) => getMonotonicMillis(clock) - asOf < keyTtlMillis
+
+  const deleteExpired = Effect.sync(() => {
+    for (const [digest, key] of keys) if (!isCurrent(key)) keys.delete(digest)
+  })
+  yield* Effect.forkScoped(
+    Effect.withTracerEnabled(Effect.forever(Effect.delay(deleteExpired, Duration.millis(keyTtlMillis / 2))), false),
+  )
+
+  const find = (key: string): AccountOfKey | undefined => {
+    if (key === "" || keys.size === 0) return undefined
+    const found = keys.get(hash("sha256", key, "hex"))
+    return found !== undefined && isCurrent(found) ? found.account : undefined
+  }
+
+  const add = (digest: string, key: RecentKey) => {
+    if (keys.size >= maxKeys) keys.clear()
+    keys.set(digest, key)
+  }
+  return { find, add, getSize: () => keys.size }
+})
 
 export interface CachedResponse {
-  readonly holds: () => boolean
-  readonly until: number
+  /** Whether the query result in the response is still current. */
+  readonly isCurrent: () => boolean
+  /** Next change of date in New York or Chicago, ms since 1970. */
+  readonly expiresAt: number
   readonly path: string
   readonly required_tier: Tier
   readonly etag: string
-  /** Names and values, one after the other. */
+  /** Alternating names and values. */
   readonly headers: ReadonlyArray<string>
-  readonly headersUnmodified: ReadonlyArray<string>
+  readonly notModifiedHeaders: ReadonlyArray<string>
   readonly records: number
   readonly bytes: number
-  /** Microdollars a gigabyte. */
+  /** Microdollars per gigabyte. */
   readonly price: number
   readonly deprecated: boolean
-  /** None where it was 304. */
+  /** Undefined if the original response was a 304. */
   readonly body: Uint8Array | undefined
 }
 
-/** Headers that are the same for every account. */
-const shared = new Set([
-  "cache-control",
-  "content-disposition",
-  "content-encoding",
-  "content-length",
-  "content-type",
-  "deprecation",
-  "etag",
-  "link",
-  "sunset",
-  "unencoded-digest",
-  "vary",
-  "x-api-version",
-  "x-content-type-options",
-  "x-dropped-tickers",
-  "x-row-count",
-])
+/** A response with any other header may concern a single account and is not stored. */
+const isStorable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
+  Object.keys(headers).every((name) => sharedHeaders.has(name) || perRequestHeaders.has(name))
 
-/** Headers that `Shortcut.ts` makes for each request. */
-const ofRequest = new Set([
-  "x-cost-microdollars",
-  "x-ratelimit-limit",
-  "x-ratelimit-remaining",
-  "x-ratelimit-reset",
-  "x-request-id",
-])
+/** Headers that a 304 omits. */
+const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
 
-/** A response with any other header may belong to one account alone, so it is not kept. */
-const isKeepable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
-  Object.keys(headers).every((name) => shared.has(name) || ofRequest.has(name))
+const selectHeaders = (
+  { headers }: HttpServerResponse.HttpServerResponse,
+  isIncluded: (name: string) => boolean,
+) =>
+  Object.entries(headers).flatMap(([name, value]) => sharedHeaders.has(name) && isIncluded(name) ? [name, value] : [])
 
-const ofBody = /^(content-.*|x-row-count|unencoded-digest)$/
-
-const headersOf = ({ headers }: HttpServerResponse.HttpServerResponse, left: (name: string) => boolean) =>
-  Object.entries(headers).flatMap(([name, value]) => shared.has(name) && !left(name) ? [name, value] : [])
-
-/** One request as it was sent; the format and the encodings that a client takes are part of what it asked for. */
-const keyOf = (url: string, encodings: string | undefined, accepted: string | undefined) => {
-  const format = negotiateFormat(accepted)
-  return `${encodings ?? ""} ${format === "json" ? "" : format}${url}`
+/** The key has the target byte for byte, the accepted encodings and the negotiated format. */
+const makeKey = (target: string, acceptEncoding: string | undefined, accept: string | undefined) => {
+  const format = negotiateFormat(accept)
+  return `${acceptEncoding ?? ""} ${format === "json" ? "" : format}${target}`
 }
 
-const sizeOf = ({ body, headers }: CachedResponse, key: string) =>
+const estimateSize = ({ body, headers }: CachedResponse, key: string) =>
   1024 + key.length + headers.join("").length * 2 + (body?.length ?? 0)
 
-/** Nothing that others than the client itself have to look at: another origin, a body, an expectation. */
-const isUsual = ({ headers, method }: IncomingMessage) =>
+/** Requests with an origin, a body or an expectation take the regular path. */
+const isCacheable = ({ headers, method }: IncomingMessage) =>
   method === "GET" && headers.host !== undefined && headers.origin === undefined && headers.expect === undefined &&
   headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
-export class ResponseCache extends Context.Service<ResponseCache, {
-  /** Keeps a response that was answered from memory, for the next such request; the response itself, unchanged. */
-  readonly store: (
+/** Responses by raw request. An entry is valid while its query result is current and the date does not change. */
+export const makeResponseStore = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  // The fast path creates no spans.
+  const isTraced = context.mapUnsafe.has(Tracer.Tracer.key)
+  const responses = new LRUCache<string, CachedResponse>({
+    maxSize: yield* CacheBytesConfig,
+    sizeCalculation: estimateSize,
+  })
+  yield* registerGauge({
+    name: "tickerline_cache_bytes",
+    description: "Memory used by the query cache (asked) and the response cache (sent).",
+    attributes: { part: "sent" },
+    read: () => responses.calculatedSize,
+  })
+  const clock = yield* Clock.Clock
+
+  let date = { begins: 0, ends: 0 }
+  const getEndOfDate = (time: number) => {
+    if (time < date.begins || time >= date.ends) date = { begins: time, ends: getNextDateChange(time) }
+    return date.ends
+  }
+
+  /** Stores a response that came from the query cache. Returns the response unchanged. */
+  const store = (
     request: HttpServerRequest.HttpServerRequest,
     response: HttpServerResponse.HttpServerResponse,
-    exchange: RequestContext,
-  ) => HttpServerResponse.HttpServerResponse
-  /** What was answered to such a request, where it still holds and the request has nothing unusual. */
-  readonly find: (request: IncomingMessage) => CachedResponse | undefined
-}>()("tickerline/cache/Sent") {
+    context: RequestContext,
+  ) => {
+    const { body, headers: { etag } } = response
+    const { endpoint, isCurrent } = context
+    const isEligible = request.method === "GET" && request.headers["origin"] === undefined &&
+      context.purpose === "answer" && !isTraced && isStorable(response)
+    if (!isEligible || etag === undefined || endpoint === undefined || isCurrent === undefined) return response
+    const key = makeKey(context.target, request.headers["accept-encoding"], request.headers["accept"])
+    if (response.status === 304 && responses.peek(key)?.isCurrent() === true) return response
+    responses.set(key, {
+      ...endpoint,
+      isCurrent,
+      etag,
+      // A request that started before midnight belongs to that date, whenever it ended.
+      expiresAt: getEndOfDate(context.startedAt),
+      headers: selectHeaders(response, () => true),
+      notModifiedHeaders: selectHeaders(response, (name) => !bodyHeader.test(name)),
+      records: context.records,
+      bytes: context.bytes ?? 0,
+      price: context.price,
+      deprecated: "Deprecation" in context.headers,
+      body: body._tag === "Uint8Array" ? body.body : undefined,
+    })
+    return response
+  }
+
+  /** Undefined if there is no valid response, or if `If-None-Match` is anything but the stored ETag. */
+  const find = (request: IncomingMessage): CachedResponse | undefined => {
+    if (!isCacheable(request)) return undefined
+    const { headers, url = "" } = request
+    const acceptEncoding = headers["accept-encoding"]
+    const key = makeKey(url, typeof acceptEncoding === "string" ? acceptEncoding : undefined, headers.accept)
+    const found = responses.get(key)
+    if (found === undefined || !found.isCurrent() || clock.currentTimeMillisUnsafe() >= found.expiresAt) {
+      return undefined
+    }
+    const condition = headers["if-none-match"]
+    const canAnswer = condition === undefined ? found.body !== undefined : condition === found.etag
+    return canAnswer ? found : undefined
+  }
+  return { store, find }
+})
+
+export class ResponseCache extends Context.Service<ResponseCache, {
+  /** Remembers the account of a key. `digest` is the key's SHA-256, hexadecimal. */
+  readonly addKey: (digest: string, key: RecentKey) => void
+  /** Stores a response that came from the query cache. Returns the response unchanged. */
+  readonly store: Effect.Success<typeof makeResponseStore>["store"]
+  /** Sends a stored response, or calls `next`. */
+  readonly respond: (request: IncomingMessage, response: ServerResponse, next: () => void) => void
+}>()("tickerline/http/ResponseCache") {
   static readonly layer = Layer.effect(
     ResponseCache,
     Effect.gen(function* () {
+      const recentKeys = yield* makeRecentKeys
+      const { find, store } = yield* makeResponseStore
+      const metering = yield* Metering
+      const rateLimit = yield* RateLimit
+      const metrics = yield* RequestMetrics
       const context = yield* Effect.context<never>()
-      // Spans are made on the long way.
-      const traced = context.mapUnsafe.has(Tracer.Tracer.key)
-      const sent = new LRUCache<string, CachedResponse>({ maxSize: yield* CacheBytesConfig, sizeCalculation: sizeOf })
-      yield* registerGauge({
-        name: "tickerline_cache_bytes",
-        description: "What memory holds of answers: as they were asked for, and as they were sent.",
-        attributes: { part: "sent" },
-        read: () => sent.calculatedSize,
-      })
       const clock = yield* Clock.Clock
+      const now = () => clock.currentTimeMillisUnsafe()
 
-      let day = { since: 0, ends: 0 }
-      /** Of the day to which the moment belongs; the calendar is asked once for each. */
-      const endOfDay = (moment: number) => {
-        if (moment < day.since || moment >= day.ends) day = { since: moment, ends: getNextDateChange(moment) }
-        return day.ends
+      /** The account, unless a check fails; the regular path then sends the error. */
+      const authorize = (request: IncomingMessage, { path, required_tier }: CachedResponse) => {
+        const key = parseCredential(request.rawHeaders)
+        const account = key === conflictingCredentials ? undefined : recentKeys.find(key)
+        if (account === undefined || !metering.hasCapacity()) return undefined
+        const isAuthorized = meetsTier(account.tier, required_tier) && isPathAllowed(account, path) &&
+          hasCredit(account)
+        return isAuthorized ? account : undefined
       }
 
-      const remember = (
-        request: HttpServerRequest.HttpServerRequest,
-        response: HttpServerResponse.HttpServerResponse,
-        exchange: RequestContext,
+      const send = (
+        { headers: { "if-none-match": condition, "x-request-id": id }, url = "" }: IncomingMessage,
+        response: ServerResponse,
+        cached: CachedResponse,
+        { account_id, key_id }: AccountOfKey,
+        rateLimitHeaders: RateLimitResult["headers"],
+        startedAt: number,
+        arrivedAt: number,
       ) => {
-        const { body, headers: { etag } } = response
-        const { endpoint, isCurrent: holds } = exchange
-        const usual = request.method === "GET" && request.headers["origin"] === undefined &&
-          exchange.purpose === "answer" && !traced && isKeepable(response)
-        if (!usual || etag === undefined || endpoint === undefined || holds === undefined) return response
-        const key = keyOf(exchange.target, request.headers["accept-encoding"], request.headers["accept"])
-        if (response.status === 304 && sent.peek(key)?.holds() === true) return response
-        sent.set(key, {
-          ...endpoint,
-          holds,
-          etag,
-          // What began before midnight belongs to the day before, whenever it ended.
-          until: endOfDay(exchange.began),
-          headers: headersOf(response, () => false),
-          headersUnmodified: headersOf(response, (name) => ofBody.test(name)),
-          records: exchange.records,
-          bytes: exchange.bytes ?? 0,
-          price: exchange.price,
-          deprecated: "Deprecation" in exchange.headers,
-          body: body._tag === "Uint8Array" ? body.body : undefined,
+        const isFull = condition === undefined
+        const status = isFull ? 200 : 304
+        const bytes = isFull ? cached.bytes : 0
+        const cost_microdollars = isFull ? computeCost(bytes, cached.price) : 0
+        const request_id = resolveRequestId(typeof id === "string" ? id : undefined)
+        metering.record({
+          requested_at: startedAt,
+          account_id,
+          key_id,
+          request_id,
+          endpoint: cached.path,
+          status_code: status,
+          records_returned: isFull ? cached.records : 0,
+          bytes,
+          cost_microdollars,
+          duration_ms: now() - startedAt,
+          cached: true,
+          deprecated: cached.deprecated,
         })
-        return response
+        const headers = [...(isFull ? cached.headers : cached.notModifiedHeaders)]
+        for (const name in rateLimitHeaders) headers.push(name, rateLimitHeaders[name] ?? "")
+        headers.push("x-cost-microdollars", String(cost_microdollars), "x-request-id", request_id)
+        response.writeHead(status, headers)
+        response.end(isFull ? cached.body : undefined)
+        metrics.record({
+          request_id,
+          method: "GET",
+          target: url,
+          endpoint: cached.path,
+          account_id,
+          status,
+          bytes,
+          cached: true,
+          milliseconds: performance.now() - arrivedAt,
+        })
       }
 
-      const find = (request: IncomingMessage): CachedResponse | undefined => {
-        if (!isUsual(request)) return undefined
-        const { headers, url = "" } = request
-        const accepted = headers["accept-encoding"]
-        const found = sent.get(keyOf(url, typeof accepted === "string" ? accepted : undefined, headers.accept))
-        if (found === undefined || !found.holds() || clock.currentTimeMillisUnsafe() >= found.until) return undefined
-        const condition = headers["if-none-match"]
-        const isKnown = condition === undefined ? found.body !== undefined : condition === found.etag
-        return isKnown ? found : undefined
+      const respond = (request: IncomingMessage, response: ServerResponse, next: () => void) => {
+        const arrivedAt = performance.now()
+        const cached = find(request)
+        const account = cached === undefined ? undefined : authorize(request, cached)
+        if (cached === undefined || account === undefined) return next()
+        const startedAt = now()
+        const proceed = (exit: Exit.Exit<RateLimitResult>) =>
+          exit._tag === "Failure" || exit.value.refusal !== undefined
+            ? next()
+            : send(request, response, cached, account, exit.value.headers, startedAt, arrivedAt)
+        const counting = Effect.runForkWith(context)(rateLimit.count(account))
+        const counted = counting.pollUnsafe()
+        if (counted === undefined) counting.addObserver(proceed)
+        else proceed(counted)
       }
-      return ResponseCache.of({ store: remember, find })
+      return ResponseCache.of({ addKey: recentKeys.add, store, respond })
     }),
   )
 }

@@ -1,29 +1,31 @@
-/** What is said at the end of a whole list: only then are its cost and its digest known (RFC 9110, 6.5). */
+/** Trailers of an export: its cost and digest are known only after the last byte (RFC 9110, 6.5). */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Predicate, Stream } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { RequestContext } from "./RequestContext.ts"
 import { digestHeaderName } from "../rows/Formats.ts"
+import type { RequestContext } from "./RequestContext.ts"
 
-const announced = `${digestHeaderName}, X-Cost-Microdollars`
+const trailerNames = `${digestHeaderName}, X-Cost-Microdollars`
 
-/** HTTP/1.0 knows no chunks, and so nothing after them. */
-const hasChunks = ({ method, source }: HttpServerRequest.HttpServerRequest) =>
+/** HTTP/1.0 has no chunked encoding, and so no trailers. */
+const supportsTrailers = ({ method, source }: HttpServerRequest.HttpServerRequest) =>
   method !== "HEAD" && !(Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.0")
 
-/** Names the trailers of a response that is sent while it is read, and sends them after its last byte. */
+/** Announces the trailers of an export in the header `Trailer`, and sends them after the body. */
 export const withTrailers = (
   request: HttpServerRequest.HttpServerRequest,
   response: HttpServerResponse.HttpServerResponse,
-  { streamedExport: whole }: RequestContext,
+  { streamedExport }: RequestContext,
 ) => {
   const { body } = response
-  if (whole === undefined || body._tag !== "Stream" || !hasChunks(request)) return response
-  const add = Effect.sync(() => NodeHttpServerRequest.toServerResponse(request).addTrailers(whole.trailers))
-  const stream = Stream.concat(body.stream, Stream.fromEffectDrain(add))
+  if (streamedExport === undefined || body._tag !== "Stream" || !supportsTrailers(request)) return response
+  const addTrailers = Effect.sync(() =>
+    NodeHttpServerRequest.toServerResponse(request).addTrailers(streamedExport.trailers)
+  )
+  const stream = Stream.concat(body.stream, Stream.fromEffectDrain(addTrailers))
   return HttpServerResponse.setHeader(
     HttpServerResponse.setBody(response, HttpBody.stream(stream, body.contentType)),
     "Trailer",
-    announced,
+    trailerNames,
   )
 }

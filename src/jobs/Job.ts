@@ -1,27 +1,28 @@
-/** How a job is declared, in the room whose work it is; `Server.ts` lists them. */
+/** The declaration of a background job. Each room declares its own; `Server.ts` lists them all. */
 import type { Duration, Effect, Option } from "effect"
 import type { Statement } from "effect/sql"
 
+/** This process's claim to a job, so that only one process runs it at a time. */
 export interface JobLease {
-  /** Of this process, the same for all of its jobs. */
+  /** Identifies this process in the `leases` table; the same for all its jobs. */
   readonly holder: string
-  /** By this process's own clock; what is no statement asks it before it acts, for a process may have been stopped. */
+  /** Whether the lease is still valid by this process's clock. Check it before side effects outside the database. */
   readonly isHeld: () => boolean
-  /** A condition for statements that only the holder may make. */
+  /** SQL condition that holds only while this process has the lease. */
   readonly holderCondition: Statement.Fragment
 }
 
-/** For so long the job is left to others, which may reach what this process does not. */
+/** How long this process leaves the job to others, for example because it cannot reach a server that they can. */
 export type ReleaseDuration = Duration.Duration
 
-/** Interrupted when the lease is lost. */
+/** One run of a job. It is interrupted when the lease is lost. */
 export type JobRun = Effect.Effect<ReleaseDuration | void, { readonly message: string }>
 
 export interface Job<E, R> {
-  /** Of its lease and in its measures: lower case, with hyphens. */
+  /** Lower case with hyphens; used for the lease and in metrics. */
   readonly name: string
-  /** From the end of a run to the beginning of the next; one that failed is repeated sooner. */
+  /** Pause between two runs. A failed run is repeated sooner. */
   readonly every: Duration.Duration
-  /** Made once, at the start; none where settings do not want this process to do it. */
+  /** Called once at startup. Returns `None` if the settings exclude this process from the job. */
   readonly prepare: (lease: JobLease) => Effect.Effect<Option.Option<JobRun>, E, R>
 }

@@ -1,97 +1,176 @@
-/** One job in this process: waits for its lease, runs, and runs again; ends a run whose lease is lost. */
-import { DateTime, Duration, Effect, Latch, Metric } from "effect"
+/**
+ * Runs background jobs, each in one process at a time. Every process competes for the leases of its jobs.
+ * If the holder dies, stops or is cut off, another process takes over within seconds.
+ */
+import { DateTime, Duration, Effect, Latch, Layer, Metric, Option, Schedule } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { HealthProbe } from "../db/health/HealthProbe.ts"
+import { monotonicMillis } from "../db/MonotonicTime.ts"
+import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
-import type { JobRun, ReleaseDuration } from "./Job.ts"
+import type { Job, JobRun, ReleaseDuration } from "./Job.ts"
+import { holderTtl, makeLeaseStatements, renewalInterval } from "./JobLease.ts"
 
-export interface JobState {
+/** The state of one job in this process. Times are monotonic milliseconds. */
+interface JobState {
   readonly name: string
   readonly every: Duration.Duration
-  /** Until when this process goes by its lease, on the clock of `performance.now`. */
-  until: number
-  /** Until when it leaves it to others. */
-  restsUntil: number
-  /** Open while it has the lease, as far as it was told. */
-  readonly mine: Latch.Latch
+  leaseExpiresAt: number
+  /** Until then, this process does not take the lease. */
+  releasedUntil: number
+  /** Open while this process holds the lease, as of the last renewal. */
+  readonly isHolder: Latch.Latch
 }
 
-export const makeJobState = (name: string, every: Duration.Duration): JobState => ({
+const makeJobState = (name: string, every: Duration.Duration): JobState => ({
   name,
   every,
-  until: -Infinity,
-  restsUntil: -Infinity,
-  mine: Latch.makeUnsafe(),
+  leaseExpiresAt: -Infinity,
+  releasedUntil: -Infinity,
+  isHolder: Latch.makeUnsafe(),
 })
 
-export const holdsLease = ({ until }: JobState) => performance.now() < until
-
-/** From now on it is not this process's. */
-export const dropLease = (post: JobState) => {
-  post.until = -Infinity
-  post.mine.closeUnsafe()
+const dropLease = (job: JobState) => {
+  job.leaseExpiresAt = -Infinity
+  job.isHolder.closeUnsafe()
 }
 
-/** Ends when the lease does. */
-const lost = (post: JobState): Effect.Effect<void> =>
-  Effect.suspend(() =>
-    holdsLease(post) ? Effect.andThen(Effect.sleep(post.until - performance.now()), lost(post)) : Effect.void
-  )
+const [minRetryDelay, maxRetryDelay] = [Duration.seconds(5), Duration.minutes(1)]
 
-const [soonest, latest] = [Duration.seconds(5), Duration.minutes(1)]
-
-/** The wait after so many failures in a row. */
+/** The delay after a number of consecutive failures: doubles from 5 seconds to a minute, but never exceeds `every`. */
 export const retryDelay = (every: Duration.Duration, failures: number) =>
-  Duration.min(every, Duration.min(latest, Duration.times(soonest, 2 ** Math.min(failures - 1, 10))))
+  Duration.min(every, Duration.min(maxRetryDelay, Duration.times(minRetryDelay, 2 ** Math.min(failures - 1, 10))))
 
-const runsFailed = (job: string) =>
+const failureCounter = (job: string) =>
   Metric.counter("tickerline_job_failures_total", {
-    description: "Runs of a job that failed, and are repeated.",
+    description: "Failed runs of a job; each is retried.",
     attributes: { job },
     incremental: true,
   })
 
-/** Goes on for ever; `leave` gives the lease to others. */
-export const runJob = Effect.fnUntraced(function* (post: JobState, run: JobRun, leave: Effect.Effect<void>) {
-  const { every, name } = post
-  const counted = runsFailed(name)
-  yield* initializeCounters(counted)
-  let [failures, lastRun] = [0, 0]
+/** Runs a job again and again while this process holds its lease. `release` gives the lease to other processes. */
+const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
+  const now = yield* monotonicMillis
+  const { every, name } = job
+  const failureCount = failureCounter(name)
+  yield* initializeCounters(failureCount)
+  let [failures, lastRunSeconds] = [0, 0]
   yield* registerGauge({
     name: "tickerline_job_held",
-    description: "Whether this process does the job.",
+    description: "1 if this process runs the job, else 0.",
     attributes: { job: name },
-    read: () => holdsLease(post) ? 1 : 0,
+    read: () => now() < job.leaseExpiresAt ? 1 : 0,
   })
   yield* registerGauge({
     name: "tickerline_job_last_run_timestamp_seconds",
-    description: "When this process did the job last, in seconds since 1970; 0: never.",
+    description: "Unix time at which this process last completed the job; 0 if never.",
     attributes: { job: name },
-    read: () => lastRun,
+    read: () => lastRunSeconds,
   })
 
-  const failed = Effect.fnUntraced(function* (words: string) {
+  const onFailure = Effect.fnUntraced(function* (message: string) {
     failures += 1
-    const wait = retryDelay(every, failures)
-    yield* Metric.update(counted, 1)
-    yield* Effect.logWarning(`The job ${name} failed, and is repeated in ${Duration.format(wait)}: ${words}`)
-    return wait
+    const delay = retryDelay(every, failures)
+    yield* Metric.update(failureCount, 1)
+    yield* Effect.logWarning(`The job ${name} failed and will be retried in ${Duration.format(delay)}: ${message}`)
+    return delay
   })
 
-  const ended = Effect.fnUntraced(function* (rest: ReleaseDuration | void) {
+  const onSuccess = Effect.fnUntraced(function* (releaseFor: ReleaseDuration | void) {
     failures = 0
-    lastRun = DateTime.toEpochMillis(yield* DateTime.now) / 1000
-    if (rest !== undefined && !Duration.isZero(rest)) {
-      post.restsUntil = performance.now() + Duration.toMillis(rest)
-      dropLease(post)
-      yield* leave
+    lastRunSeconds = DateTime.toEpochMillis(yield* DateTime.now) / 1000
+    if (releaseFor !== undefined && !Duration.isZero(releaseFor)) {
+      job.releasedUntil = now() + Duration.toMillis(releaseFor)
+      dropLease(job)
+      yield* release
     }
     return every
   })
 
-  const once = run.pipe(
-    Effect.flatMap(ended),
-    Effect.catch(({ message }) => failed(message)),
-    Effect.catchDefect((defect) => failed(String(defect))),
-    Effect.raceFirst(Effect.as(lost(post), Duration.zero)),
+  /** Completes when the lease has expired without a renewal. */
+  const leaseExpiry: Effect.Effect<void> = Effect.suspend(() => {
+    const remaining = job.leaseExpiresAt - now()
+    return remaining > 0 ? Effect.andThen(Effect.sleep(remaining), leaseExpiry) : Effect.void
+  })
+
+  const runOnce = run.pipe(
+    Effect.flatMap(onSuccess),
+    Effect.catch(({ message }) => onFailure(message)),
+    Effect.catchDefect((defect) => onFailure(String(defect))),
+    Effect.raceFirst(Effect.as(leaseExpiry, Duration.zero)),
   )
-  return Effect.forever(Effect.andThen(post.mine.await, Effect.flatMap(once, Effect.sleep)))
+  return Effect.forever(Effect.andThen(job.isHolder.await, Effect.flatMap(runOnce, Effect.sleep)))
 })
+
+/** Renews the leases that this process holds, and takes free ones. */
+const makeLeaseLoop = Effect.fnUntraced(function* (
+  { declare, take }: Pick<ReturnType<typeof makeLeaseStatements>, "declare" | "take">,
+  jobs: ReadonlyArray<JobState>,
+) {
+  const now = yield* monotonicMillis
+  let [areDeclared, isFailing] = [false, false]
+
+  const onLost = (job: JobState) =>
+    Effect.suspend(() => {
+      dropLease(job)
+      return Effect.logWarning(`This process no longer runs the job ${job.name}.`)
+    })
+
+  const renew = Effect.gen(function* () {
+    if (!areDeclared) yield* declare(jobs.map(({ name }) => name))
+    areDeclared = true
+    const requestedAt = now()
+    const candidates = jobs.filter(({ releasedUntil }) => releasedUntil <= requestedAt)
+    const held = yield* take(candidates.map(({ name }) => name))
+    isFailing = false
+    for (const job of candidates) {
+      if (held.includes(job.name)) {
+        if (!job.isHolder.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
+        job.leaseExpiresAt = requestedAt + holderTtl
+        job.isHolder.openUnsafe()
+      } else if (job.isHolder.isOpen()) yield* onLost(job)
+    }
+  })
+
+  const onFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
+    if (!isFailing) yield* Effect.logWarning(`Job leases cannot be renewed: ${error.message}`)
+    isFailing = true
+    const expired = jobs.filter((job) => job.isHolder.isOpen() && now() >= job.leaseExpiresAt)
+    yield* Effect.forEach(expired, onLost, { discard: true })
+  })
+
+  return Effect.repeat(Effect.catch(Effect.timeout(renew, "3 seconds"), onFailure), Schedule.spaced(renewalInterval))
+})
+
+/** Competes for the jobs until the layer is closed, and then releases all leases at once. */
+export const jobsLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
+  Layer.effectDiscard(Effect.gen(function* () {
+    const { sql } = yield* HealthProbe
+    const now = yield* monotonicMillis
+    const holder = SecureRandom.uuidV4Unsafe()
+    const { holderCondition, release, ...statements } = makeLeaseStatements(sql, holder)
+    const states: Array<JobState> = []
+    const tryRelease = (names: ReadonlyArray<string>) => Effect.ignore(Effect.timeout(release(names), "2 seconds"))
+
+    // Finalizers run in reverse order: runs end first, then the jobs' own finalizers, renewals, and at last the leases.
+    yield* addForkedFinalizer(Effect.suspend(() => tryRelease(states.map(({ name }) => name))))
+    const allPrepared = yield* Latch.make()
+    const leaseLoop = yield* makeLeaseLoop(statements, states)
+    yield* forkUntraced(Effect.andThen(allPrepared.await, leaseLoop))
+
+    const loops: Array<Effect.Effect<never>> = []
+    for (const { every, name, prepare } of jobs) {
+      const state = makeJobState(name, every)
+      const run = yield* prepare({
+        holder,
+        isHeld: () => now() < state.leaseExpiresAt,
+        holderCondition: holderCondition(name),
+      })
+      if (Option.isNone(run)) continue
+      loops.push(yield* makeJobLoop(state, run.value, tryRelease([name])))
+      states.push(state)
+    }
+    if (states.length === 0) return
+    yield* Effect.forEach(loops, forkUntraced, { discard: true })
+    yield* allPrepared.open
+  }))

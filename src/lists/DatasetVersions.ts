@@ -1,96 +1,97 @@
 /**
- * D17: which version each dataset has, as the triggers of `dataset_versions` note them. The primary is looked at four
- * times a second over a connection of its own, which neither a burst of slow queries nor a proxy between can keep from
- * it, and believed for less than a second: where the answer stays away, nothing is known, and nothing is answered from
- * memory or from a replica.
+ * The current version of each dataset (D17, caching), polled from the primary every 250 ms over a connection outside
+ * the pool. A version is unknown 900 ms after its poll; then neither the caches nor the replicas are used.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "../db/replicas/ServerState.ts"
+import { monotonicMillis } from "../db/MonotonicTime.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/Session.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 
-const every = Duration.millis(250)
+const pollInterval = Duration.millis(250)
 
-/** When no version was read for this long, the cache is reported as idle, in milliseconds. */
-const longestGap = Duration.toMillis(Duration.seconds(3))
+/** After this time without a successful poll, `/health/ready` reports that caching is off. */
+const maxGapMillis = Duration.toMillis(Duration.seconds(3))
 
-const unknown = Metric.counter("tickerline_cache_versions_unknown_total", {
-  description: "Times that the versions of the datasets could not be read; answers then come from the database.",
+const failedPolls = Metric.counter("tickerline_cache_versions_unknown_total", {
+  description: "Failed polls of the dataset versions. Without versions, every response comes from the database.",
   incremental: true,
 })
 
-/** The versions of some tables. */
+/** The combined version of several tables. */
 export interface TableVersions {
-  /** Another text after every committed write to one of them; undefined while that is not known for certain. */
+  /** Changes with every committed write to one of the tables; undefined while it is unknown. */
   readonly current: () => string | undefined
 }
 
-/** A server that takes over in a moment is still behind, and does not say how far. */
+/** A replica may be about to become the primary, but it lags behind by an unknown amount. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
 export class DatasetVersions extends Context.Service<DatasetVersions, {
   readonly watchTables: (tables: ReadonlyArray<string>) => TableVersions
-  /** Whether versions are being read. They may still be unknown for a moment, when one answer takes long. */
+  /** Whether a poll has succeeded within the last three seconds. */
   readonly isPolling: () => boolean
-}>()("tickerline/cache/Versions") {
+}>()("tickerline/lists/DatasetVersions") {
   static readonly layer = Layer.effect(
     DatasetVersions,
     Effect.gen(function* () {
+      const now = yield* monotonicMillis
       const { config } = yield* DirectConnection
-      const read = makePoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
-      const replicas = yield* ReadRouter
-      yield* initializeCounters(unknown)
+      const readState = makePoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
+      const readRouter = yield* ReadRouter
+      yield* initializeCounters(failedPolls)
       const scope = yield* Effect.scope
-      let known: ServerState | undefined
-      let away = false
+      let state: ServerState | undefined
+      let isFailing = false
 
-      const measured = new Set<string>()
-      const measure = Effect.fnUntraced(function* (dataset: string) {
-        measured.add(dataset)
+      const registered = new Set<string>()
+      const registerMetrics = Effect.fnUntraced(function* (dataset: string) {
+        registered.add(dataset)
         yield* registerCounter({
           name: "tickerline_dataset_changes_total",
-          description: "Committed changes of a dataset since it was made.",
+          description: "Committed changes of a dataset since its creation.",
           attributes: { dataset },
-          read: () => known?.datasets.get(dataset)?.changes ?? 0,
+          read: () => state?.datasets.get(dataset)?.changes ?? 0,
         })
         yield* registerGauge({
           name: "tickerline_dataset_changed_timestamp_seconds",
-          description: "When a dataset was changed last, in seconds since 1970; 0: never.",
+          description: "Time of the last change of a dataset, in seconds since 1970; 0 if it never changed.",
           attributes: { dataset },
-          read: () => known?.datasets.get(dataset)?.changed_at ?? 0,
+          read: () => state?.datasets.get(dataset)?.changed_at ?? 0,
         })
       }, Scope.provide(scope))
 
-      const look = Effect.gen(function* () {
-        const found = yield* read
-        if (found.recovers) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
-        known = found
-        yield* Effect.forEach(Array.from(found.datasets.keys()).filter((dataset) => !measured.has(dataset)), measure)
-        away = false
-        yield* replicas.pollReplicas(found)
+      const poll = Effect.gen(function* () {
+        const polled = yield* readState
+        if (polled.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
+        state = polled
+        const newDatasets = Array.from(polled.datasets.keys()).filter((dataset) => !registered.has(dataset))
+        yield* Effect.forEach(newDatasets, registerMetrics)
+        isFailing = false
+        yield* readRouter.pollReplicas(polled)
       })
 
-      const failed = Effect.fnUntraced(function* (error: { readonly message: string }) {
-        yield* Metric.update(unknown, 1)
-        if (!away) yield* Effect.logWarning(`The versions of the datasets cannot be read: ${error.message}`)
-        away = true
+      const reportFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
+        yield* Metric.update(failedPolls, 1)
+        if (!isFailing) yield* Effect.logWarning(`The dataset versions cannot be read: ${error.message}`)
+        isFailing = true
       })
 
-      const tryToLook = Effect.catch(Effect.timeout(look, pollTimeout), failed)
-      yield* tryToLook
-      // Of no request, and four times a second: of no use among traces.
-      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(tryToLook, every)), false))
+      const tryPoll = Effect.catch(Effect.timeout(poll, pollTimeout), reportFailure)
+      yield* tryPoll
+      // Not traced, because a poll belongs to no request.
+      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(tryPoll, pollInterval)), false))
 
-      const isYounger = (age: number) => known !== undefined && performance.now() - known.polledAt <= age
+      const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
 
-      const of = (tables: ReadonlyArray<string>): TableVersions => {
-        const join = versionOf(tables)
-        return { current: () => known !== undefined && isYounger(stateTtl) ? join(known) : undefined }
+      const watchTables = (tables: ReadonlyArray<string>): TableVersions => {
+        const combine = versionOf(tables)
+        return { current: () => state !== undefined && isYounger(stateTtl) ? combine(state) : undefined }
       }
-      return DatasetVersions.of({ watchTables: of, isPolling: () => isYounger(longestGap) })
+      return DatasetVersions.of({ watchTables, isPolling: () => isYounger(maxGapMillis) })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

@@ -1,34 +1,43 @@
 /**
- * D8: pages far down. All rows before a page are passed over; within the index of the list's order that takes a
- * hundredth of what it takes where each is looked up in the table first, so only those of the page are.
+ * Pages with a large offset (D8). PostgreSQL skips the earlier rows in an index and reads only the rows of the page
+ * from the table, which takes a hundredth of the time of reading all of them.
  */
 import type { SqlClient, Statement } from "effect/sql"
-import type { PageClauses } from "./ListQuery.ts"
 
-/** Below that the look-ups by key cost more than they spare. */
-const far = 1_000
+/** Below this offset, the extra lookups by key cost more than they save. */
+const minDeepOffset = 1_000
 
-export interface PageSource {
+/** Order and position of a page. */
+export interface PageClauses {
+  /** `order by … limit … offset …` */
+  readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
+  /** `order by …`, for a statement with its limit in a subquery. */
+  readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
+  readonly limit: number
+  readonly offset: number
+}
+
+export interface DeepPageOptions {
   readonly table: string
-  /** Columns that name a row, all of them in the indexes of the order. */
+  /** Columns that identify a row, all of them in the index for the order. */
   readonly key: ReadonlyArray<string>
   readonly where: Statement.Fragment
   readonly order: Statement.Fragment
-  readonly slice: PageClauses
+  readonly clauses: PageClauses
 }
 
-/** What stands after `from`, with its conditions, order and page: the rows under the name of their table. */
-export const makePageFragment = (sql: SqlClient.SqlClient) => {
-  const names = (key: ReadonlyArray<string>, prefix: string) =>
+/** Returns a function that builds the `from` clause of a page, which includes its conditions, order and limit. */
+export const makeDeepPage = (sql: SqlClient.SqlClient) => {
+  const listColumns = (key: ReadonlyArray<string>, prefix: string) =>
     sql.literal(key.map((column) => `${prefix}${column}`).join(", "))
-  return ({ key, order, slice, table, where }: PageSource) => {
-    const rows = sql.literal(table)
-    return slice.offset < far ? sql`${rows} where ${where} ${slice.orderAndLimit(order)}` : sql`
+  return ({ clauses, key, order, table, where }: DeepPageOptions) => {
+    const name = sql.literal(table)
+    return clauses.offset < minDeepOffset ? sql`${name} where ${where} ${clauses.orderAndLimit(order)}` : sql`
       (
-        select ${names(key, "")} from ${rows} where ${where} ${slice.orderAndLimit(order)}
-      ) as page (${names(key, "page_")}) cross join lateral (
-        select * from ${rows} where (${names(key, "")}) = (${names(key, "page.page_")})
-      ) as ${rows} ${slice.orderBy(order)}
+        select ${listColumns(key, "")} from ${name} where ${where} ${clauses.orderAndLimit(order)}
+      ) as page (${listColumns(key, "page_")}) cross join lateral (
+        select * from ${name} where (${listColumns(key, "")}) = (${listColumns(key, "page.page_")})
+      ) as ${name} ${clauses.orderBy(order)}
     `
   }
 }

@@ -1,4 +1,4 @@
-/** `limit=all`: the whole list as a file, piece by piece: never more of it is in memory than a piece. */
+/** Exports (`limit=all`): streams a list as a file, one chunk at a time, so that memory use stays constant. */
 import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
@@ -7,174 +7,177 @@ import { contentTypes, digestHeaderName, formatDigest, makeFileHeaders } from ".
 import { makeFileWriter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
 
-/** The list could not be sent to its end, and why; the client sees a body that does not end. */
-class CutOff extends Data.TaggedError("CutOff")<{ readonly message: string }> {}
+/** The export ended early. The client sees an incomplete body. */
+class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message: string }> {}
 
-/** However slowly somebody reads; who takes nothing at all is cut off sooner (`Sockets.ts`). */
-const longest = Duration.toMillis(Duration.hours(1))
+/** For clients that read slowly. `ConnectionLimits.ts` disconnects a client that does not read at all. */
+const maxDurationMillis = Duration.toMillis(Duration.hours(1))
 
-/** About so long is a piece: what it costs to ask for one is little, and so is what it takes of the others' time. */
-const pieceLength = 131_072
-const [fewest, most] = [10, 5_000]
+/** Large enough that fetching costs little per row, small enough that encoding does not delay other requests. */
+const targetChunkBytes = 131_072
+const [firstChunkRows, maxChunkRows] = [10, 5_000]
 
-/** As many rows as make a piece if they are as long as those before; of rows not seen yet not many more. */
-const nextCount = (count: number, rows: number, length: number) =>
-  Math.max(1, Math.min(most, count * 4, Math.floor((pieceLength * rows) / Math.max(1, length))))
+/** Returns the number of rows for a chunk of the target size, based on the last chunk; at most four times as many. */
+const computeChunkRows = (requested: number, rows: number, bytes: number) =>
+  Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
 
-/** Where a result has several rows, only reading them tells how many there are. */
+/** Reads the complete list to count the results that are groups of rows. */
 const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor: ExportCursor) {
   const { end, write } = makeFileWriter(results, "ndjson")
-  let rows = 0
-  for (let left = cursor.rows; left > 0;) {
-    const found = yield* cursor.take(1_000)
-    rows += write(found).rows
-    left -= found.length
-    if (found.length === 0) break
+  let count = 0
+  for (let remaining = cursor.rows; remaining > 0;) {
+    const rows = yield* cursor.fetch(1_000)
+    count += write(rows).rows
+    remaining -= rows.length
+    if (rows.length === 0) break
   }
   yield* cursor.seek(0)
-  return rows + end().rows
+  return count + end().rows
 })
 
-interface Piece {
+interface FileChunk {
   readonly bytes: Uint8Array
-  /** How many results end in it. */
+  /** Number of results that end in the chunk. */
   readonly results: number
 }
 
-/** The pieces of the file one after the other, undefined after the last. */
-const pieces = (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) => {
-  const { end, header: head, write } = makeFileWriter(results, format)
-  let left = cursor.rows
-  let count = fewest
-  let isBegun = false
+/** Returns an effect that reads the next chunk, and undefined after the last one. */
+const makeChunkReader = (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) => {
+  const { end, header, write } = makeFileWriter(results, format)
+  let remaining = cursor.rows
+  let chunkRows = firstChunkRows
+  let isFirst = true
   return Effect.gen(function* () {
-    if (isBegun && left === 0) return undefined
-    const found = left === 0 ? [] : yield* cursor.take(count)
-    if (found.length === 0 && left > 0) return yield* new CutOff({ message: "The cursor ended before its last row." })
-    left -= found.length
-    const written = write(found)
-    const last = left === 0 ? end() : { text: "", results: 0, rows: 0 }
-    const bytes = Buffer.from((isBegun ? "" : head) + written.text + last.text)
-    isBegun = true
-    count = nextCount(count, found.length, bytes.length)
-    return { bytes, results: written.results + last.results, rows: found.length }
+    if (!isFirst && remaining === 0) return undefined
+    const rows = remaining === 0 ? [] : yield* cursor.fetch(chunkRows)
+    if (rows.length === 0 && remaining > 0) {
+      return yield* new ExportAborted({ message: "The cursor ended before its last row." })
+    }
+    remaining -= rows.length
+    const body = write(rows)
+    const tail = remaining === 0 ? end() : { text: "", results: 0 }
+    const bytes = Buffer.from((isFirst ? header : "") + body.text + tail.text)
+    isFirst = false
+    chunkRows = computeChunkRows(chunkRows, rows.length, bytes.length)
+    return { bytes, results: body.results + tail.results, rows: rows.length }
   })
 }
 
-/** The exact length of the file and how many results it has, found by printing all of it: for prices (D27, D28). */
+/** Encodes the complete export to get its exact size and number of results, for its price (D27, D28). */
 const measure = Effect.fnUntraced(function* (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) {
   yield* cursor.seek(0)
-  const next = pieces(results, format, cursor)
-  const measured = { bytes: 0, results: 0 }
-  for (let piece = yield* next; piece !== undefined; piece = yield* next) {
-    measured.bytes += piece.bytes.length
-    measured.results += piece.results
+  const readChunk = makeChunkReader(results, format, cursor)
+  const total = { bytes: 0, results: 0 }
+  for (let chunk = yield* readChunk; chunk !== undefined; chunk = yield* readChunk) {
+    total.bytes += chunk.bytes.length
+    total.results += chunk.results
   }
-  return measured
+  return total
 }, Effect.orDie)
 
-/** A row may be long: so much is handed on at once that the socket tells how fast it is taken. */
-const slicesOf = ({ bytes, results }: Piece): ReadonlyArray<Piece> =>
-  Array.from({ length: Math.ceil(bytes.length / pieceLength) }, (_, at) => {
-    const end = (at + 1) * pieceLength
-    return { bytes: bytes.subarray(at * pieceLength, end), results: end < bytes.length ? 0 : results }
+/** Splits a chunk with long rows, so that the socket can signal back-pressure. */
+const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
+  Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
+    const end = (index + 1) * targetChunkBytes
+    return { bytes: bytes.subarray(index * targetChunkBytes, end), results: end < bytes.length ? 0 : results }
   })
-
-/** An answer that has begun. Whoever is asked for its end is asked once. */
-const begin = (about: Pick<StreamedExport, "expected" | "measured">) => {
-  const whole: StreamedExport = { ...about, maxBytes: Infinity, trailers: {}, endListeners: [] }
-  const end = (status: number) => {
-    for (const tell of whole.endListeners.splice(0)) tell(status)
-  }
-  return { whole, end }
-}
 
 export interface ExportOptions {
   readonly results: ResultEncoder
   readonly format: "csv" | "ndjson"
 }
 
-/** What is said of the file before it begins. */
-const headersOf = (format: ExportOptions["format"], rows: number | undefined, route: string | undefined) => ({
+const makeHeaders = (format: ExportOptions["format"], rows: number | undefined, route: string | undefined) => ({
   ...makeFileHeaders({ format, rows }, route),
   "Cache-Control": "private, no-store",
 })
 
-const answer = (
-  body: Stream.Stream<Uint8Array, CutOff>,
+const makeResponse = (
+  body: Stream.Stream<Uint8Array, ExportAborted>,
   format: ExportOptions["format"],
   headers: Record<string, string>,
 ) => HttpServerResponse.stream(body, { contentType: contentTypes[format], headers })
 
-/** HEAD reads nothing. */
+/** Responds to HEAD without reading the list, so without `X-Row-Count`. */
 export const respondToHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {
   const { route } = yield* RequestContext
-  return answer(Stream.empty, format, headersOf(format, undefined, route))
+  return makeResponse(Stream.empty, format, makeHeaders(format, undefined, route))
 })
 
-/** Ends it for whoever waits for its end, and says in the log why, unless it is the client's own doing. */
+/** Streams an export. For an estimate it only measures the export. */
 export const sendExport = Effect.fnUntraced(function* ({ format, results }: ExportOptions, cursor: ExportCursor) {
-  const exchange = yield* RequestContext
-  if (exchange.purpose === "estimate") {
-    const measured = yield* measure(results, format, cursor)
-    exchange.bytes = measured.bytes
-    exchange.records = measured.results
-    exchange.totalRecords = measured.results
+  const context = yield* RequestContext
+  if (context.purpose === "estimate") {
+    const total = yield* measure(results, format, cursor)
+    context.bytes = total.bytes
+    context.records = total.results
+    context.totalRecords = total.results
     return HttpServerResponse.empty({ status: 200 })
   }
-  const began = yield* Clock.currentTimeMillis
+  const startedAt = yield* Clock.currentTimeMillis
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined
-  const rows = isGrouped ? yield* Effect.orDie(countResults(results, cursor)) : cursor.rows
-  const next = pieces(results, format, cursor)
-  const first = yield* Effect.orDie(next)
-  const taken = first?.rows ?? 0
-  const { whole, end } = begin({
-    expected: Math.ceil(((first?.bytes.length ?? 0) * cursor.rows) / Math.max(1, taken)),
-    measured: Effect.andThen(
+  const rowCount = isGrouped ? yield* Effect.orDie(countResults(results, cursor)) : cursor.rows
+  const readChunk = makeChunkReader(results, format, cursor)
+  const firstChunk = yield* Effect.orDie(readChunk)
+  const fetchedRows = firstChunk?.rows ?? 0
+  const streamedExport: StreamedExport = {
+    expectedBytes: Math.ceil(((firstChunk?.bytes.length ?? 0) * cursor.rows) / Math.max(1, fetchedRows)),
+    measureBytes: Effect.andThen(
       measure(results, format, cursor),
-      ({ bytes }) => Effect.as(Effect.orDie(cursor.seek(taken)), bytes),
+      ({ bytes }) => Effect.as(Effect.orDie(cursor.seek(fetchedRows)), bytes),
     ),
-  })
-  exchange.streamedExport = whole
-  exchange.bytes = 0
+    maxBytes: Infinity,
+    trailers: {},
+    endListeners: [],
+  }
+  /** Notifies each listener once. */
+  const end = (status: number) => {
+    for (const notify of streamedExport.endListeners.splice(0)) notify(status)
+  }
+  context.streamedExport = streamedExport
+  context.bytes = 0
+  // 499: the client closed the connection.
   yield* Effect.addFinalizer(() => Effect.sync(() => end(499)))
 
   const hash = createHash("sha256")
-  const cutOff = (status: number, message: string) =>
+  const abort = (status: number, message: string) =>
     Effect.suspend(() => {
       end(status)
       return Effect.andThen(
-        Effect.annotateLogs(Effect.logWarning(`A whole list was cut off: ${message}`), "request_id", exchange.id),
-        Effect.fail(new CutOff({ message })),
+        Effect.annotateLogs(Effect.logWarning(`An export was aborted: ${message}`), "request_id", context.id),
+        Effect.fail(new ExportAborted({ message })),
       )
     })
-  const counted = Effect.fnUntraced(function* (piece: Piece) {
-    const bytes = (exchange.bytes ?? 0) + piece.bytes.length
-    if (bytes > whole.maxBytes) return yield* cutOff(402, "the balance does not pay for more of it.")
-    if ((yield* Clock.currentTimeMillis) - began > longest) return yield* cutOff(499, "it was read for an hour.")
-    exchange.bytes = bytes
-    exchange.records += piece.results
-    hash.update(piece.bytes)
-    return piece.bytes
+  const recordChunk = Effect.fnUntraced(function* (chunk: FileChunk) {
+    const bytes = (context.bytes ?? 0) + chunk.bytes.length
+    if (bytes > streamedExport.maxBytes) return yield* abort(402, "it costs more than the prepaid balance.")
+    if ((yield* Clock.currentTimeMillis) - startedAt > maxDurationMillis) {
+      return yield* abort(499, "the client took more than an hour to read it.")
+    }
+    context.bytes = bytes
+    context.records += chunk.results
+    hash.update(chunk.bytes)
+    return chunk.bytes
   })
-  const finished = Effect.sync(() => {
-    whole.trailers[digestHeaderName] = formatDigest(hash.digest("base64"))
+  const complete = Effect.sync(() => {
+    streamedExport.trailers[digestHeaderName] = formatDigest(hash.digest("base64"))
     end(200)
   })
-  const rest = Effect.catch(next, ({ message }) => cutOff(503, message))
-  const all = Stream.unfold(
-    first,
-    (piece) =>
+  const readNextChunk = Effect.catch(readChunk, ({ message }) => abort(503, message))
+  const chunks = Stream.unfold(
+    firstChunk,
+    (first) =>
       Effect.flatMap(
-        piece === undefined ? rest : Effect.succeed(piece),
-        (found) =>
-          found === undefined ? Effect.as(finished, undefined) : Effect.succeed([slicesOf(found), undefined] as const),
+        first === undefined ? readNextChunk : Effect.succeed(first),
+        (chunk) =>
+          chunk === undefined
+            ? Effect.as(complete, undefined)
+            : Effect.succeed([splitChunk(chunk), undefined] as const),
       ),
   )
-  const body = Stream.mapEffect(Stream.flatMap(all, Stream.fromIterable), counted)
+  const body = Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), recordChunk)
 
-  return answer(body, format, headersOf(format, rows, exchange.route))
+  return makeResponse(body, format, makeHeaders(format, rowCount, context.route))
 })
 
-/** Whether it is only asked for, and not wanted itself. */
 export const isHeadRequest = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => method === "HEAD")

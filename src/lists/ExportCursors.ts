@@ -1,168 +1,172 @@
 /**
- * `limit=all`: a list in whole, from one snapshot, at the pace of its reader. PostgreSQL reads all of it at once,
- * within the time of any other statement, and keeps it (a cursor `with hold`); so whoever is slow holds no lock on a
- * table and no old rows, and whatever can go wrong with a query has gone wrong before the first byte is sent. Each list
- * has a connection of its own beside the pool, which ends with it; how many there are at once is bounded.
+ * Opens a cursor for an export (`limit=all`), on a connection outside the pool. PostgreSQL materializes the rows
+ * before the first byte is sent: docs/decisions/0031-exports-from-held-cursors.md.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Exit, Layer, Predicate, Schema, Scope } from "effect"
+import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError, type Statement } from "effect/sql"
-import { isStatementTimeout, PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
+import { PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
 import { swapLockName } from "../db/AdvisoryLocks.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/Session.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
+import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { RowValues } from "../rows/RowEncoder.ts"
 
+/** Maximum number of concurrent exports. */
 export const MaxExportsConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
   "WHOLE_LISTS",
-)
-  .pipe(
-    Config.withDefault(4),
-  )
+).pipe(Config.withDefault(4))
 
-/** §8: PostgreSQL reads the list when it commits, where it no longer counts the time of a statement. */
-export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/Longest", {
+/** Limits the commit, during which PostgreSQL reads the rows and ignores `statement_timeout` (§8, limits). */
+export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/ExportReadTimeout", {
   defaultValue: () => Duration.seconds(30),
 })
 
-/** The server counts 30 seconds itself; this is for a server that no longer answers at all. */
-const longestFetch = Duration.seconds(36)
+/** Longer than PostgreSQL's own timeout of 30 seconds, for a server that does not respond. */
+const fetchTimeout = Duration.seconds(36)
 
 export interface ExportCursor {
-  /** How many rows the list has. */
+  /** Number of rows in the list. */
   readonly rows: number
-  /** The next rows, so many at most. */
-  readonly take: (most: number) => Effect.Effect<ReadonlyArray<RowValues>, SqlError.SqlError>
-  /** Goes to where so many rows have been taken. */
+  /** Returns the next rows, at most `count`. */
+  readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<RowValues>, SqlError.SqlError>
+  /** Moves to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
 }
 
-interface Wanted {
+interface CursorOptions {
   readonly tables: ReadonlyArray<string>
-  /** Of these tables; where it is known, a replica may send the list. */
+  /** The version of the tables. If it is known, a replica with this version may be used. */
   readonly version?: string | undefined
   readonly statement: Statement.Fragment
 }
 
 type Session = Effect.Effect<PgClient.PgClient, ReadFailure, Scope.Scope | Reactivity.Reactivity>
 
-/** Closes what a failed attempt has opened before another one begins. */
-const orNothing = <A, E, R>(make: Effect.Effect<A, E, R>) =>
+/** Closes the connection of a failed attempt immediately, before another attempt. */
+const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,
     (outer) =>
       Effect.flatMap(Scope.fork(outer), (scope) =>
-        Effect.onError(Scope.provide(make, scope), () => Scope.close(scope, Exit.void))),
+        Effect.onError(Scope.provide(acquire, scope), () => Scope.close(scope, Exit.void))),
   )
 
-const message =
-  "The whole list takes longer than 30 seconds to read. Ask for less of it at once: name tickers, or a range of dates."
-
-const tooLong = () => new DataRefreshing({ error: { message } })
-
-/** PostgreSQL's class of errors for what it has too little of, such as space on its disk. */
-const isShort = (error: unknown) =>
-  SqlError.isSqlError(error) && Predicate.hasProperty(error.reason.cause, "code") &&
-  /^53[124]/.test(String(error.reason.cause.code))
-
-const noSpace = () =>
-  new DatabasePoolTimeout({
-    error: { message: "The database has no space for a whole list at the moment. Ask for less, or for pages." },
+const makeTimeoutError = () =>
+  new DataRefreshing({
+    error: {
+      message: "The export takes longer than 30 seconds to read. Reduce it with tickers or a range of dates.",
+    },
   })
 
-const lost = new SqlError.SqlError({
+const makeResourceError = () =>
+  new DatabasePoolTimeout({
+    error: { message: "The database has no space for this export at the moment. Reduce it, or request pages." },
+  })
+
+const unresponsiveError = new SqlError.SqlError({
   reason: new SqlError.ConnectionError({ cause: new Error("The database does not answer."), operation: "execute" }),
 })
 
-const Moved = Schema.Struct({ rowCount: Schema.Int })
+const MoveResult = Schema.Struct({ rowCount: Schema.Int })
 
 export class ExportCursors extends Context.Service<ExportCursors, {
-  /** Reads all that the statement finds; until the end of the scope. */
-  readonly open: (wanted: Wanted) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout, Scope.Scope>
-}>()("tickerline/lists/Cursors") {
+  /** Opens a cursor for all rows of the statement. The scope closes it. */
+  readonly open: (
+    options: CursorOptions,
+  ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout, Scope.Scope>
+}>()("tickerline/lists/ExportCursors") {
   static readonly layer = Layer.effect(
     ExportCursors,
     Effect.gen(function* () {
-      const replicas = yield* ReadRouter
-      const { config, pooled } = yield* DirectConnection
+      const readRouter = yield* ReadRouter
+      const { config, pooler } = yield* DirectConnection
       const reactivity = yield* Reactivity.Reactivity
-      const fromPrimary = PgClient.makeClient(config)
-      const places = yield* MaxExportsConfig
-      const most = Math.ceil(places / 2)
-      let refused = 0
-      const { inside, stay } = makePoolQueue(places, yield* PoolTimeout, (isFull) => {
-        refused += 1
-        const [who, which] = isFull ? ["This account is", most] : ["The service is", places]
-        const words = `${who} sending ${which} whole lists already. Ask again when one has ended, or ask for pages.`
-        return new DatabasePoolTimeout({ error: { message: words } })
-      }, most)
+      const connectToPrimary = PgClient.makeClient(config)
+      const maxExports = yield* MaxExportsConfig
+      const maxPerAccount = Math.ceil(maxExports / 2)
+      let refusedCount = 0
+      const { acquireScoped, permitsInUse } = makePoolQueue({
+        permits: maxExports,
+        maxPerPartition: maxPerAccount,
+        timeout: yield* PoolTimeout,
+        onTimeout: (isAccountLimit) => {
+          refusedCount += 1
+          const reason = isAccountLimit
+            ? `This account already has ${maxPerAccount} exports in progress`
+            : `The service already has ${maxExports} exports in progress`
+          return new DatabasePoolTimeout({
+            error: { message: `${reason}. Try again when one has ended, or request pages.` },
+          })
+        },
+      })
       yield* registerGauge({
         name: "tickerline_whole_lists",
-        description: "Lists that are being sent in whole.",
-        read: inside,
+        description: "Exports in progress.",
+        read: permitsInUse,
       })
       yield* registerCounter({
         name: "tickerline_whole_lists_refused_total",
-        description: "Lists that were not sent in whole, because too many others were.",
-        read: () => refused,
+        description: "Exports refused because too many were in progress.",
+        read: () => refusedCount,
       })
 
-      const declare = Effect.fnUntraced(function* (session: Session, { statement, tables }: Wanted) {
+      const declare = Effect.fnUntraced(function* (session: Session, { statement, tables }: CursorOptions) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
-        // Not `withTransaction`, whose end cannot be interrupted; what is left open ends with the connection.
+        // `withTransaction` cannot be interrupted at its end. An open transaction ends with the connection.
         yield* sql`begin`
-        // All rows are wanted, and not the first ones soon.
+        // Plan for reading all rows, not for the first ones.
         yield* sql`set local cursor_tuple_fraction = 1`
         yield* Effect.forEach(
           tables.toSorted(),
           (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${swapLockName(table)}))`,
           { discard: true },
         )
-        yield* sql`declare whole scroll cursor with hold for ${statement}`
+        yield* sql`declare export scroll cursor with hold for ${statement}`
         yield* Effect.timeoutOrElse(sql`commit`, {
           duration: yield* ExportReadTimeout,
-          orElse: () => Effect.fail(tooLong()),
+          orElse: () => Effect.fail(makeTimeoutError()),
         })
-        const seek = (rows: number) => Effect.asVoid(sql`${sql.literal(`move absolute ${rows} in whole`)}`.raw)
-        const { rowCount } = yield* Schema.decodeUnknownEffect(Moved)(yield* sql`move forward all in whole`.raw)
+        const seek = (rows: number) => Effect.asVoid(sql`${sql.literal(`move absolute ${rows} in export`)}`.raw)
+        const { rowCount } = yield* Schema.decodeUnknownEffect(MoveResult)(yield* sql`move forward all in export`.raw)
         yield* seek(0)
-        const take = (most: number) =>
-          Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${most} from whole`)}`.valuesUnprepared, {
-            duration: longestFetch,
-            orElse: () => Effect.fail(lost),
+        const fetch = (count: number) =>
+          Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
+            duration: fetchTimeout,
+            orElse: () => Effect.fail(unresponsiveError),
           })
-        return { rows: rowCount, take, seek }
+        return { rows: rowCount, fetch, seek }
       })
 
       /**
-       * A pooler stands before replicas, too, and a list wants a session. On a replica no lock keeps a swap waiting:
-       * whoever is in its way is cancelled, and reads from the primary.
+       * Prefers a replica, unless a pooler stands in front of it: a cursor needs a session. A replica takes no
+       * advisory locks; if a table swap cancels the query there, the primary is used.
        */
-      const anywhere = (wanted: Wanted) => {
-        const { tables, version } = wanted
-        const near = version === undefined || pooled ? undefined : { tables, version }
-        const replica = near === undefined ? undefined : replicas.chooseReplica(near)
-        const primary = orNothing(declare(fromPrimary, wanted))
-        if (near === undefined || replica === undefined) return primary
-        return replicas.withFallback(
-          orNothing(declare(replica.session(near), { ...wanted, tables: [] })),
+      const declareAnywhere = (options: CursorOptions) => {
+        const { tables, version } = options
+        const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }
+        const replica = requirement === undefined ? undefined : readRouter.chooseReplica(requirement)
+        const onPrimary = closeOnError(declare(connectToPrimary, options))
+        if (requirement === undefined || replica === undefined) return onPrimary
+        return readRouter.withFallback(
+          closeOnError(declare(replica.openSession(requirement), { ...options, tables: [] })),
           replica,
-          primary,
+          onPrimary,
         )
       }
 
-      const open = Effect.fnUntraced(function* (wanted: Wanted) {
+      const open = Effect.fnUntraced(function* (options: CursorOptions) {
         const { account_id } = yield* RequestContext
-        yield* stay(String(account_id))
-        return yield* Effect.suspend(() => anywhere(wanted)).pipe(
-          Effect.catchIf(isStatementTimeout, () => Effect.fail(tooLong())),
-          Effect.catchIf(isShort, () => Effect.fail(noSpace())),
+        yield* acquireScoped(String(account_id))
+        return yield* Effect.suspend(() => declareAnywhere(options)).pipe(
+          Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),
+          Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),
           retryRead,
         )
       })

@@ -1,33 +1,42 @@
-/** D8: a list is answered by the page or in whole, in the format that was asked for. */
+/** Handlers of list endpoints: a page or an export, in the negotiated format (D8). */
 import { Context, Effect, Layer, type Scope } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { QueryCache, respondUncached } from "./QueryCache.ts"
-import { DatasetVersions, type TableVersions } from "./DatasetVersions.ts"
-import type { ListQuery } from "./ListQuery.ts"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Account } from "../accounts/keys/Authentication.ts"
+import { setResponseHeaders } from "../http/RequestContext.ts"
+import { type ListFormat, negotiateFormat } from "../rows/Formats.ts"
 import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
 import { type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import { setResponseHeaders } from "../http/RequestContext.ts"
-import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
-import { type ListFormat, negotiateFormat } from "../rows/Formats.ts"
 import type { PageQuery } from "../rules/Paging.ts"
+import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
+import { DatasetVersions, type TableVersions } from "./DatasetVersions.ts"
+import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
-import * as Whole from "./Export.ts"
+import { type ListDefinition, type ListQuery, makeListQueryFactory } from "./ListQuery.ts"
+import { QueryCache, respondUncached } from "./QueryCache.ts"
 
-type Answer<Query> = (query: Query) => Effect.Effect<
+type Response<R = never> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   DataRefreshing | DatabasePoolTimeout | ValidationError,
-  HttpServerRequest.HttpServerRequest | Scope.Scope
+  HttpServerRequest.HttpServerRequest | Scope.Scope | R
 >
 
-/** The parameter goes before the header, which is then nothing to the answer. */
-const formatOf = Effect.fnUntraced(function* ({ format }: PageQuery) {
+/** The part of an HttpApi request that a list uses. */
+interface ListRequest<Query> {
+  readonly query: Query
+}
+
+/** The query of a list that belongs to an account. */
+export type WithAccount<Query> = Query & { readonly account_id: number }
+
+/** The parameter takes precedence over the header; then the response does not vary by `Accept`. */
+const resolveFormat = Effect.fnUntraced(function* ({ format }: PageQuery) {
   if (format !== undefined) return format
   const { headers } = yield* HttpServerRequest.HttpServerRequest
   yield* setResponseHeaders({ Vary: "Accept" })
   return negotiateFormat(headers["accept"])
 })
 
-const notWhole = new ValidationError({
+const jsonExportError = new ValidationError({
   error: {
     message: `limit ${exportNeedsFileFormat}`,
     details: { fields: [{ field: "limit", reason: exportNeedsFileFormat }] },
@@ -35,56 +44,73 @@ const notWhole = new ValidationError({
 })
 
 export class ListHandlers extends Context.Service<ListHandlers, {
-  /** The list of an endpoint; its pages are cached while the tables that the endpoint reads do not change (D17). */
-  readonly makeHandler: <Query extends PageQuery>(endpoint: AnnotatedEndpoint, list: ListQuery<Query>) => Answer<Query>
-  /** A list of what belongs to an account; nothing of it is kept. */
-  readonly makeAccountHandler: <Query extends PageQuery>(list: ListQuery<Query>) => Answer<Query>
-}>()("tickerline/lists/Lists") {
+  /** For a list of a dataset. Its pages are cached until a table that the endpoint reads changes (D17, caching). */
+  readonly makeHandler: <Query extends PageQuery>(
+    endpoint: AnnotatedEndpoint,
+    definition: ListDefinition<Query> & { readonly Query: { readonly Type: Query } },
+  ) => (request: ListRequest<Query>) => Response
+  /** For a list that depends on the account. Its pages are never cached. */
+  readonly makeAccountHandler: <Query extends PageQuery>(
+    definition: ListDefinition<WithAccount<Query>>,
+  ) => (request: ListRequest<Query>) => Response<Account>
+}>()("tickerline/lists/ListHandlers") {
   static readonly layer = Layer.effect(
     ListHandlers,
     Effect.gen(function* () {
-      const answers = yield* QueryCache
+      const makeListQuery = yield* makeListQueryFactory
+      const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
 
-      const whole = Effect.fnUntraced(
-        function* <Query extends PageQuery>(
-          query: Query,
-          format: ListFormat,
-          { results, makeExportStatement: whole }: ListQuery<Query>,
-          tables: ReadonlyArray<string>,
-          watched?: TableVersions,
-        ) {
-          if (format === "json") return yield* notWhole
-          if (yield* Whole.isHeadRequest) return yield* Whole.respondToHead({ results, format })
-          const cursor = yield* cursors.open({ tables, version: watched?.current(), statement: whole(query) })
-          return yield* Whole.sendExport({ results, format }, cursor)
-        },
-      )
+      const respondWithExport = Effect.fnUntraced(function* <Query extends PageQuery>(
+        query: Query,
+        format: ListFormat,
+        { makeExportStatement, results }: ListQuery<Query>,
+        tables: ReadonlyArray<string>,
+        tableVersions?: TableVersions,
+      ) {
+        if (format === "json") return yield* jsonExportError
+        if (yield* Export.isHeadRequest) return yield* Export.respondToHead({ results, format })
+        const version = tableVersions?.current()
+        const cursor = yield* cursors.open({ tables, version, statement: makeExportStatement(query) })
+        return yield* Export.sendExport({ results, format }, cursor)
+      })
 
-      const from = <Query extends PageQuery>(endpoint: AnnotatedEndpoint, list: ListQuery<Query>): Answer<Query> => {
+      const makeHandler = <Query extends PageQuery>(
+        endpoint: AnnotatedEndpoint,
+        definition: ListDefinition<Query>,
+      ) => {
+        const list = makeListQuery(definition)
         const tables = getTables(endpoint)
-        const watched = versions.watchTables(tables)
-        const pageIn = (format: ListFormat) =>
-          answers.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
-        const pages = { json: pageIn("json"), csv: pageIn("csv"), ndjson: pageIn("ndjson") }
-        return (query) =>
+        const tableVersions = versions.watchTables(tables)
+        const makePageHandler = (format: ListFormat) =>
+          queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
+        const pageHandlers = {
+          json: makePageHandler("json"),
+          csv: makePageHandler("csv"),
+          ndjson: makePageHandler("ndjson"),
+        }
+        return ({ query }: ListRequest<Query>) =>
           Effect.flatMap(
-            formatOf(query),
-            (format): ReturnType<Answer<Query>> =>
-              query.limit === "all" ? whole(query, format, list, tables, watched) : pages[format](query),
+            resolveFormat(query),
+            (format): Response =>
+              query.limit === "all"
+                ? respondWithExport(query, format, list, tables, tableVersions)
+                : pageHandlers[format](query),
           )
       }
 
-      const own = <Query extends PageQuery>(list: ListQuery<Query>): Answer<Query> => (query) =>
-        Effect.flatMap(
-          formatOf(query),
-          (format): ReturnType<Answer<Query>> =>
-            query.limit === "all"
-              ? whole(query, format, list, [])
-              : Effect.flatMap(list.readPage(query, format), respondUncached),
-        )
-      return ListHandlers.of({ makeHandler: from, makeAccountHandler: own })
+      const makeAccountHandler = <Query extends PageQuery>(definition: ListDefinition<WithAccount<Query>>) => {
+        const list = makeListQuery(definition)
+        return Effect.fnUntraced(function* ({ query }: ListRequest<Query>) {
+          const { account_id } = yield* Account
+          const format = yield* resolveFormat(query)
+          const accountQuery = { ...query, account_id }
+          if (query.limit === "all") return yield* respondWithExport(accountQuery, format, list, [])
+          return yield* respondUncached(yield* list.readPage(accountQuery, format))
+        })
+      }
+      return ListHandlers.of({ makeHandler, makeAccountHandler })
     }),
   )
 }

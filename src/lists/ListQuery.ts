@@ -1,123 +1,128 @@
-/** D8, D28: how a list is read: a page or all of it and, where an estimate is wanted, how long all pages are. */
+/** Reads a list from the database: a page, an export, or the number of results for an estimate (D8, D28). */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
-import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { ListFormat } from "../rows/Formats.ts"
-import { allRows, encodePage, getRowRange, type PageQuery, type ResponseContent } from "../rules/Paging.ts"
-import type { RowModels as Kinds, RowValues } from "../rows/RowEncoder.ts"
 import { makeRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
-import { Database } from "../db/Database.ts"
+import type { RowModels, RowValues } from "../rows/RowEncoder.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import type { QuerySchema } from "../rules/FilterOperators.ts"
+import { allRows, encodePage, getRowRange, type PageQuery, type ResponseContent } from "../rules/Paging.ts"
+import { compileConditions } from "./Conditions.ts"
+import { type DeepPageOptions, makeDeepPage, type PageClauses } from "./DeepPages.ts"
 
-/** What the statement of a list says of columns, order and page; where its rows are only counted, less of it. */
-export interface PageClauses {
-  /** What the row shows, in its order. */
+/** The SQL that the pipeline contributes to the statement of a list. A statement that only counts has no order. */
+export interface ListClauses extends PageClauses {
+  /** The selected columns, in the order of the JSON. */
   readonly columns: Statement.Fragment
-  /** `order by … limit … offset …` */
-  readonly orderAndLimit: (by: Statement.Fragment) => Statement.Fragment
-  /** `order by …`, for a statement that has its page inside. */
-  readonly orderBy: (by: Statement.Fragment) => Statement.Fragment
-  /** How many rows the page has and how many come before it, for a statement that finds them in another way. */
-  readonly limit: number
-  readonly offset: number
+  /** The conditions of the filters that were sent. */
+  readonly conditions: ReadonlyArray<Statement.Fragment | string>
+  /** `conditions`, joined with `and`. */
+  readonly where: Statement.Fragment
+  /** A page of a table for a `from` clause, fast at any offset. Its rows have the name of the table. */
+  readonly fromPage: (options: Omit<DeepPageOptions, "clauses">) => Statement.Fragment
 }
 
-interface Options<Query extends PageQuery> {
-  /** What a row is, where each is a result; or what results are made of. */
-  readonly Row: Kinds | ResultEncoder
-  readonly execute: (query: Query, slice: PageClauses) => Statement.Statement<object>
-  /** What is counted, where a result is made of several rows. */
+/** The declaration of a list. */
+export interface ListDefinition<Query extends PageQuery> {
+  /** The schema of the query. Its filters become `ListClauses.conditions`. */
+  readonly Query?: Pick<QuerySchema, "fields">
+  /** The model of a row, or the encoder of results that are groups of rows. */
+  readonly Row: RowModels | ResultEncoder
+  readonly select: (query: Query, clauses: ListClauses) => Statement.Statement<object>
+  /** The argument of `count`, if a result is a group of rows. */
   readonly counted?: Statement.Fragment
-  /** What JSON says of the rows of a page. */
+  /** The `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<RowValues>) => string | undefined
 }
 
-/** A list that can be answered: a page of it, or all of it. */
 export interface ListQuery<Query> {
   readonly readPage: (
     query: Query,
     format: ListFormat,
   ) => Effect.Effect<ResponseContent, DataRefreshing | DatabasePoolTimeout>
-  /** The statement that reads all of it, in its order. */
+  /** The statement that reads all rows, in order. */
   readonly makeExportStatement: (query: Query) => Statement.Statement<object>
   readonly results: ResultEncoder
 }
 
 const Total = Schema.Struct({ total: Schema.BigInt })
 
-const ofEveryList = new Set(["page", "limit", "format", "sort", "account_id"])
+const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id"])
 
 /**
- * Whether the values of its filters decide which index is best: where there is no symbol to go by. PostgreSQL looks at
- * the values of a prepared statement five times; then it may keep a plan for no values in particular, which for rare
- * ones reads the whole table in its order.
+ * Whether PostgreSQL must plan the statement for its values, because it has filters but no ticker.
+ * A prepared statement gets a generic plan after five executions, which may scan the table for a rare value.
  */
-const dependsOnValues = (query: PageQuery) => {
+const needsCustomPlan = (query: PageQuery) => {
   const sent = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [name])
-  return !sent.includes("ticker") && sent.some((name) => !ofEveryList.has(name))
+  return !sent.includes("ticker") && sent.some((name) => !unfilteredParameters.has(name))
 }
 
-const isResults = (rows: Kinds | ResultEncoder): rows is ResultEncoder => "print" in rows
+const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "encodeCsvRecord" in row
 
-/** `list`: how a list is read, by what its rows are and the statement that finds them. */
+/** Returns a function that compiles the definition of a list. */
 export const makeListQueryFactory = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
-  const nothing = sql.literal("")
+  const empty = sql.literal("")
+  const makeFromPage = makeDeepPage(sql)
 
-  const sliced = (columns: Statement.Fragment, query: PageQuery): PageClauses => {
-    const { rows, skip } = getRowRange(query)
-    const order = (by: Statement.Fragment) => sql`order by ${by}`
-    return {
-      columns,
-      limit: rows,
-      offset: skip,
-      // As parameters they would make PostgreSQL plan anew each time it executes.
-      orderAndLimit: query.limit === "all"
-        ? order
-        : (by) => sql`order by ${by} ${sql.literal(`limit ${rows}`)}${skip === 0 ? nothing : sql` offset ${skip}`}`,
-      orderBy: order,
+  return <Query extends PageQuery>(definition: ListDefinition<Query>): ListQuery<Query> => {
+    const { Row, counted, message, select } = definition
+    const results = isResultEncoder(Row) ? Row : makeRowResultEncoder(Row)
+    const columns = sql.literal(results.columns.map((column) => `"${column}"`).join(", "))
+    const getConditions = definition.Query === undefined ? () => [] : compileConditions(sql, definition.Query)
+
+    const selectWith = (query: Query, page: PageClauses) => {
+      const conditions = getConditions(query)
+      const clauses: ListClauses = {
+        ...page,
+        columns,
+        conditions,
+        where: sql.and(conditions),
+        fromPage: (options) => makeFromPage({ ...options, clauses: page }),
+      }
+      return select(query, clauses)
     }
-  }
 
-  const list = <Query extends PageQuery>({ Row, counted, execute, message }: Options<Query>): ListQuery<Query> => {
-    const results = isResults(Row) ? Row : makeRowResultEncoder(Row)
-    const names = sql.literal(results.columns.map((column) => `"${column}"`).join(", "))
-    const countable: PageClauses = {
-      columns: names,
-      orderAndLimit: () => nothing,
-      orderBy: () => nothing,
-      limit: allRows,
-      offset: 0,
+    const makeStatement = (query: Query) => {
+      const { limit, offset } = getRowRange(query)
+      const orderBy = (order: Statement.Fragment) => sql`order by ${order}`
+      // As a parameter, the limit would make PostgreSQL plan every execution.
+      const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${offset === 0 ? empty : sql` offset ${offset}`}`
+      const orderAndLimit = query.limit === "all"
+        ? orderBy
+        : (order: Statement.Fragment) => sql`order by ${order} ${limitAndOffset}`
+      return selectWith(query, { limit, offset, orderBy, orderAndLimit })
     }
 
     const count = SqlSchema.findAll({
       Request: Schema.Any,
       Result: Total,
       execute: (query: Query) => {
-        const counting = sql`
-          select count(${counted ?? sql.literal("*")}) as total from (${execute(query, countable)}) as list
-        `
-        return dependsOnValues(query) ? counting.unprepared : counting
+        const rows = selectWith(query, { limit: allRows, offset: 0, orderBy: () => empty, orderAndLimit: () => empty })
+        const counting = sql`select count(${counted ?? sql.literal("*")}) as total from (${rows}) as list`
+        return needsCustomPlan(query) ? counting.unprepared : counting
       },
     })
 
-    const find = Effect.fnUntraced(function* (query: Query) {
-      const exchange = yield* RequestContext
-      if (exchange.purpose === "estimate") {
+    const readRows = Effect.fnUntraced(function* (query: Query) {
+      const context = yield* RequestContext
+      if (context.purpose === "estimate") {
         const [found] = yield* read(count(query))
-        exchange.totalRecords = Number(found?.total ?? 0)
+        context.totalRecords = Number(found?.total ?? 0)
       }
-      const statement = execute(query, sliced(names, query))
-      return yield* read(dependsOnValues(query) ? statement.valuesUnprepared : statement.values)
+      const statement = makeStatement(query)
+      return yield* read(needsCustomPlan(query) ? statement.valuesUnprepared : statement.values)
     })
+
     return {
       readPage: (query, format) =>
-        Effect.map(find(query), (rows) => encodePage(query, { results, format, rows, message })),
-      makeExportStatement: (query) => execute(query, sliced(names, query)),
+        Effect.map(readRows(query), (rows) => encodePage(query, { results, format, rows, message })),
+      makeExportStatement: makeStatement,
       results,
     }
   }
-
-  return { list }
 })

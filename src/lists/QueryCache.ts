@@ -1,6 +1,6 @@
 /**
- * D17: answers kept in memory, by what was asked: `?a&b` and `?b&a` are one. Each holds for one version of the tables
- * it was read from. Requests for one answer that is not there yet wait for one query.
+ * Caches results in memory (D17, caching). The key is the decoded query, so `?a&b` and `?b&a` share an entry; an entry
+ * is valid for one version of its tables. Concurrent requests for the same missing result share one query.
  */
 import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -8,190 +8,187 @@ import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
 import { ReplicaReader } from "../db/Database.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
-import { registerGauge } from "../observability/CallbackMetrics.ts"
-import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
+import { computeEtag, matchIfNoneMatch } from "../http/ConditionalRequests.ts"
 import { RequestContext } from "../http/RequestContext.ts"
+import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { contentTypes, digestHeaderName, formatDigest, makeFileHeaders } from "../rows/Formats.ts"
+import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
 import { type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
-import * as Revalidation from "../http/ConditionalRequests.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
-/** What memory holds: a half by what was asked, a half by what was sent (`Sent.ts`). 0: nothing. */
+/** The size of the query cache and of the response cache: half of `CACHE_MEGABYTES` each. 0 turns both off. */
 export const CacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
   "CACHE_MEGABYTES",
 ).pipe(Config.withDefault(64), Config.map((megabytes) => Math.max(1, megabytes * 524_288)))
 
-/** What an entry takes beside its text. */
-const overhead = 512
+/** Estimated memory of an entry without its body and key. */
+const entryOverheadBytes = 512
 
-interface Answer extends Omit<ResponseContent, "text"> {
+interface CachedResult extends Omit<ResponseContent, "text"> {
   readonly body: HttpBody.Uint8Array
   readonly etag: string
-  /** Of a file. */
+  /** SHA-256 of a CSV or NDJSON page. */
   readonly digest?: string
   readonly version: string | undefined
 }
 
-/** Of a page that is a file of its own: the sum that tells whether all of it arrived. */
-const describedBy = ({ file }: ResponseContent, bytes: Uint8Array) =>
-  file === undefined ? {} : { file, digest: formatDigest(hash("sha256", bytes, "base64")) }
-
-const finished = (content: ResponseContent, version: string | undefined): Answer => {
-  const { file, nextPage: next, records, text } = content
+const makeResult = (content: ResponseContent, version: string | undefined): CachedResult => {
+  const { file, nextPage, records, text } = content
   const bytes = Buffer.from(text)
-  const body = HttpBody.uint8Array(bytes, contentTypes[file?.format ?? "json"])
   return {
-    nextPage: next,
+    nextPage,
     records,
-    body,
-    etag: Revalidation.computeEtag(bytes),
+    body: HttpBody.uint8Array(bytes, contentTypes[file?.format ?? "json"]),
+    etag: computeEtag(bytes),
     version,
-    ...describedBy(content, bytes),
+    ...(file === undefined ? {} : { file, digest: formatDigest(hash("sha256", bytes, "base64")) }),
   }
 }
 
-const headersOf = ({ digest, file }: Answer, route: string | undefined) =>
+const getFileHeaders = ({ digest, file }: CachedResult, route: string | undefined) =>
   file === undefined || digest === undefined ? {} : { ...makeFileHeaders(file, route), [digestHeaderName]: digest }
 
-const sizeOf = ({ body }: Answer, key: string) => overhead + key.length + body.contentLength
+const estimateSize = ({ body }: CachedResult, key: string) => entryOverheadBytes + key.length + body.contentLength
 
-/** How many of the latest keys are known again, at least. */
-const mostSeen = 10_000
+const minRememberedKeys = 10_000
 
-/** Tells of a key whether it was asked for lately. */
-const memory = () => {
-  let [latest, before] = [new Set<string>(), new Set<string>()]
+/** Returns a function that tells whether a key was requested recently: one of the last 10,000 to 20,000 keys. */
+const makeRepetitionDetector = () => {
+  let [current, previous] = [new Set<string>(), new Set<string>()]
   return (key: string) => {
-    const known = latest.has(key)
-    if (known) return true
-    latest.add(key)
-    const knownBefore = before.has(key)
-    if (latest.size >= mostSeen) [latest, before] = [new Set<string>(), latest]
-    return knownBefore
+    if (current.has(key)) return true
+    current.add(key)
+    const wasRequested = previous.has(key)
+    if (current.size >= minRememberedKeys) [current, previous] = [new Set<string>(), current]
+    return wasRequested
   }
 }
 
-type Followers<E> = Array<(exit: Exit.Exit<Answer, E>) => void>
+type Listeners<E> = Array<(exit: Exit.Exit<CachedResult, E>) => void>
 
-const wasInterrupted = <E>(exit: Exit.Exit<Answer, E>) => Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+const wasInterrupted = <E>(exit: Exit.Exit<CachedResult, E>) =>
+  Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
 
 export class QueryCache extends Context.Service<QueryCache, {
-  /** Answers what `make` makes of the tables that the endpoint reads, from memory while these do not change. */
+  /** Returns a handler that caches the results of `read` until a table that the endpoint reads changes. */
   readonly makeHandler: <Query extends object, E>(
     endpoint: AnnotatedEndpoint,
-    make: (query: Query) => Effect.Effect<ResponseContent, E>,
+    read: (query: Query) => Effect.Effect<ResponseContent, E>,
   ) => (query: Query) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest>
-}>()("tickerline/cache/Answers") {
+}>()("tickerline/lists/QueryCache") {
   static readonly layer = Layer.effect(
     QueryCache,
     Effect.gen(function* () {
       const versions = yield* DatasetVersions
-      const { makeReplicaReader: elsewhere } = yield* ReadRouter
-      const kept = new LRUCache<string, Answer>({ maxSize: yield* CacheBytesConfig, sizeCalculation: sizeOf })
+      const { makeReplicaReader } = yield* ReadRouter
+      const results = new LRUCache<string, CachedResult>({
+        maxSize: yield* CacheBytesConfig,
+        sizeCalculation: estimateSize,
+      })
       yield* registerGauge({
         name: "tickerline_cache_bytes",
-        description: "What memory holds of answers: as they were asked for, and as they were sent.",
+        description: "Memory used by the query cache (asked) and the response cache (sent).",
         attributes: { part: "asked" },
-        read: () => kept.calculatedSize,
+        read: () => results.calculatedSize,
       })
-      const wasSeen = memory()
-      let makers = 0
+      const wasRequestedRecently = makeRepetitionDetector()
+      let handlerCount = 0
 
-      const from = <Query extends object, E>(
+      const makeHandler = <Query extends object, E>(
         endpoint: AnnotatedEndpoint,
-        make: (query: Query) => Effect.Effect<ResponseContent, E>,
+        read: (query: Query) => Effect.Effect<ResponseContent, E>,
       ) => {
         const tables = getTables(endpoint)
-        const watched = versions.watchTables(tables)
-        const maker = makers++
-        const making = new Map<string, Followers<E>>()
+        const tableVersions = versions.watchTables(tables)
+        const handlerId = handlerCount++
+        const pendingReads = new Map<string, Listeners<E>>()
 
-        /** Read where that version is there: the primary, or a replica that was found to have it. */
-        const readAt = (query: Query, version: string) =>
-          elsewhere === undefined
-            ? make(query)
-            : Effect.provideService(make(query), ReplicaReader, elsewhere({ tables, version }))
+        /** Reads from a server that has the version: the primary or a replica. */
+        const readVersion = (query: Query, version: string) =>
+          makeReplicaReader === undefined
+            ? read(query)
+            : Effect.provideService(read(query), ReplicaReader, makeReplicaReader({ tables, version }))
 
-        const lead = (key: string, once: string, query: Query, version: string) => {
-          const followers: Followers<E> = []
-          const isWanted = wasSeen(key)
-          const made = Effect.suspend(() => {
-            making.set(once, followers)
-            return Effect.map(readAt(query, version), (content) => {
-              const answer = finished(content, version)
-              // What is asked for once would only drive out what others ask for again.
-              if (isWanted || followers.length > 0) kept.set(key, answer)
-              return answer
+        const readAndNotify = (key: string, pendingKey: string, query: Query, version: string) => {
+          const listeners: Listeners<E> = []
+          const isRepeated = wasRequestedRecently(key)
+          const reading = Effect.suspend(() => {
+            pendingReads.set(pendingKey, listeners)
+            return Effect.map(readVersion(query, version), (content) => {
+              const result = makeResult(content, version)
+              // A result that is requested only once would evict repeated ones.
+              if (isRepeated || listeners.length > 0) results.set(key, result)
+              return result
             })
           })
-          return Effect.onExit(made, (exit) =>
+          return Effect.onExit(reading, (exit) =>
             Effect.sync(() => {
-              making.delete(once)
-              for (const tell of followers) tell(exit)
+              pendingReads.delete(pendingKey)
+              for (const notify of listeners) notify(exit)
             }))
         }
 
-        /** One of those who ask for the same leads; where it goes away before the end, another one does. */
-        const once = (key: string, query: Query, version: string): Effect.Effect<Answer, E> =>
+        /** Waits for a pending read of the same result, or starts one. It starts again if the read is interrupted. */
+        const readOnce = (key: string, query: Query, version: string): Effect.Effect<CachedResult, E> =>
           Effect.suspend(() => {
-            const name = `${version} ${key}`
-            const leading = making.get(name)
-            if (leading === undefined) return lead(key, name, query, version)
-            return Effect.callback<Answer, E>((resume) => {
-              leading.push((exit) => resume(wasInterrupted(exit) ? once(key, query, version) : exit))
+            const pendingKey = `${version} ${key}`
+            const listeners = pendingReads.get(pendingKey)
+            if (listeners === undefined) return readAndNotify(key, pendingKey, query, version)
+            return Effect.callback<CachedResult, E>((resume) => {
+              listeners.push((exit) => resume(wasInterrupted(exit) ? readOnce(key, query, version) : exit))
             })
           })
 
         return Effect.fnUntraced(function* (query: Query) {
-          const exchange = yield* RequestContext
-          const version = watched.current()
-          if (version === undefined) return yield* respond(finished(yield* make(query), undefined))
-          if (exchange.purpose === "estimate") {
-            return yield* respond(finished(yield* readAt(query, version), undefined))
+          const context = yield* RequestContext
+          const version = tableVersions.current()
+          if (version === undefined) return yield* respond(makeResult(yield* read(query), undefined))
+          if (context.purpose === "estimate") {
+            return yield* respond(makeResult(yield* readVersion(query, version), undefined))
           }
-          const key = `${maker} ${JSON.stringify(query)}`
-          const found = kept.get(key)
-          if (found?.version === version) {
-            exchange.cached = true
-            exchange.isCurrent = () => watched.current() === version
-            return yield* respond(found)
+          const key = `${handlerId} ${JSON.stringify(query)}`
+          const cached = results.get(key)
+          if (cached?.version === version) {
+            context.cached = true
+            context.isCurrent = () => tableVersions.current() === version
+            return yield* respond(cached)
           }
-          return yield* respond(yield* once(key, query, version))
+          return yield* respond(yield* readOnce(key, query, version))
         })
       }
-      return QueryCache.of({ makeHandler: from })
+      return QueryCache.of({ makeHandler })
     }),
   )
 }
 
-/** The answer, or 304 to a client that has it. */
-const respond = Effect.fnUntraced(function* (answer: Answer) {
-  const { body, etag } = answer
-  const exchange = yield* RequestContext
+/** Responds with the result, or with 304 if the client has it. */
+const respond = Effect.fnUntraced(function* (result: CachedResult) {
+  const { body, etag } = result
+  const context = yield* RequestContext
   const { headers } = yield* HttpServerRequest.HttpServerRequest
-  yield* setPageMetadata(answer)
-  const known = exchange.purpose === "answer"
-    ? Revalidation.matchIfNoneMatch(headers["if-none-match"], etag)
-    : undefined
-  const validators = { "Cache-Control": "private, no-cache", ETag: known ?? etag }
-  if (known !== undefined) {
-    exchange.cached = true
+  yield* setPageMetadata(result)
+  const match = context.purpose === "answer" ? matchIfNoneMatch(headers["if-none-match"], etag) : undefined
+  const validators = { "Cache-Control": "private, no-cache", ETag: match ?? etag }
+  if (match !== undefined) {
+    context.cached = true
     return HttpServerResponse.empty({ status: 304, headers: validators })
   }
-  exchange.bytes = body.contentLength
-  const said = answer.file === undefined ? validators : { ...validators, ...headersOf(answer, exchange.route) }
-  return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: said }), body)
+  context.bytes = body.contentLength
+  const responseHeaders = result.file === undefined
+    ? validators
+    : { ...validators, ...getFileHeaders(result, context.route) }
+  return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: responseHeaders }), body)
 })
 
-/** The answer as it is, for those that are not kept. */
+/** Responds without caching and without an `ETag`. */
 export const respondUncached = Effect.fnUntraced(function* (content: ResponseContent) {
   yield* setPageMetadata(content)
   if (content.file === undefined) return HttpServerResponse.text(content.text, { contentType: contentTypes.json })
-  const answer = finished(content, undefined)
+  const result = makeResult(content, undefined)
   const { route } = yield* RequestContext
   return HttpServerResponse.setBody(
-    HttpServerResponse.empty({ status: 200, headers: headersOf(answer, route) }),
-    answer.body,
+    HttpServerResponse.empty({ status: 200, headers: getFileHeaders(result, route) }),
+    result.body,
   )
 })

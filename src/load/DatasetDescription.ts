@@ -1,74 +1,75 @@
-/** What a file for a table looks like, for people who bring their own data. */
+/** Describes the file format of a dataset: its columns and an example row. */
 import { SchemaAST } from "effect"
-import { findRequiredColumns } from "./RowValidation.ts"
 import type { Dataset } from "./Datasets.ts"
+import { findRequiredColumns } from "./RowValidation.ts"
 
-interface Column {
+interface ColumnDescription {
   readonly name: string
-  readonly kind: string
-  readonly needed: string
-  readonly about: string
+  readonly type: string
+  readonly requirement: string
+  readonly description: string
   readonly example: string
 }
 
-/** What a nullable or optional column says is said by the kind inside it. */
-const inside = (ast: SchemaAST.AST): SchemaAST.AST =>
+/** Returns the type inside a nullable or optional column. */
+const unwrap = (ast: SchemaAST.AST): SchemaAST.AST =>
   SchemaAST.isUnion(ast) && SchemaAST.resolveTitle(ast) === undefined && ast.types[0] !== undefined ? ast.types[0] : ast
 
-const example = (ast: SchemaAST.AST) => {
+const findExample = (ast: SchemaAST.AST) => {
   const [first] = SchemaAST.resolveAt<ReadonlyArray<unknown>>("examples")(ast) ?? []
   if (first !== undefined) return Array.isArray(first) ? JSON.stringify(first) : String(first)
   return SchemaAST.resolveTitle(ast)?.split(" | ")[0] ?? ""
 }
 
-const columns = ({ row }: Dataset): ReadonlyArray<Column> => {
+const describeColumns = ({ row }: Dataset): ReadonlyArray<ColumnDescription> => {
   const required = findRequiredColumns(row)
   return Object.entries(row.fields).map(([name, field]) => {
-    const kind = inside(field.ast)
+    const ast = unwrap(field.ast)
     return {
       name,
-      kind: SchemaAST.resolveTitle(kind) ?? "text",
-      needed: required.includes(name) ? "required" : "may be empty",
-      about: SchemaAST.resolveDescription(kind) ?? "",
-      example: example(kind),
+      type: SchemaAST.resolveTitle(ast) ?? "text",
+      requirement: required.includes(name) ? "required" : "may be empty",
+      description: SchemaAST.resolveDescription(ast) ?? "",
+      example: findExample(ast),
     }
   })
 }
 
-/** The kind of each column, by name: what may stand in it. */
+/** Maps each column to the name of its type. */
 export const describeColumnTypes = (dataset: Dataset): Readonly<Record<string, string>> =>
-  Object.fromEntries(columns(dataset).map(({ kind, name }) => [name, kind]))
+  Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
 
-/** One cell a column; those that do not go together with the others are left empty. */
-const exampleRow = (dataset: Dataset, all: ReadonlyArray<Column>) => {
-  const cells = Object.fromEntries(all.map(({ example, name }) => [name, example]))
-  const present = () =>
-    Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, cell === "" ? null : cell]))
-  const odd = () => {
-    const column = dataset.validateRow?.(present())?.column ?? ""
+/** Returns the cells of a valid row. Cells that are invalid in combination with others are left empty. */
+const makeExampleRow = (dataset: Dataset, columns: ReadonlyArray<ColumnDescription>) => {
+  const cells = Object.fromEntries(columns.map(({ example, name }) => [name, example]))
+  const findInvalidColumn = () => {
+    const row = Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, cell === "" ? null : cell]))
+    const column = dataset.validateRow?.(row)?.column ?? ""
     return cells[column] === "" ? undefined : column
   }
-  for (let column = odd(); column !== undefined && column !== ""; column = odd()) cells[column] = ""
+  for (let column = findInvalidColumn(); column !== undefined && column !== ""; column = findInvalidColumn()) {
+    cells[column] = ""
+  }
   return Object.values(cells)
 }
 
-const csvCell = (text: string) => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+const encodeCsvCell = (text: string) => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
-const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
-  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((cells) => (cells[at] ?? "").length)))
-  return rows.map((cells) => `  ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join("  ").trimEnd()}`)
+const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
+  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((cells) => (cells[index] ?? "").length)))
+  return rows.map((cells) => `  ${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()}`)
 }
 
-/** A table's columns with their kinds, and a file of one row. */
+/** Lists the columns of a table, followed by a CSV file with one row. */
 export const describeDataset = (dataset: Dataset): string => {
-  const all = columns(dataset)
+  const columns = describeColumns(dataset)
   return [
     `${dataset.table} (one row for each ${dataset.key.join(", ")})`,
-    ...aligned(all.map(({ about, kind, name, needed }) => [name, kind, needed, about])),
+    ...alignColumns(columns.map(({ description, name, requirement, type }) => [name, type, requirement, description])),
     "",
     `  ${dataset.table}.csv:`,
-    `  ${all.map(({ name }) => name).join(",")}`,
-    `  ${exampleRow(dataset, all).map(csvCell).join(",")}`,
+    `  ${columns.map(({ name }) => name).join(",")}`,
+    `  ${makeExampleRow(dataset, columns).map(encodeCsvCell).join(",")}`,
     "",
   ].join("\n")
 }

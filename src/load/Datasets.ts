@@ -1,4 +1,4 @@
-/** D30: the tables that `load` fills, each with the row that says what its columns are. */
+/** The datasets that `load` fills, each with its table, row schema and key (D30, tables). */
 import { Effect, Schema } from "effect"
 import { suggestName } from "../rules/Suggestions.ts"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
@@ -18,21 +18,21 @@ import { ResearchReport } from "../v1/research-reports/Api.ts"
 import { ScreenerRow } from "../v1/screener/Api.ts"
 import { SplitStatus } from "../v1/split-status/Api.ts"
 import { TickerChange } from "../v1/ticker-changes/Api.ts"
-import type { RowCells } from "./ParsedRow.ts"
+import type { RowCells } from "./FileReader.ts"
 
 export interface Dataset {
   /** The table; also the dataset's name on the command line, with `_` or with `-`. */
   readonly table: string
   readonly row: Schema.Codec<RowCells, RowCells> & { readonly fields: Schema.Struct.Fields }
-  /** The columns that identify a row. Of two rows with the same key the later one wins (D22). */
+  /** The columns that identify a row. Of rows with the same key, the last one wins (D22, corrections). */
   readonly key: readonly [string, ...ReadonlyArray<string>]
-  /** D22: what a single cell cannot tell. */
+  /** Validates the combination of cells, for rules that no single column can express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
-  /** A symbol of the row that no request can name. */
+  /** Returns a symbol in the row that no request can name. */
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
 
-/** D6: `/v1/ticker-changes` takes symbols of 1 to 6 characters. */
+/** `/v1/ticker-changes` accepts symbols of 1 to 6 characters (D6, symbols). */
 const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
 
 export const datasets: ReadonlyArray<Dataset> = [
@@ -75,13 +75,13 @@ export const datasets: ReadonlyArray<Dataset> = [
   { table: "screener", row: ScreenerRow.insert, key: ["ticker"] },
 ]
 
-/** By the name of its table or of its endpoint. */
+/** Finds a dataset by the name of its table or endpoint. */
 export const findDataset = (name: string) => datasets.find(({ table }) => table === name.replaceAll("-", "_"))
 
 export class UnknownDataset
   extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
 
-/** The same, for a name that a person typed. */
+/** Finds a dataset by name, or fails with a suggestion. */
 export const getDataset = (name: string) => {
   const known = datasets.map(({ table }) => table)
   const meant = suggestName(name.replaceAll("-", "_"), known)

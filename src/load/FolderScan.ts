@@ -1,35 +1,37 @@
-/** Which files of a folder are named after a table, and so say by themselves where they belong. */
+/** Finds the files in a folder that are named after a dataset's table. */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { datasets, findDataset } from "./Datasets.ts"
 
 export class UnclearFolder extends Schema.TaggedError<UnclearFolder>()("UnclearFolder", { message: Schema.String }) {}
 
-const named = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
+const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
-const tableOf = (file: string) => findDataset(named.exec(file)?.[1] ?? "")?.table
+const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
 
-/** One file a table, in the order of the datasets; `others` are not named after any. */
+/** Returns at most one file per table, in the order of `datasets`, and the names of all other files. */
 export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const unreadable = ({ reason: { _tag } }: PlatformError.PlatformError) =>
+  const toFolderError = ({ reason: { _tag } }: PlatformError.PlatformError) =>
     new UnclearFolder({
       message: _tag === "NotFound"
         ? `There is no folder ${folder}.`
         : `${folder} cannot be read: ${_tag === "PermissionDenied" ? "permission denied" : _tag}.`,
     })
-  const { type } = yield* Effect.mapError(fs.stat(folder), unreadable)
+  const { type } = yield* Effect.mapError(fs.stat(folder), toFolderError)
   if (type !== "Directory") {
     return yield* new UnclearFolder({
-      message: `${folder} is a file, and --all takes a folder. To load the file, name its dataset: load news ${folder}`,
+      message: `${folder} is a file, but --all takes a folder. To load the file, name its dataset: load news ${folder}`,
     })
   }
-  const names = yield* Effect.mapError(fs.readDirectory(folder), unreadable)
-  const found = datasets.map(({ table }) => ({ table, files: names.filter((name) => tableOf(name) === table) }))
-  const twice = found.find(({ files }) => files.length > 1)
-  if (twice !== undefined) {
+  const names = yield* Effect.mapError(fs.readDirectory(folder), toFolderError)
+  const found = datasets.map(({ table }) => ({ table, files: names.filter((name) => findTable(name) === table) }))
+  const ambiguous = found.find(({ files }) => files.length > 1)
+  if (ambiguous !== undefined) {
     return yield* new UnclearFolder({
-      message: `${twice.table} has two files in ${folder}: ${twice.files.join(", ")}.`,
+      message: `${folder} contains several files for ${ambiguous.table}: ${
+        ambiguous.files.join(", ")
+      }. Keep one of them.`,
     })
   }
   const tasks = found.flatMap(({ files, table }) =>
@@ -37,8 +39,9 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   )
   if (tasks.length === 0) {
     return yield* new UnclearFolder({
-      message: `No file in ${folder} is named after a table, like ${datasets[0]?.table}.csv. \`datasets\` lists them.`,
+      message: `No file in ${folder} is named after a table, such as ${datasets[0]?.table}.csv. ` +
+        "To list the tables, run: tickerline datasets",
     })
   }
-  return { tasks, others: names.filter((name) => tableOf(name) === undefined).toSorted() }
+  return { tasks, others: names.filter((name) => findTable(name) === undefined).toSorted() }
 })

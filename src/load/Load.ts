@@ -1,21 +1,12 @@
 /**
- * D31: a file replaces a dataset's rows, or is added to them: all of it or nothing. A replacement is built beside the
- * table, in the schema `loading`, and takes its place in one moment; readers see the old rows until then.
+ * Loads a file into a dataset, completely or not at all (D31, load). A replacement is built next to the table, in the
+ * schema `loading`, and swapped in at the end; until then, readers see the old rows.
  */
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { Progress } from "../observability/Progress.ts"
 import { formatCount } from "../cli/terminal/Text.ts"
-import { makeBadRowsError, makeRowChecker, maxBadRows, type RowError } from "./RowValidation.ts"
+import { Progress } from "../observability/Progress.ts"
 import { type Dataset, getDataset } from "./Datasets.ts"
-import {
-  type LoadColumn,
-  makeRowInserter,
-  type MergeCounts,
-  mergeRows,
-  readColumns,
-  type RowBatch,
-} from "./RowInserter.ts"
 import { readRows } from "./FileReader.ts"
 import {
   acquireLoadLock,
@@ -24,20 +15,25 @@ import {
   dropStagingTable,
   ensureUniqueKey,
   finishReplacementTable,
+  type LoadColumn,
+  makeRowInserter,
+  type MergeCounts,
+  mergeRows,
+  readColumns,
   swapTables,
-} from "./TableSwap.ts"
+} from "./LoadingTable.ts"
+import { makeBadRowsError, makeRowValidator, maxBadRows, type RowError, type ValidRow } from "./RowValidation.ts"
 
-/** Rows per statement. */
+/** Rows per insert statement. */
 const batchSize = 5_000
 
-/** What is to be loaded, and how. */
 export interface LoadTask {
   /** The name of a table or of its endpoint. */
   readonly dataset: string
   readonly file: string
-  /** Adds the file's rows to those of the table, and updates the rows whose key is known. */
+  /** Adds the file's rows to the table and updates rows with a known key, instead of replacing all rows. */
   readonly append: boolean
-  /** Checks the file to its last row, and changes nothing. */
+  /** Validates the whole file and changes nothing. */
   readonly check?: boolean
   /** Accepts a file without rows, which empties the table. */
   readonly allowEmpty?: boolean
@@ -45,154 +41,155 @@ export interface LoadTask {
   readonly onCommit?: Effect.Effect<void>
 }
 
-/** What became of the rows of a file. */
-interface Counts {
+interface RowCounts {
   /** Rows with different keys. */
   rows: number
-  /** Rows that another row of the file repeats to the letter. */
+  /** Rows that are identical to another row in the file. */
   dropped: number
-  /** Rows with the key of a later row of the file, which won (D22). */
+  /** Rows replaced by a later row with the same key (D22, corrections). */
   superseded: number
 }
 
-/** What became of a file's rows; `merged` after an append, `warning` if some can be loaded but not queried. */
-export interface LoadResult extends Readonly<Counts> {
+export interface LoadResult extends Readonly<RowCounts> {
   readonly table: string
+  /** Present after an append. */
   readonly merged?: MergeCounts
+  /** Names rows that were loaded but that no request can return. */
   readonly warning: string | undefined
 }
 
-/** The first rows that can be loaded but not queried. */
-interface Unreachable {
+/** Rows with a symbol that no request can name. */
+interface UnreachableRows {
   readonly examples: Array<string>
   count: number
 }
 
-const mostExamples = 3
+const maxExamples = 3
 
-const warningOf = ({ count, examples }: Unreachable, { table }: Dataset) => {
+const formatWarning = ({ count, examples }: UnreachableRows, { table }: Dataset) => {
   if (count === 0) return undefined
-  const which = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
-  return `Warning: ${formatCount(count, "row")} of ${table} with symbols of more than 6 characters ` +
-    `(${which}). /v1/ticker-changes takes symbols of up to 6, so nobody can ask it for these.`
+  const list = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
+  return `Warning: ${formatCount(count, "row")} of ${table} with symbols longer than 6 characters (${list}). ` +
+    "Requests to /v1/ticker-changes accept at most 6 characters, so they cannot reach these rows."
 }
 
-/** A file without rows: loading it by mistake would empty a table. */
+/** The file has no rows, so loading it by mistake would empty the table. */
 export class NoRows extends Schema.TaggedError<NoRows>()("NoRows", { message: Schema.String }) {}
 
-const noRows = Effect.fnUntraced(function* ({ table }: Dataset, { append, file }: LoadTask) {
+const failWithNoRows = Effect.fnUntraced(function* ({ table }: Dataset, { append, file }: LoadTask) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number }>`
     select count(*)::int as count from ${sql("public")}.${sql(table)}
   `
   const count = found?.count ?? 0
   const rows = `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`
-  const would = append ? "It would have added nothing." : `It would have removed all ${rows} of the table.`
+  const consequence = append ? "It would have added nothing." : `It would have removed all ${rows} from the table.`
   return yield* new NoRows({
-    message: `${file} has no rows, so it was refused and ${table} is unchanged. ${would} ` +
-      "If the file is right, add --allow-empty.",
+    message: `${file} has no rows, so it was refused and ${table} is unchanged. ${consequence} ` +
+      "If that is intended, add --allow-empty.",
   })
 })
 
-/** Streams the file into the target; the first bad rows end it. */
-const fill = Effect.fnUntraced(
+/** Streams the file into the target table. Fails with `BadRows` if a row is invalid. */
+const fillTable = Effect.fnUntraced(
   function* (
     target: string,
     columns: ReadonlyArray<LoadColumn>,
     dataset: Dataset,
     task: LoadTask,
-    progress: Ref.Ref<number>,
+    insertedRows: Ref.Ref<number>,
   ) {
-    const watched = yield* Progress
+    const progress = yield* Progress
     const insert = yield* makeRowInserter(target, columns, dataset)
-    const { checkRow, wrongHeader } = makeRowChecker(dataset)
-    const bad: Array<ReadonlyArray<RowError>> = []
-    const counts: Counts = { rows: 0, dropped: 0, superseded: 0 }
-    const unreachable: Unreachable = { examples: [], count: 0 }
+    const { checkHeader, validateRow } = makeRowValidator(dataset)
+    const badRows: Array<ReadonlyArray<RowError>> = []
+    const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0 }
+    const unreachable: UnreachableRows = { examples: [], count: 0 }
 
-    const note = (batch: RowBatch) => {
+    const noteUnreachableRows = (batch: ReadonlyArray<ValidRow>) => {
       for (const { cells, line } of batch) {
         const symbol = dataset.findUnreachableSymbol?.(cells)
         if (symbol === undefined) continue
         unreachable.count += 1
-        if (unreachable.examples.length < mostExamples) unreachable.examples.push(`${symbol} in line ${line}`)
+        if (unreachable.examples.length < maxExamples) unreachable.examples.push(`${symbol} in line ${line}`)
       }
     }
 
-    const take = Effect.fnUntraced(
-      function* ([batch, wrong]: readonly [RowBatch, ReadonlyArray<ReadonlyArray<RowError>>]) {
-        bad.push(...wrong)
-        // Once a row is bad nothing is inserted any more; reading goes on only to show what else is wrong.
-        if (bad.length > 0 || batch.length === 0) return
-        note(batch)
-        const { added, dropped, superseded } = yield* insert(batch)
+    const insertBatch = Effect.fnUntraced(
+      function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<RowError>>]) {
+        badRows.push(...invalid)
+        // After the first bad row, reading continues only to find the other bad rows.
+        if (badRows.length > 0 || valid.length === 0) return
+        noteUnreachableRows(valid)
+        const { added, dropped, superseded } = yield* insert(valid)
         counts.rows += added
         counts.dropped += dropped
         counts.superseded += superseded
-        watched.count = counts.rows
-        yield* Ref.set(progress, counts.rows)
+        progress.count = counts.rows
+        yield* Ref.set(insertedRows, counts.rows)
       },
     )
 
-    const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-    yield* readRows(task.file, lists, wrongHeader).pipe(
+    const listColumns = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
+    yield* readRows(task.file, listColumns, checkHeader).pipe(
       Stream.grouped(batchSize),
-      Stream.map((rows) => Array.separate(rows.map(checkRow))),
-      // The next rows are read and checked while PostgreSQL takes these.
+      Stream.map((rows) => Array.separate(rows.map(validateRow))),
+      // Reads and validates the next batch while PostgreSQL inserts this one.
       Stream.buffer({ capacity: 1 }),
-      Stream.takeWhile(() => bad.length < maxBadRows),
-      Stream.runForEach(take),
+      Stream.takeWhile(() => badRows.length < maxBadRows),
+      Stream.runForEach(insertBatch),
     )
-    if (bad.length > 0) return yield* makeBadRowsError(task.file, dataset.table, bad)
-    if (counts.rows === 0 && task.allowEmpty !== true) return yield* noRows(dataset, task)
-    return { ...counts, warning: warningOf(unreachable, dataset) }
+    if (badRows.length > 0) return yield* makeBadRowsError(task.file, dataset.table, badRows)
+    if (counts.rows === 0 && task.allowEmpty !== true) return yield* failWithNoRows(dataset, task)
+    return { ...counts, warning: formatWarning(unreachable, dataset) }
   },
 )
 
-/** Undoes a load that was only a check: the way out of a transaction without a commit. */
-class Checked extends Data.TaggedError("Checked")<{ readonly loaded: LoadResult }> {}
+/** Rolls back the transaction of a load that only checks a file. */
+class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: LoadResult }> {}
 
-/** Undoes a merge that changed nothing, so that it does not count as a change of the dataset (D17). */
-class Unchanged extends Data.TaggedError("Unchanged")<{ readonly merged: MergeCounts }> {}
+/** Rolls back a merge without effect, so that it does not count as a change of the dataset (D17, caching). */
+class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergeCounts }> {}
 
-const nextStep = (name: string) =>
-  Effect.map(Progress, (watched) => {
-    Object.assign(watched, { label: `${watched.label}: ${name}`, done: 0, total: undefined, count: 0 })
+const startNextStep = (name: string) =>
+  Effect.map(Progress, (progress) => {
+    Object.assign(progress, { label: `${progress.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
-const replace = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask, progress: Ref.Ref<number>) {
+const replaceRows = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
   const { table } = dataset
   yield* createReplacementTable(table)
   yield* ensureUniqueKey(dataset)
-  const counts = yield* fill(`loading.${table}`, yield* readColumns(`loading.${table}`), dataset, task, progress)
+  const columns = yield* readColumns(`loading.${table}`)
+  const counts = yield* fillTable(`loading.${table}`, columns, dataset, task, insertedRows)
   if (task.check === true) return counts
-  yield* nextStep("indexes")
+  yield* startNextStep("indexes")
   yield* finishReplacementTable(table)
   yield* swapTables(table)
   return counts
 })
 
-const append = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask, progress: Ref.Ref<number>) {
+const appendRows = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const { table } = dataset
   const columns = yield* readColumns(`public.${table}`)
   yield* createStagingTable(table)
   yield* ensureUniqueKey(dataset)
-  // Without the defaults, so that the merge can tell a cell that was left out.
-  const bare = columns.map((column) => ({ ...column, default_value: null }))
-  const counts = yield* fill(`loading.${table}`, bare, dataset, task, progress)
-  yield* nextStep("merging")
+  // Without defaults, so that the merge can recognize cells that were left out.
+  const columnsWithoutDefaults = columns.map((column) => ({ ...column, default_value: null }))
+  const counts = yield* fillTable(`loading.${table}`, columnsWithoutDefaults, dataset, task, insertedRows)
+  yield* startNextStep("merging")
   const merged = yield* mergeRows(`loading.${table}`, `public.${table}`, columns, dataset).pipe(
-    Effect.filterOrFail(({ added, updated }) => added + updated > 0, (merged) => new Unchanged({ merged })),
+    Effect.filterOrFail(({ added, updated }) => added + updated > 0, (merged) => new MergeUnneeded({ merged })),
     sql.withTransaction,
-    Effect.catchTag("Unchanged", ({ merged }) => Effect.succeed(merged)),
+    Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed(merged)),
   )
   yield* dropStagingTable(table)
   return { ...counts, merged }
 })
 
-/** Loads a file into a dataset. `progress` counts the rows that have arrived. */
-export const loadFile = Effect.fnUntraced(function* (task: LoadTask, progress: Ref.Ref<number>) {
+/** Loads a file into a dataset. `insertedRows` counts rows while the load runs. */
+export const loadFile = Effect.fnUntraced(function* (task: LoadTask, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* getDataset(task.dataset)
   const { table } = dataset
@@ -200,11 +197,11 @@ export const loadFile = Effect.fnUntraced(function* (task: LoadTask, progress: R
   return yield* Effect.gen(function* () {
     yield* acquireLoadLock(table)
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
-    const counts = yield* (task.append ? append : replace)(dataset, task, progress)
-    const loaded: LoadResult = { table, ...counts }
-    return task.check === true ? yield* new Checked({ loaded }) : loaded
+    const counts = yield* (task.append ? appendRows : replaceRows)(dataset, task, insertedRows)
+    const result: LoadResult = { table, ...counts }
+    return task.check === true ? yield* new CheckPassed({ result }) : result
   }).pipe(
     sql.withTransaction,
-    Effect.catchTag("Checked", ({ loaded }) => Effect.succeed(loaded)),
+    Effect.catchTag("CheckPassed", ({ result }) => Effect.succeed(result)),
   )
 })

@@ -1,4 +1,4 @@
-/** What goes into the outbox, and what became of it: for the command line, with the role that owns the tables. */
+/** Queues customer emails about changelog entries: §9.6 (notification). Commands run it as the owner of the tables. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
@@ -7,20 +7,20 @@ import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { todayInNewYork } from "../rules/Dates.ts"
 import { type EmailAddresses, EmailContent, renderEmail } from "./EmailTemplate.ts"
 
-export class UnknownChangelogEntry extends Data.TaggedError("NoSuchEntry")<{ readonly message: string }> {}
+export class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
 
-/** All that customers are written to about and whose day has come, oldest first; or those that are named. */
-export const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+/** The entries with these ids, or every entry to announce, oldest first. Future entries are excluded. */
+const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
-  const known = changelog.filter(({ date }) => date <= today).toReversed()
-  if (ids.length === 0) return known.filter(isAnnouncedByEmail)
+  const due = changelog.filter(({ date }) => date <= today).toReversed()
+  if (ids.length === 0) return due.filter(isAnnouncedByEmail)
   return yield* Effect.forEach(ids, (id) => {
-    const entry = known.find((one) => one.id === id)
+    const entry = due.find((one) => one.id === id)
     return entry !== undefined ? Effect.succeed(entry) : Effect.fail(
       new UnknownChangelogEntry({
         message: changelog.some((one) => one.id === id)
-          ? `The day of ${id} has not come yet. Nothing was queued.`
-          : `The changelog has no entry ${id}. It has: ${known.map((one) => one.id).join(", ")}`,
+          ? `The date of ${id} is in the future. Nothing was queued.`
+          : `The changelog has no entry ${id}. It has: ${due.map((one) => one.id).join(", ")}`,
       }),
     )
   })
@@ -31,8 +31,9 @@ const Contact = Schema.Struct({ recipient: Schema.String, news: Schema.Boolean, 
 export interface RecipientSelection {
   readonly entry: ChangelogEntry
   readonly recipients: ReadonlyArray<string>
-  /** Who has it in the outbox, or has got it. */
+  /** Number of addresses that have the entry in the outbox already, sent or not. */
   readonly alreadyQueued: number
+  /** Number of addresses that have turned news off. */
   readonly optedOut: number
   readonly invalidAddresses: ReadonlyArray<string>
 }
@@ -42,34 +43,34 @@ export interface PreparedAnnouncement {
   readonly email: EmailContent
 }
 
-const dayLength = { days: 1 }
-
-/** What was announced before keeps its words. */
-const wordsOf = Effect.fnUntraced(function* (entry: ChangelogEntry, surroundings: EmailAddresses) {
+/** The stored content if the entry was announced before, otherwise new content. */
+const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, addresses: EmailAddresses) {
   const sql = yield* SqlClient.SqlClient
-  const announced = yield* SqlSchema.findOneOption({
+  const stored = yield* SqlSchema.findOneOption({
     Request: Schema.Void,
     Result: EmailContent,
     execute: () => sql`select subject, text, html, operational from announcements where entry_id = ${entry.id}`,
   })(undefined)
-  return Option.getOrElse(announced, () => renderEmail(entry, surroundings))
+  return Option.getOrElse(stored, () => renderEmail(entry, addresses))
 })
 
-/** Who is to be written to; accounts that are younger than the entry know the service no other way. */
-const choose = Effect.fnUntraced(function* (entry: ChangelogEntry, surroundings: EmailAddresses, younger: boolean) {
+/** Selects the recipients. By default, accounts created after the day of the entry are excluded. */
+const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
-  const before = DateTime.formatIso(DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00-05:00`), dayLength))
+  const nextDay = DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00-05:00`), { days: 1 })
   const find = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Contact,
-    // Two accounts with one address get one mail, and none where one of them wants none.
+    // Accounts with the same address get one email. If one of them has turned news off, they get no news.
     execute: () =>
       sql`
         with contacts as (
           select (array_agg(btrim(contact_email) order by account_id))[1] as recipient, bool_and(news) as news,
             min(account_id) as first
           from accounts
-          where contact_email is not null and (${younger} or created_at < ${before}::text::timestamptz)
+          where contact_email is not null and (
+            ${options.includeNewAccounts} or created_at < ${DateTime.formatIso(nextDay)}::text::timestamptz
+          )
           group by lower(btrim(contact_email))
         )
         select recipient, news, exists (
@@ -80,27 +81,27 @@ const choose = Effect.fnUntraced(function* (entry: ChangelogEntry, surroundings:
       `,
   })
   const contacts = yield* find(undefined)
-  const words = yield* wordsOf(entry, surroundings)
-  const left = contacts.filter(({ queued }) => !queued)
-  const usable = left.filter(({ recipient }) => isEmailAddress(recipient))
-  const willing = usable.filter(({ news }) => news || words.operational)
-  const chosen: RecipientSelection = {
+  const email = yield* loadOrRenderEmail(entry, options)
+  const unqueued = contacts.filter(({ queued }) => !queued)
+  const valid = unqueued.filter(({ recipient }) => isEmailAddress(recipient))
+  const subscribed = valid.filter(({ news }) => news || email.operational)
+  const selection: RecipientSelection = {
     entry,
-    recipients: willing.map(({ recipient }) => recipient),
-    alreadyQueued: contacts.length - left.length,
-    optedOut: usable.length - willing.length,
-    invalidAddresses: left.filter(({ recipient }) => !isEmailAddress(recipient)).map(({ recipient }) => recipient),
+    recipients: subscribed.map(({ recipient }) => recipient),
+    alreadyQueued: contacts.length - unqueued.length,
+    optedOut: valid.length - subscribed.length,
+    invalidAddresses: unqueued.filter(({ recipient }) => !isEmailAddress(recipient)).map(({ recipient }) => recipient),
   }
-  const prepared: PreparedAnnouncement = { selection: chosen, email: words }
+  const prepared: PreparedAnnouncement = { selection, email }
   return prepared
 })
 
-/** One after the other, so that two runs at once queue nothing twice; the words are those of the first. */
-const queue = Effect.fnUntraced(function* ({ selection: chosen, email: words }: PreparedAnnouncement) {
+/** Idempotent: concurrent runs queue each email once, with the content of the first run. */
+const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedAnnouncement) {
   const sql = yield* SqlClient.SqlClient
-  const { entry, recipients } = chosen
+  const { entry, recipients } = selection
   if (recipients.length === 0) return
-  const { html, operational, subject, text } = words
+  const { html, operational, subject, text } = email
   yield* sql`
     insert into announcements (entry_id, subject, text, html, operational)
     values (${entry.id}, ${subject}, ${text}, ${html}, ${operational}) on conflict (entry_id) do nothing
@@ -113,23 +114,24 @@ const queue = Effect.fnUntraced(function* ({ selection: chosen, email: words }: 
 })
 
 export interface AnnouncementOptions extends EmailAddresses {
+  /** Empty: every entry that is announced by email. */
   readonly entryIds: ReadonlyArray<string>
-  /** Accounts that were made after an entry get it, too. */
+  /** Includes accounts created after the day of the entry. */
   readonly includeNewAccounts: boolean
   readonly isDryRun: boolean
 }
 
-export const queueAnnouncements = Effect.fnUntraced(function* (wanted: AnnouncementOptions) {
+export const queueAnnouncements = Effect.fnUntraced(function* (options: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
-  const entries = yield* findDueEntries(wanted.entryIds)
+  const entries = yield* findDueEntries(options.entryIds)
   return yield* sql.withTransaction(Effect.forEach(entries, (entry) =>
     Effect.tap(
-      choose(entry, wanted, wanted.includeNewAccounts),
-      (chosen) => wanted.isDryRun ? Effect.void : queue(chosen),
+      prepareAnnouncement(entry, options),
+      (prepared) => options.isDryRun ? Effect.void : queueEmails(prepared),
     )))
 })
 
-const Count = Schema.Struct({
+const Progress = Schema.Struct({
   entry_id: Schema.String,
   queued: Schema.Int,
   sent: Schema.Int,
@@ -137,12 +139,12 @@ const Count = Schema.Struct({
   unknown: Schema.Int,
 })
 
-/** How far each announcement is, oldest first. */
+/** The number of emails by status for each announced entry, oldest first. */
 export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Count,
+    Result: Progress,
     execute: () =>
       sql`
         select entry_id, (count(*) filter (where status in ('queued', 'sending', 'handed')))::int as queued,
@@ -155,7 +157,7 @@ export const readAnnouncementProgress = Effect.gen(function* () {
   })(undefined)
 })
 
-const Trouble = Schema.Struct({
+const UndeliveredEmail = Schema.Struct({
   entry_id: Schema.String,
   recipient: Schema.String,
   status: Schema.String,
@@ -163,12 +165,12 @@ const Trouble = Schema.Struct({
   last_error: Schema.String,
 })
 
-/** What was not sent, and why. */
+/** Emails whose last attempt failed, with the reason. */
 export const readUndeliveredEmails = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Trouble,
+    Result: UndeliveredEmail,
     execute: () =>
       sql`
         select entry_id, recipient, status, attempts, last_error from announcement_mails
@@ -179,14 +181,14 @@ export const readUndeliveredEmails = Effect.gen(function* () {
 
 export const retryableStatuses = ["failed", "unknown"] as const
 
-/** Queues again what was given up, or may have been delivered; how many. */
+/** Queues failed or unknown emails again, of one entry or of all. Returns their number. */
 export const requeueEmails = Effect.fnUntraced(
-  function* (status: typeof retryableStatuses[number], id: Option.Option<string>) {
+  function* (status: typeof retryableStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient
-    const again = yield* sql`
-    update announcement_mails set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null
-    where status = ${status} and entry_id = coalesce(${Option.getOrNull(id)}::text, entry_id) returning mail_id
-  `
-    return again.length
+    const rows = yield* sql`
+      update announcement_mails set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null
+      where status = ${status} and entry_id = coalesce(${Option.getOrNull(entryId)}::text, entry_id) returning mail_id
+    `
+    return rows.length
   },
 )

@@ -1,4 +1,4 @@
-/** The words of a customer email, made of an entry of the changelog. */
+/** Renders a changelog entry as an email: §9.6 (notification). */
 import { Option, Schema } from "effect"
 import { escapeXml } from "../changelog/AtomFeed.ts"
 import { isMandatoryNotice } from "../changelog/Changelog.ts"
@@ -9,87 +9,89 @@ export const EmailContent = Schema.Struct({
   subject: Schema.String,
   text: Schema.String,
   html: Schema.String,
-  /** Sent to those as well who want no news. */
+  /** Also sent to customers who have turned news off. */
   operational: Schema.Boolean,
 })
 export type EmailContent = typeof EmailContent.Type
 
 export interface EmailAddresses {
-  /** Where customers reach the service. */
+  /** URL of the service, for links. */
   readonly baseUrl: Option.Option<string>
   readonly unsubscribeAddress: Option.Option<string>
 }
 
-const width = 76
+const maxLineLength = 76
 
-/** No line is longer than a reader of plain text shows, but for a word that is. */
-const wrapped = (text: string) =>
-  text.split("\n").map((paragraph) =>
-    paragraph.split(" ").reduce(
-      ({ line, lines }, word) =>
-        line === ""
-          ? { line: word, lines }
-          : line.length + 1 + word.length > width
-          ? { line: word, lines: `${lines}${line}\n` }
-          : { line: `${line} ${word}`, lines },
-      { line: "", lines: "" },
-    )
-  ).map(({ line, lines }) => lines + line).join("\n")
+/** Breaks a line between words. A word that is longer than a line stays whole. */
+const wrapLine = (line: string) => {
+  const [first = "", ...words] = line.split(" ")
+  let wrapped = first
+  let length = first.length
+  for (const word of words) {
+    const fits = length + 1 + word.length <= maxLineLength
+    wrapped += `${fits ? " " : "\n"}${word}`
+    length = fits ? length + 1 + word.length : word.length
+  }
+  return wrapped
+}
 
-const subject = ({ breaking, title, type }: ChangelogEntry) =>
-  `Tickerline: ${breaking ? "breaking change: " : type === "deprecated" ? "deprecation: " : ""}${title}`
+const renderSubject = ({ breaking, title, type }: ChangelogEntry) =>
+  `Tickerline ${breaking ? "breaking change" : type === "deprecated" ? "deprecation" : "update"}: ${title}`
 
-const facts = ({ date, names, paths, release, successor, sunset, takes_effect }: ChangelogEntry) =>
+const listFacts = ({ date, names, paths, release, successor, sunset, takes_effect }: ChangelogEntry) =>
   [
-    ["Announced", `${date}, release ${release}`],
-    ["Holds from", takes_effect],
+    ["Announced", `${date} (release ${release})`],
+    ["Takes effect", takes_effect],
     ["Works until", sunset],
-    ["Instead", successor],
+    ["Replacement", successor],
     ["Endpoints", paths.join(", ")],
-    ["Names", names.length === 0 ? null : names.join(", ")],
+    ["Parameters and fields", names.length === 0 ? null : names.join(", ")],
   ].filter((fact): fact is [string, string] => typeof fact[1] === "string")
 
-const why = (operational: boolean, unsubscribe: Option.Option<string>) => {
+const explainRecipient = (operational: boolean, unsubscribeAddress: Option.Option<string>) => {
   if (operational) {
-    return "You read this because it concerns how the requests of your account are answered. Such notices go to the " +
-      "contact address of every account."
+    return "You are receiving this email because it affects how the API answers your requests. We send such notices " +
+      "to the contact address of every account."
   }
-  const stop = Option.match(unsubscribe, {
-    onNone: () => "Whoever runs the service can turn such news off for you.",
-    onSome: (address) => `To get no more of them, write to ${address}.`,
+  const unsubscribe = Option.match(unsubscribeAddress, {
+    onNone: () => "To unsubscribe, contact the operator of the service.",
+    onSome: (address) => `To unsubscribe, write to ${address}.`,
   })
-  return `You read this because news of the service go to the contact address of your account. ${stop}`
+  return `You are receiving this email because your account is subscribed to Tickerline news. ${unsubscribe}`
 }
 
 export const renderEmail = (
   entry: ChangelogEntry,
-  { baseUrl: base, unsubscribeAddress: unsubscribe }: EmailAddresses,
+  { baseUrl, unsubscribeAddress }: EmailAddresses,
 ): EmailContent => {
   const operational = isMandatoryNotice(entry)
-  const body = [entry.text, ...(entry.migration === null ? [] : [`What to do: ${entry.migration}`])]
-  const links = Option.match(base, {
+  const paragraphs = [entry.text, ...(entry.migration === null ? [] : [`What to do: ${entry.migration}`])]
+  const facts = listFacts(entry)
+  const links = Option.match(baseUrl, {
     onNone: () => [],
-    onSome: (address) => [`${address}${changelogPagePath}#${entry.id}`, `${address}${documentationPath}`],
+    onSome: (base) => [
+      ["Details", `${base}${changelogPagePath}#${entry.id}`] as const,
+      ["Documentation", `${base}${documentationPath}`] as const,
+    ],
   })
-  const end = why(operational, unsubscribe)
-  const told = facts(entry)
+  const footer = explainRecipient(operational, unsubscribeAddress)
   const text = [
     entry.title,
-    ...body,
-    told.map(([name, value]) => `${name}: ${value}`).join("\n"),
-    ...(links.length === 0 ? [] : [links.join("\n")]),
-    `-- \n${end}`,
-  ].map(wrapped).join("\n\n")
+    ...paragraphs,
+    facts.map(([label, value]) => `${label}: ${value}`).join("\n"),
+    ...(links.length === 0 ? [] : [links.map(([label, url]) => `${label}: ${url}`).join("\n")]),
+    `-- \n${footer}`,
+  ].map((paragraph) => paragraph.split("\n").map(wrapLine).join("\n")).join("\n\n")
   const html = [
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeXml(entry.title)}</title></head><body>`,
     `<h1 style="font-size:1.2em">${escapeXml(entry.title)}</h1>`,
-    ...body.map((paragraph) => `<p>${escapeXml(paragraph)}</p>`),
+    ...paragraphs.map((paragraph) => `<p>${escapeXml(paragraph)}</p>`),
     "<table>",
-    ...told.map(([name, value]) => `<tr><th align="left">${escapeXml(name)}</th><td>${escapeXml(value)}</td></tr>`),
+    ...facts.map(([label, value]) => `<tr><th align="left">${label}</th><td>${escapeXml(value)}</td></tr>`),
     "</table>",
-    ...links.map((link) => `<p><a href="${escapeXml(link)}">${escapeXml(link)}</a></p>`),
-    `<hr><p><small>${escapeXml(end)}</small></p>`,
+    ...links.map(([label, url]) => `<p>${label}: <a href="${escapeXml(url)}">${escapeXml(url)}</a></p>`),
+    `<hr><p><small>${escapeXml(footer)}</small></p>`,
     "</body></html>",
   ].join("\n")
-  return { subject: subject(entry), text: `${text}\n`, html: `${html}\n`, operational }
+  return { subject: renderSubject(entry), text: `${text}\n`, html: `${html}\n`, operational }
 }

@@ -1,4 +1,4 @@
-/** How mails go out; without `SMTP_URL` none does. */
+/** Settings of customer emails. Without `SMTP_URL`, none is sent. */
 import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
 import { EmailAddress, isEmailAddress } from "../accounts/EmailAddress.ts"
 
@@ -7,22 +7,22 @@ export interface Mailbox {
   readonly address: string
 }
 
-const mailbox = (text: string): Mailbox | undefined => {
+const parseMailbox = (text: string): Mailbox | undefined => {
   const [, name = "", address = ""] = /^\s*"?([^"<>\p{Cc}]*?)"?\s*<([^<>]+)>\s*$/u.exec(text) ?? ["", "", text.trim()]
   return isEmailAddress(address) ? { name, address } : undefined
 }
 
 export const MailFrom = Config.schema(
-  Schema.String.check(Schema.makeFilter((text: string) => mailbox(text) !== undefined, {
-    message: "must be an address of mail, such as Tickerline <notices@example.com>",
+  Schema.String.check(Schema.makeFilter((text: string) => parseMailbox(text) !== undefined, {
+    message: "must be an email address, such as Tickerline <notices@example.com>",
   })),
   "MAIL_FROM",
-).pipe(Config.map((text) => mailbox(text) ?? { name: "", address: text }))
+).pipe(Config.map((text) => parseMailbox(text) ?? { name: "", address: text }))
 
-/** Where customers write who want no news. */
+/** The address to which customers write to unsubscribe from news. */
 export const MailUnsubscribe = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
 
-const canBeServer = (text: string) => {
+const isSmtpUrl = (text: string) => {
   try {
     const { hash, hostname, password, pathname, protocol, search, username } = new URL(text)
     decodeURIComponent(`${username}:${password}`)
@@ -34,8 +34,8 @@ const canBeServer = (text: string) => {
 }
 
 export const SmtpUrl = Config.schema(
-  Schema.String.check(Schema.makeFilter(canBeServer, {
-    message: "must be an address of a mail server, smtp://user:password@host:587, or smtps:// for TLS from the start",
+  Schema.String.check(Schema.makeFilter(isSmtpUrl, {
+    message: "must be the URL of a mail server: smtp://user:password@host:587, or smtps:// for implicit TLS",
   })),
   "SMTP_URL",
 ).pipe(Config.map((text) => Redacted.make(text)))
@@ -43,12 +43,11 @@ export const SmtpUrl = Config.schema(
 export const MailPerMinute = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
   "MAIL_PER_MINUTE",
-)
-  .pipe(Config.withDefault(60))
+).pipe(Config.withDefault(60))
 
 export const MailRetryAfter = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
 
-/** None where no server is named. */
+/** None if `SMTP_URL` is not set. */
 export const loadMailSettings = Effect.gen(function* () {
   const url = yield* Config.option(SmtpUrl)
   if (Option.isNone(url)) return Option.none()
@@ -57,9 +56,9 @@ export const loadMailSettings = Effect.gen(function* () {
     url: url.value,
     from: yield* MailFrom,
     unsubscribe: yield* MailUnsubscribe,
-    /** The time from one mail to the next. */
+    /** Delay between two emails. */
     pace,
-    /** The first wait after a failure; each further one is twice as long. */
+    /** Delay before the first retry; doubles with every attempt. */
     retryAfter: yield* MailRetryAfter,
   })
 })

@@ -1,22 +1,68 @@
-/** One delivery to the server that takes the mails. */
-import { Data, Effect, Redacted } from "effect"
+/** Composes a MIME message and delivers it to the SMTP server. */
+import { Data, Effect, Option, Redacted } from "effect"
+import MailComposer from "nodemailer/lib/mail-composer"
 import SMTPConnection from "nodemailer/lib/smtp-connection"
 import { Readable } from "node:stream"
+import type { EmailContent } from "./EmailTemplate.ts"
+import type { Mailbox } from "./MailSettings.ts"
 
-/** How far it came, which says whether it may be sent again. */
-export class DeliveryError extends Data.TaggedError("NotDelivered")<{
+// ---------------------------------------------------------------------------------------------------------------------
+// Message
+// ---------------------------------------------------------------------------------------------------------------------
+
+export interface Email extends EmailContent {
+  readonly mail_id: string
+  readonly recipient: string
+}
+
+interface SenderAddresses {
+  readonly from: Mailbox
+  readonly unsubscribe: Option.Option<string>
+}
+
+/** The domain as ASCII; parsing it as a URL also removes characters with a meaning in headers. */
+const domainOf = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
+
+/** The Message-ID stays the same when an email is sent again, so that servers and mail programs recognize it. */
+export const composeMimeMessage = (email: Email, { from, unsubscribe }: SenderAddresses) =>
+  Effect.promise(() =>
+    new MailComposer({
+      from,
+      to: { name: "", address: email.recipient },
+      subject: email.subject,
+      text: email.text,
+      html: email.html,
+      messageId: `<${email.mail_id}@${domainOf(from)}>`,
+      headers: {
+        // RFC 3834: suppresses out-of-office replies.
+        "Auto-Submitted": "auto-generated",
+        "X-Auto-Response-Suppress": "All",
+        ...(email.operational || Option.isNone(unsubscribe)
+          ? {}
+          : { "List-Unsubscribe": `<mailto:${encodeURI(unsubscribe.value)}?subject=unsubscribe>` }),
+      },
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    }).compile().build()
+  )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Delivery
+// ---------------------------------------------------------------------------------------------------------------------
+
+export class DeliveryError extends Data.TaggedError("DeliveryError")<{
   /**
-   * `away`: no server that takes mails from us was reached; `later`: this mail is not taken now; `refused`: it never
-   * will be; `unknown`: the server got all of it and did not answer.
+   * `away`: no usable server; `later`: refused for now; `refused`: refused permanently;
+   * `unknown`: the server received the complete message but did not reply.
    */
-  readonly why: "away" | "later" | "refused" | "unknown"
-  /** In the server's words, with the address in them perhaps: for the outbox. */
+  readonly outcome: "away" | "later" | "refused" | "unknown"
+  /** The server's reply for the outbox. It may contain the address of the recipient. */
   readonly message: string
-  /** Without them: for logs. */
+  /** Error codes for logs, without addresses. */
   readonly code: string
 }> {}
 
-const optionsOf = (url: Redacted.Redacted) => {
+const parseServerUrl = (url: Redacted.Redacted) => {
   const { hostname, password, port, protocol, username } = new URL(Redacted.value(url))
   const host = hostname.replace(/^\[(.*)\]$/, "$1")
   const secure = protocol === "smtps:"
@@ -27,9 +73,9 @@ const optionsOf = (url: Redacted.Redacted) => {
       host,
       port: port === "" ? (secure ? 465 : 587) : Number(port),
       secure,
-      // A password never goes over a network in the clear; without one TLS is used where it is offered.
+      // A password is never sent unencrypted. Without a password, TLS is used if the server offers it.
       requireTLS: username !== "" && !secure && !isLocal,
-      // A loopback server rarely has a certificate that holds for its address.
+      // The certificate of a local server rarely matches its address.
       ignoreTLS: isLocal && !secure,
       connectionTimeout: 10_000,
       greetingTimeout: 10_000,
@@ -39,29 +85,28 @@ const optionsOf = (url: Redacted.Redacted) => {
   }
 }
 
-type Failure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["send"]>[2]>[0]
+type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["send"]>[2]>[0]
 
-/** One line, so that no log and no table is led astray by a server. */
-const tidy = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
+/** One line of at most 500 characters, so that a reply cannot forge log lines or columns. */
+const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
-/** What the sender is refused, rather than a mail, will be refused of every mail until somebody acts. */
-const isAboutUs = (command: string | undefined) =>
+/** Whether the server refused the sender instead of a single email, so that every other email would fail too. */
+const concernsSender = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
-const notDelivered = (error: Failure, handed: boolean) => {
+const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
   const { code, command, message, responseCode } = error ?? {}
-  const why = responseCode === undefined
-    ? handed ? "unknown" : "away"
-    : isAboutUs(command)
+  const outcome = responseCode === undefined
+    ? isHandedOver ? "unknown" : "away"
+    : concernsSender(command)
     ? "away"
     : responseCode >= 500
     ? "refused"
     : "later"
-  const told = [code ?? "ESMTP", command?.split(" ", 1)[0], responseCode].filter((part) => part !== undefined).join(" ")
   return new DeliveryError({
-    why,
-    message: tidy(error?.response ?? message ?? "It failed without a word."),
-    code: told,
+    outcome,
+    message: toSingleLine(error?.response ?? message ?? "The connection ended without a reply."),
+    code: [code ?? "ESMTP", command?.split(" ", 1)[0], responseCode].filter((part) => part !== undefined).join(" "),
   })
 }
 
@@ -69,33 +114,32 @@ export interface EmailDelivery {
   readonly from: string
   readonly to: string
   readonly message: Uint8Array
-  /** Awaited before the server gets the end of the mail; where it is not true the mail is cut off, and void. */
-  readonly hand: () => Promise<boolean>
+  /** Awaited before the end of the message is sent. If it resolves to false, the message is cut off and discarded. */
+  readonly confirmHandover: () => Promise<boolean>
 }
 
-/** The longest that a server may take for a mail in all. */
-const patience = "2 minutes"
+const deliveryTimeout = "2 minutes"
 
-/** One connection for each mail: paced as they are, none is worth keeping. */
+/** Returns a function that delivers one email over a new connection. Rate limiting makes reuse pointless. */
 export const makeSmtpDelivery = (url: Redacted.Redacted) => {
-  const { auth, connection: options } = optionsOf(url)
-  return ({ from, hand, message, to }: EmailDelivery) =>
+  const { auth, connection: options } = parseServerUrl(url)
+  return ({ confirmHandover, from, message, to }: EmailDelivery) =>
     Effect.suspend(() => {
-      let handed = false
-      const tooLong = () => {
+      let isHandedOver = false
+      const onTimeout = () => {
         const error = Object.assign(new Error("The server took too long."), { code: "ETIMEDOUT" })
-        return Effect.fail(notDelivered(error, handed))
+        return Effect.fail(makeDeliveryError(error, isHandedOver))
       }
       return Effect.callback<void, DeliveryError>((resume) => {
         const connection = new SMTPConnection(options)
-        const fail = (error: Failure) => {
-          resume(Effect.fail(notDelivered(error, handed)))
+        const fail = (error: SmtpFailure) => {
+          resume(Effect.fail(makeDeliveryError(error, isHandedOver)))
           connection.close()
         }
         const content = async function* () {
           yield message
-          if (!(await hand())) throw new Error("Another instance has taken over.")
-          handed = true
+          if (!(await confirmHandover())) throw new Error("Another process has taken over.")
+          isHandedOver = true
         }
         const send = () =>
           connection.send({ from, to: [to] }, Readable.from(content()), (error) => {
@@ -111,6 +155,6 @@ export const makeSmtpDelivery = (url: Redacted.Redacted) => {
           connection.login({ credentials: auth }, (refused) => refused === null ? send() : fail(refused))
         })
         return Effect.sync(() => connection.close())
-      }).pipe(Effect.timeoutOrElse({ duration: patience, orElse: tooLong }))
+      }).pipe(Effect.timeoutOrElse({ duration: deliveryTimeout, orElse: onTimeout }))
     })
 }

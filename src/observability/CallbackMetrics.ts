@@ -1,14 +1,14 @@
-/** Measures that are read when somebody asks for them, from where they stand anyway. */
+/** Metrics whose value is read by a callback when Prometheus collects it. */
 import { Effect, Function, Metric } from "effect"
 
-interface Measure {
+interface CallbackMetric {
   readonly name: string
   readonly description: string
   readonly attributes?: Readonly<Record<string, string>>
   readonly read: () => number
 }
 
-const registered = <State>(
+const register = <State>(
   metric: Metric.Metric<number, State>,
   state: (value: number) => State,
   read: () => number,
@@ -23,16 +23,16 @@ const registered = <State>(
     ({ remove }) => Effect.sync(remove),
   )
 
-/** Counters that are pushed, shown from the start on: what was never seen at 0 is never seen to begin. */
+/** Starts counters at 0, so that `rate()` sees the first increment. */
 export const initializeCounters = (...counters: ReadonlyArray<Metric.Metric<number, unknown>>) =>
   Effect.forEach(counters, (counter) => Metric.update(counter, 0), { discard: true })
 
-/** What goes up and down; for as long as the scope lives. */
-export const registerGauge = ({ name, read, ...about }: Measure) =>
-  Effect.asVoid(registered(Metric.gauge(name, about), (value) => ({ value }), read))
+/** Registers a gauge until the scope closes. */
+export const registerGauge = ({ name, read, ...about }: CallbackMetric) =>
+  Effect.asVoid(register(Metric.gauge(name, about), (value) => ({ value }), read))
 
-/** What only goes up, such as a time that was used; for as long as the scope lives. */
-export const registerCounter = ({ name, read, ...about }: Measure) =>
+/** Registers a counter until the scope closes. Its value must never decrease. */
+export const registerCounter = ({ name, read, ...about }: CallbackMetric) =>
   Effect.asVoid(
-    registered(Metric.counter(name, { ...about, incremental: true }), (count) => ({ count, incremental: true }), read),
+    register(Metric.counter(name, { ...about, incremental: true }), (count) => ({ count, incremental: true }), read),
   )

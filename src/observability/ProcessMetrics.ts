@@ -1,11 +1,11 @@
-/** What the process itself takes, under the names that dashboards know from elsewhere. */
+/** Metrics of the process, under the usual names of Prometheus clients. */
 import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
 import { registerCounter, registerGauge } from "./CallbackMetrics.ts"
 
-const nanoseconds = 1e9
+const nanosPerSecond = 1e9
 
 export const layer = Layer.effectDiscard(Effect.gen(function* () {
   const started = Date.now() / 1000
@@ -21,22 +21,22 @@ export const layer = Layer.effectDiscard(Effect.gen(function* () {
   })
   yield* registerGauge({
     name: "process_start_time_seconds",
-    description: "When the service began, in seconds since 1970.",
+    description: "Start time of the process, in seconds since 1970.",
     read: () => started,
   })
   yield* registerGauge({
     name: "process_resident_memory_bytes",
-    description: "Memory that the process holds.",
+    description: "Resident memory.",
     read: () => process.memoryUsage.rss(),
   })
   yield* registerGauge({
     name: "nodejs_heap_size_used_bytes",
-    description: "What of it JavaScript's objects take.",
+    description: "Used part of the JavaScript heap.",
     read: () => process.memoryUsage().heapUsed,
   })
   yield* registerCounter({
     name: "process_cpu_seconds_total",
-    description: "CPU time used, of all threads.",
+    description: "CPU time of all threads.",
     read: () => {
       const { system, user } = process.cpuUsage()
       return (system + user) / 1e6
@@ -44,9 +44,9 @@ export const layer = Layer.effectDiscard(Effect.gen(function* () {
   })
   yield* registerGauge({
     name: "nodejs_eventloop_lag_p99_seconds",
-    description: "The longest that 99 of 100 turns of the event loop waited since the last time this was read.",
+    description: "99th percentile of the event loop delay since the previous scrape.",
     read: () => {
-      const lag = delay.percentile(99) / nanoseconds
+      const lag = delay.percentile(99) / nanosPerSecond
       delay.reset()
       return lag
     },

@@ -1,48 +1,51 @@
-/** How far long work has come: what the work notes, and the line that is made of it. */
+/** Progress of a long operation: its state, and the line that a terminal shows. */
 import { Context } from "effect"
 import { displayWidth, padEnd, padStart, truncate } from "../cli/terminal/Text.ts"
 
-/** Written by the work as it goes on, and read by whoever shows it. */
+/** The operation updates the state; the display reads it. */
 export interface ProgressState {
-  /** What is being done. */
+  /** The current step. */
   label: string
-  /** Of `total`, in units of the work's own; only their share is shown. */
+  /** Completed part of `total`, in any unit. Only the percentage is shown. */
   done: number
-  /** Unknown for a pipe. */
+  /** Undefined if the size is unknown, as for a pipe. */
   total: number | undefined
-  /** What people count, such as rows. */
+  /** Number of `unit` processed. */
   count: number
   unit: string
 }
 
 export const makeIdleProgress = (): ProgressState => ({ label: "", done: 0, total: undefined, count: 0, unit: "rows" })
 
-/** Where work notes how far it is; nobody looks unless it is watched (`Watch.ts`). */
+/** The progress of the current operation. `cli/terminal/ProgressDisplay.ts` shows it if requested. */
 export const Progress = Context.Reference<ProgressState>("tickerline/terminal/Progress", {
   defaultValue: makeIdleProgress,
 })
 
-/** The state at a moment, in milliseconds. */
+/** The state at a time, in milliseconds. */
 export interface ProgressSample {
   readonly at: number
   readonly done: number
   readonly count: number
 }
 
-/** Long enough that a batch more or less does not show, short enough to notice that the disk has become slow. */
-const window = 15_000
+/** Speed is averaged over this time: long enough to smooth batches, short enough to show a slower disk. */
+const averagingMillis = 15_000
 
-/** The samples of the last seconds, and this one; work that began anew forgets what was before. */
+/** Adds a sample and drops old ones; all of them if the counts decreased, because a new step has begun. */
 export const addSample = (
   samples: ReadonlyArray<ProgressSample>,
   sample: ProgressSample,
 ): ReadonlyArray<ProgressSample> => {
   const last = samples.at(-1)
   if (last !== undefined && (sample.done < last.done || sample.count < last.count)) return [sample]
-  return [...samples.filter(({ at }, index) => at >= sample.at - window || index === samples.length - 1), sample]
+  return [
+    ...samples.filter(({ at }, index) => at >= sample.at - averagingMillis || index === samples.length - 1),
+    sample,
+  ]
 }
 
-const perSecond = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count") => {
+const computeSpeed = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count") => {
   const [first, last] = [samples[0], samples.at(-1)]
   if (first === undefined || last === undefined || last.at - first.at < 500) return undefined
   return (last[of] - first[of]) / ((last.at - first.at) / 1000)
@@ -50,13 +53,13 @@ const perSecond = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count")
 
 /** `0:07`, `1:02:03`. */
 export const formatClock = (seconds: number) => {
-  const whole = Math.max(0, Math.round(seconds))
-  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
-  const tail = String(whole % 60).padStart(2, "0")
+  const total = Math.max(0, Math.round(seconds))
+  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60]
+  const tail = String(total % 60).padStart(2, "0")
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, "0")}:${tail}` : `${minutes}:${tail}`
 }
 
-const number = (value: number) => Math.round(value).toLocaleString("en")
+const formatNumber = (value: number) => Math.round(value).toLocaleString("en")
 
 export interface ProgressFigures {
   /** From 0 to 1. */
@@ -64,14 +67,14 @@ export interface ProgressFigures {
   readonly texts: ReadonlyArray<string>
 }
 
-/** What is known, in the order in which it matters. */
+/** Returns the percentage, time, count and speed, the most important first. */
 export const computeFigures = (
   state: ProgressState,
   samples: ReadonlyArray<ProgressSample>,
   elapsed: number,
 ): ProgressFigures => {
   const share = state.total === undefined || state.total <= 0 ? undefined : Math.min(1, state.done / state.total)
-  const [speed, rate] = [perSecond(samples, "done"), perSecond(samples, "count")]
+  const [speed, rate] = [computeSpeed(samples, "done"), computeSpeed(samples, "count")]
   const left = state.total === undefined || share === 1 || speed === undefined || speed <= 0
     ? undefined
     : (state.total - state.done) / speed
@@ -80,30 +83,30 @@ export const computeFigures = (
     texts: [
       ...(share === undefined ? [] : [padStart(`${Math.floor(share * 100)}%`, 4)]),
       left === undefined ? `${formatClock(elapsed / 1000)} so far` : `${formatClock(left)} left`,
-      ...(state.count === 0 ? [] : [`${number(state.count)} ${state.unit}`]),
-      ...(rate === undefined || rate <= 0 ? [] : [`${number(rate)} ${state.unit}/s`]),
+      ...(state.count === 0 ? [] : [`${formatNumber(state.count)} ${state.unit}`]),
+      ...(rate === undefined || rate <= 0 ? [] : [`${formatNumber(rate)} ${state.unit}/s`]),
     ],
   }
 }
 
-const widestBar = 30
-const leastBar = 8
-const widestLabel = 32
+const maxBarWidth = 30
+const minBarWidth = 8
+const maxLabelWidth = 32
 
 export interface ProgressLineStyle {
-  /** One less than the terminal has: the last one would begin a new line. */
+  /** One less than the width of the terminal, because text in the last column starts a new line. */
   readonly columns: number
   readonly unicode: boolean
   readonly paint: (style: "cyan" | "dim", text: string) => string
 }
 
-/** What does not fit is left out, from the end; the line is never wider than `columns`. */
+/** Formats the line with at most `columns` characters. It omits the last texts if they do not fit. */
 export const formatProgressLine = (
   label: string,
   { share, texts }: ProgressFigures,
   { columns, paint, unicode }: ProgressLineStyle,
 ) => {
-  const name = truncate(label, Math.min(widestLabel, columns), unicode ? "…" : "~")
+  const name = truncate(label, Math.min(maxLabelWidth, columns), unicode ? "…" : "~")
   const shown: Array<string> = []
   let width = displayWidth(name)
   for (const text of texts) {
@@ -111,10 +114,10 @@ export const formatProgressLine = (
     shown.push(text)
     width += 2 + displayWidth(text)
   }
-  const room = Math.min(widestBar, columns - width - 2)
-  if (share === undefined || room < leastBar) return [name, ...shown].join("  ")
-  const full = Math.floor(room * share)
+  const barWidth = Math.min(maxBarWidth, columns - width - 2)
+  if (share === undefined || barWidth < minBarWidth) return [name, ...shown].join("  ")
+  const full = Math.floor(barWidth * share)
   const [done, open] = unicode ? ["━", "─"] : ["#", "-"]
-  const bar = `${paint("cyan", done.repeat(full))}${paint("dim", open.repeat(room - full))}`
+  const bar = `${paint("cyan", done.repeat(full))}${paint("dim", open.repeat(barWidth - full))}`
   return [padEnd(name, 0), bar, ...shown].join("  ")
 }

@@ -1,4 +1,4 @@
-/** `/metrics` for Prometheus, on a port of its own that no client reaches; off unless `METRICS_PORT` names one. */
+/** Serves `/metrics` for Prometheus on a separate port, if `METRICS_PORT` is set. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Effect, Layer, Option } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
@@ -9,7 +9,7 @@ import * as Process from "./ProcessMetrics.ts"
 export const MetricsPortConfig = Config.option(Config.Port("METRICS_PORT"))
 export const MetricsHostConfig = Config.NonEmptyString("METRICS_HOST").pipe(Config.withDefault("127.0.0.1"))
 
-const at = (host: string, port: number) =>
+const makeServer = (host: string, port: number) =>
   HttpRouter.serve(PrometheusMetrics.layerHttp(), { disableLogger: true, disableListenLog: true }).pipe(
     Layer.merge(Process.layer),
     Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port })),
@@ -19,5 +19,5 @@ const at = (host: string, port: number) =>
 export const layer = Layer.unwrap(Effect.gen(function* () {
   const port = yield* MetricsPortConfig
   const host = yield* MetricsHostConfig
-  return Option.match(port, { onNone: () => Layer.empty, onSome: (port) => at(host, port) })
+  return Option.match(port, { onNone: () => Layer.empty, onSome: (port) => makeServer(host, port) })
 }))

@@ -1,7 +1,6 @@
 /**
- * What was answered, for those who run the service: a count by endpoint and status, a histogram of durations by
- * endpoint and, where the log shows that much, a line for each request. What is no endpoint counts as one, so that
- * strangers cannot make up names without end.
+ * Metrics of requests: a counter by endpoint and status, and a histogram of durations; with log level Debug also a log
+ * line per request. All unknown paths share the endpoint "other", so that clients cannot create series.
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
 import { redactKeys } from "../rules/Errors.ts"
@@ -10,89 +9,89 @@ import type { RequestContext } from "../http/RequestContext.ts"
 export interface AnsweredRequest {
   readonly request_id: string
   readonly method: string
-  /** Path and query, as sent. */
+  /** Path and query, byte for byte. */
   readonly target: string
-  /** The path of the endpoint, as declared; none where there is none. */
+  /** The declared path; undefined for an unknown path. */
   readonly endpoint: string | undefined
   readonly account_id: number | undefined
   readonly status: number
-  /** Of the body before any compression. */
+  /** Size of the uncompressed body. */
   readonly bytes: number
-  /** It was answered without the database. */
+  /** No database query was needed. */
   readonly cached: boolean
-  /** From its arrival to the moment at which its answer was ready to be sent. */
+  /** From the arrival of the request until the response was ready. */
   readonly milliseconds: number
 }
 
-const boundaries = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 36]
+const bucketBoundaries = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 36]
 
-const durationOf = (endpoint: string) =>
+const makeDurationHistogram = (endpoint: string) =>
   Metric.histogram("tickerline_http_request_duration_seconds", {
-    description: "Time from a request's arrival until its answer was ready.",
+    description: "Time from the arrival of a request until its response was ready, in seconds.",
     attributes: { endpoint },
-    boundaries,
+    boundaries: bucketBoundaries,
   })
 
-const countOf = (endpoint: string, status: number, cached: boolean) =>
+const makeRequestCounter = (endpoint: string, status: number, cached: boolean) =>
   Metric.counter("tickerline_http_requests_total", {
-    description: "Requests that were answered; cached: without the database.",
+    description: "Requests by endpoint and status. cached: without a database query.",
     attributes: { endpoint, status: String(status), cached: String(cached) },
     incremental: true,
   })
 
-type Count = ReturnType<typeof countOf>
+type RequestCounter = ReturnType<typeof makeRequestCounter>
 
-/** Made at the first request of a kind, and found again by what they count. */
-const seriesOf = (endpoint: string) => {
-  const [fromMemory, fromDatabase] = [new Map<number, Count>(), new Map<number, Count>()]
-  const count = (status: number, cached: boolean) => {
-    const counts = cached ? fromMemory : fromDatabase
-    const known = counts.get(status)
-    if (known !== undefined) return known
-    const made = countOf(endpoint, status, cached)
-    counts.set(status, made)
-    return made
+/** The metrics of an endpoint. A counter is created at its first request. */
+const makeEndpointMetrics = (endpoint: string) => {
+  const [cachedCounters, uncachedCounters] = [new Map<number, RequestCounter>(), new Map<number, RequestCounter>()]
+  const getCounter = (status: number, cached: boolean) => {
+    const counters = cached ? cachedCounters : uncachedCounters
+    const existing = counters.get(status)
+    if (existing !== undefined) return existing
+    const counter = makeRequestCounter(endpoint, status, cached)
+    counters.set(status, counter)
+    return counter
   }
-  return { count, duration: durationOf(endpoint) }
+  return { getCounter, duration: makeDurationHistogram(endpoint) }
 }
 
 export class RequestMetrics extends Context.Service<RequestMetrics, {
-  readonly record: (answer: AnsweredRequest) => void
-  /** The same, of a request with an exchange; what was run through for an estimate is none. */
-  readonly recordFromContext: (method: string, status: number, exchange: RequestContext, milliseconds: number) => void
-}>()("tickerline/observability/Requests") {
+  readonly record: (request: AnsweredRequest) => void
+  /** Records a request by its context. The request inside an estimate is not recorded. */
+  readonly recordFromContext: (method: string, status: number, context: RequestContext, milliseconds: number) => void
+}>()("tickerline/observability/RequestMetrics") {
   static readonly layer = Layer.effect(
     RequestMetrics,
     Effect.gen(function* () {
       const context = yield* Effect.context<never>()
       const isLogged = yield* LogLevel.isEnabled("Debug")
-      const series = new Map<string, ReturnType<typeof seriesOf>>()
+      const metricsByEndpoint = new Map<string, ReturnType<typeof makeEndpointMetrics>>()
 
-      const begun = (endpoint: string) => {
-        const made = seriesOf(endpoint)
-        series.set(endpoint, made)
-        return made
+      const addEndpoint = (endpoint: string) => {
+        const metrics = makeEndpointMetrics(endpoint)
+        metricsByEndpoint.set(endpoint, metrics)
+        return metrics
       }
 
-      const log = ({ target, ...answer }: AnsweredRequest) =>
+      const log = ({ target, ...request }: AnsweredRequest) =>
         Effect.runForkWith(context)(
-          Effect.annotateLogs(Effect.logDebug("answered"), { ...answer, target: redactKeys(target) }),
+          Effect.annotateLogs(Effect.logDebug("answered"), { ...request, target: redactKeys(target) }),
         )
 
-      const answered = (answer: AnsweredRequest) => {
-        const { cached, endpoint = "other", milliseconds, status } = answer
-        const known = series.get(endpoint) ?? begun(endpoint)
-        known.count(status, cached).updateUnsafe(1, context)
-        known.duration.updateUnsafe(milliseconds / 1000, context)
-        if (isLogged) log(answer)
+      const record = (request: AnsweredRequest) => {
+        const { cached, endpoint = "other", milliseconds, status } = request
+        const metrics = metricsByEndpoint.get(endpoint) ?? addEndpoint(endpoint)
+        metrics.getCounter(status, cached).updateUnsafe(1, context)
+        metrics.duration.updateUnsafe(milliseconds / 1000, context)
+        if (isLogged) log(request)
       }
 
-      const exchanged = (method: string, status: number, exchange: RequestContext, milliseconds: number) => {
-        const { account_id, bytes = 0, cached, id: request_id, purpose, route: endpoint, target } = exchange
+      const recordFromContext = (method: string, status: number, request: RequestContext, milliseconds: number) => {
+        const { account_id, bytes = 0, cached, id: request_id, purpose, route: endpoint, target } = request
         if (purpose === "estimate") return
-        answered({ request_id, method, target, endpoint, account_id, status, bytes, cached, milliseconds })
+        record({ request_id, method, target, endpoint, account_id, status, bytes, cached, milliseconds })
       }
-      return RequestMetrics.of({ record: answered, recordFromContext: exchanged })
+      return RequestMetrics.of({ record, recordFromContext })
     }),
   )
 }

@@ -1,6 +1,6 @@
 /**
- * A trace of each request with its SQL, sent to the collector of `OTEL_EXPORTER_OTLP_ENDPOINT`; none without it. A key
- * that a client put into the URL stays out of traces; those in headers are redacted by Effect itself.
+ * Traces of requests and their SQL, sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if it is set.
+ * API keys in URLs are masked; Effect masks those in headers.
  */
 import { Config, ConfigProvider, Context, Effect, Layer, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -8,26 +8,26 @@ import { OtlpSerialization, OtlpTracer } from "effect/observability"
 import packageJson from "../../package.json" with { type: "json" }
 import { redactKeys } from "../rules/Errors.ts"
 
-const discreet = (span: Tracer.Span): Tracer.Span => {
+const redactSpan = (span: Tracer.Span): Tracer.Span => {
   const attribute = span.attribute.bind(span)
   return Object.assign(span, {
     attribute: (name: string, value: unknown) => attribute(name, typeof value === "string" ? redactKeys(value) : value),
   })
 }
 
-/** Without a tracer of somebody's no spans are made: Effect would make them of each request, for nobody. */
+/** Masks keys in the spans of the configured tracer. Without a tracer it turns off tracing to save time. */
 export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (context) => {
   const tracer = context.mapUnsafe.has(Tracer.Tracer.key) ? Context.get(context, Tracer.Tracer) : undefined
   return tracer === undefined ? Context.make(References.TracerEnabled, false) : Context.make(
     Tracer.Tracer,
     Tracer.make({
-      span: (options) => discreet(tracer.span(options)),
+      span: (options) => redactSpan(tracer.span(options)),
       ...(tracer.context === undefined ? {} : { context: tracer.context }),
     }),
   )
 }))
 
-/** What OpenTelemetry's variables say where nobody sets them: one is enough to turn it on. */
+/** Defaults of OpenTelemetry's variables, so that the endpoint alone turns on tracing. */
 const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   OTEL_TRACES_EXPORTER: "otlp",
   OTEL_SERVICE_NAME: packageJson.name,
@@ -36,9 +36,9 @@ const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
 
 export const OtlpEndpointConfig = Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))
 
-/** The tracer that sends them; the variables are OpenTelemetry's own. */
+/** The tracer that sends spans, configured by OpenTelemetry's own variables. */
 export const exporterLayer = Layer.unwrap(Effect.as(
-  // Looked at here as well, where a wrong one is an error of configuration like any other.
+  // Validated here, so that an invalid URL is reported like any other setting.
   OtlpEndpointConfig,
   OtlpTracer.layerFromConfig(),
 )).pipe(

@@ -1,45 +1,42 @@
 /**
- * How a value becomes a cell of CSV (RFC 4180): from its JSON text, so that both formats say the same digit by digit.
- * `load` reads it back (D31): null is an empty cell, a list is JSON.
+ * CSV cells (RFC 4180), made from JSON text so that both formats have the same digits.
+ * `load` reads the same cells (D31): null is an empty cell, a list is JSON.
  */
 
-/** The end of a record. */
+/** Ends a record. */
 export const csvNewline = "\r\n"
 
-/** By it Excel knows that a file is UTF-8, which it else takes for the code page of its machine. */
+/** Tells Excel that a file is UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
-/**
- * What a spreadsheet runs, or may run once it has dropped the white space before: a formula. Some take the full-width
- * signs for the same.
- */
+/** A formula, which a spreadsheet would execute: some skip leading white space or accept full-width signs. */
 const formula = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/
 
-const special = /[",\r\n]/
+const needsQuotes = /[",\r\n]/
 
-const quoted = (text: string) => `"${text.replaceAll(`"`, `""`)}"`
+const quote = (text: string) => `"${text.replaceAll(`"`, `""`)}"`
 
-/** Letters and digits of ASCII, with which most texts begin, begin no formula. */
-const isPlain = (code: number) =>
+/** ASCII letters and digits begin no formula. Most texts begin with one. */
+const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 
-/** Text stays text: one apostrophe before it, as people type it, makes a formula harmless. */
-const text = (value: string) => {
-  const harmless = !isPlain(value.charCodeAt(0)) && formula.test(value) ? `'${value}` : value
-  return special.test(harmless) ? quoted(harmless) : harmless
+/** Prefixes a formula with an apostrophe, so that a spreadsheet shows it as text. */
+const encodeTextCell = (value: string) => {
+  const harmless = !isAsciiAlphanumeric(value.charCodeAt(0)) && formula.test(value) ? `'${value}` : value
+  return needsQuotes.test(harmless) ? quote(harmless) : harmless
 }
 
-/** Numbers, also negative ones, and true and false stand as they are. */
+/** Encodes a JSON value as a cell. Numbers, `true` and `false` stay unchanged. */
 export const encodeCsvCell = (json: string): string => {
   switch (json.charCodeAt(0)) {
     case 34: {
-      // Without an escape the text is what stands between the quotes.
-      if (!json.includes("\\")) return text(json.slice(1, -1))
-      return text(String(JSON.parse(json)))
+      // Without a backslash, the text between the quotes needs no parsing.
+      if (!json.includes("\\")) return encodeTextCell(json.slice(1, -1))
+      return encodeTextCell(String(JSON.parse(json)))
     }
     case 91:
     case 123:
-      return quoted(json)
+      return quote(json)
     default:
       return json === "null" ? "" : json
   }

@@ -1,78 +1,75 @@
-/** In what a list can be answered: by `format`, or else by the header `Accept` (RFC 9110, 12.5.1). */
+/** Formats of a list, chosen by the parameter `format` or the header `Accept` (RFC 9110, 12.5.1). */
 
 export const listFormats = ["json", "csv", "ndjson"] as const
 export type ListFormat = typeof listFormats[number]
 
-/** What the body says it is. */
 export const contentTypes: Readonly<Record<ListFormat, string>> = {
   json: "application/json",
   csv: "text/csv; charset=utf-8; header=present",
   ndjson: "application/x-ndjson",
 }
 
-/** The types by which each is asked for; the format that comes first wins where a client wants several alike. */
-const asked: ReadonlyArray<readonly [ListFormat, ReadonlyArray<string>]> = [
+/** Media types in `Accept` by format. The first format wins if a client accepts several equally. */
+const acceptedTypes: ReadonlyArray<readonly [ListFormat, ReadonlyArray<string>]> = [
   ["json", ["application/json"]],
   ["csv", ["text/csv"]],
   ["ndjson", ["application/x-ndjson", "application/ndjson", "application/jsonl"]],
 ]
 
-interface Range {
+interface MediaRange {
   readonly type: string
   readonly quality: number
 }
 
-const weight = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
+const qualityParameter = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
 
-const rangesOf = (accept: string): ReadonlyArray<Range> =>
+const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
   accept.toLowerCase().split(",").map((member) => {
     const [type = "", ...parameters] = member.split(";").map((part) => part.trim())
-    const sent = parameters.flatMap((parameter) => weight.exec(parameter)?.[1] ?? [])
-    return { type, quality: Number(sent[0] ?? 1) }
+    const qualities = parameters.flatMap((parameter) => qualityParameter.exec(parameter)?.[1] ?? [])
+    return { type, quality: Number(qualities[0] ?? 1) }
   })
 
-/** How much one type is wanted: by the range that names it most exactly, of which there are three kinds. */
-const wanted = (ranges: ReadonlyArray<Range>, type: string) => {
+/** The quality of a type, taken from the most specific range: `text/csv`, then `text/*`, then any type. */
+const rankType = (ranges: ReadonlyArray<MediaRange>, type: string) => {
   const [major = ""] = type.split("/", 1)
-  for (const [at, name] of [type, `${major}/*`, "*/*"].entries()) {
+  for (const [index, name] of [type, `${major}/*`, "*/*"].entries()) {
     const found = ranges.find((range) => range.type === name)
-    if (found !== undefined) return { quality: found.quality, exactness: 3 - at }
+    if (found !== undefined) return { quality: found.quality, specificity: 3 - index }
   }
-  return { quality: 0, exactness: 0 }
+  return { quality: 0, specificity: 0 }
 }
 
 interface Choice {
   readonly format: ListFormat
   readonly quality: number
-  readonly exactness: number
+  readonly specificity: number
 }
 
-const chosen = (accept: string): ListFormat => {
-  const ranges = rangesOf(accept)
-  let best: Choice = { format: "json", quality: 0, exactness: 0 }
-  for (const [format, types] of asked) {
+const chooseFormat = (accept: string): ListFormat => {
+  const ranges = parseAccept(accept)
+  let best: Choice = { format: "json", quality: 0, specificity: 0 }
+  for (const [format, types] of acceptedTypes) {
     for (const type of types) {
-      const { exactness, quality } = wanted(ranges, type)
-      const isMore = quality === best.quality ? exactness > best.exactness : quality > best.quality
-      if (quality > 0 && isMore) best = { format, quality, exactness }
+      const { quality, specificity } = rankType(ranges, type)
+      const isBetter = quality === best.quality ? specificity > best.specificity : quality > best.quality
+      if (quality > 0 && isBetter) best = { format, quality, specificity }
     }
   }
   return best.format
 }
 
-const usual = new Set([undefined, "*/*", "application/json", "application/json, text/plain, */*"])
+/** Frequent values of `Accept` that mean JSON. */
+const jsonAccepts = new Set([undefined, "*/*", "application/json", "application/json, text/plain, */*"])
 
 /**
- * What the client wants most; of two that it wants alike the one that it names more exactly, then JSON. Who accepts
- * none of the three gets JSON: an answer that can be read is of more use than a 406, and all errors are JSON anyway.
+ * Returns the format with the highest quality; on a tie the more specific one, then JSON.
+ * A client that accepts none of the three gets JSON instead of a 406, because it can read the errors, too.
  */
 export const negotiateFormat = (accept: string | undefined): ListFormat =>
-  accept === undefined || usual.has(accept) ? "json" : chosen(accept)
+  accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept)
 
-/**
- * What is said of a file: how many rows it has and, where that is known before it is sent, the SHA-256 of it, which is
- * that of its bytes before any compression, so of what a client has in hand. A browser keeps CSV under a name.
- */
+/** The headers of a file: its row count, if known before it is sent, and the file name of CSV. */
 export const makeFileHeaders = (
   { format, rows }: { readonly format: "csv" | "ndjson"; readonly rows: number | undefined },
   route: string | undefined,
@@ -84,8 +81,8 @@ export const makeFileHeaders = (
   }
 }
 
-/** RFC 9530 and what updates it, HTTP Unencoded Digest. */
+/** The SHA-256 of a file before compression (HTTP Unencoded Digest, which updates RFC 9530). */
 export const digestHeaderName = "Unencoded-Digest"
 
-/** As a value of that field. */
+/** The header value of a SHA-256 in Base64. */
 export const formatDigest = (sha256: string) => `sha-256=:${sha256}:`

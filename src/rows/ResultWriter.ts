@@ -1,106 +1,109 @@
-/** D8, D16: how the rows of a list become its results, and results the text of an answer. */
+/** Encodes the rows of a list as results, and results as a page or file (D8, D16). */
 import { Array } from "effect"
 import { byteOrderMark, csvNewline } from "./CsvCells.ts"
 import { getColumnNames, makeCsvRowEncoder, makeJsonRowEncoder, type RowModels, type RowValues } from "./RowEncoder.ts"
 
-/** A list's results: most are one row each, some are made of several that follow each other. */
+/** Encodes results. A result is one row, or a group of adjacent rows such as an ownership filing. */
 export interface ResultEncoder {
-  /** What the rows show, and the header of CSV. */
+  /** Column names, also the CSV header. */
   readonly columns: ReadonlyArray<string>
-  /** The JSON text of each result. */
-  readonly print: (rows: ReadonlyArray<RowValues>) => ReadonlyArray<string>
-  /** A row's record of CSV, where each row has its own, whatever it is part of. */
-  readonly record: (row: RowValues) => string
-  /** Whether a row belongs to the same result as the one before it; none where a result is a row. */
-  readonly isSameResult: ((row: RowValues, before: RowValues) => boolean) | undefined
+  /** Returns the JSON text of each result. */
+  readonly encode: (rows: ReadonlyArray<RowValues>) => ReadonlyArray<string>
+  /** Returns the CSV record of a row; each row of a group has one. */
+  readonly encodeCsvRecord: (row: RowValues) => string
+  /** Whether a row belongs to the same result as the previous one; undefined if each result is one row. */
+  readonly isSameResult: ((row: RowValues, previous: RowValues) => boolean) | undefined
 }
 
 export const makeRowResultEncoder = (Row: RowModels): ResultEncoder => {
-  const print = makeJsonRowEncoder(Row)
+  const encode = makeJsonRowEncoder(Row)
   return {
     columns: getColumnNames(Row),
-    print: (rows) => rows.map((row) => print(row)),
-    record: makeCsvRowEncoder(Row),
+    encode: (rows) => rows.map((row) => encode(row)),
+    encodeCsvRecord: makeCsvRowEncoder(Row),
     isSameResult: undefined,
   }
 }
 
-/** Results of several rows, with what tells where one ends. */
+/** For results that are groups of rows. `encodeGroup` returns the JSON text of one group. */
 export const makeGroupResultEncoder = (
   Row: RowModels,
-  continues: (row: RowValues, before: RowValues) => boolean,
-  print: (rows: Array.NonEmptyReadonlyArray<RowValues>) => string,
+  isSameResult: (row: RowValues, previous: RowValues) => boolean,
+  encodeGroup: (rows: Array.NonEmptyReadonlyArray<RowValues>) => string,
 ): ResultEncoder => ({
   columns: getColumnNames(Row),
-  print: (rows) =>
+  encode: (rows) =>
     Array.isReadonlyArrayNonEmpty(rows)
-      ? Array.groupWith(rows, (before, row) => continues(row, before)).map(print)
+      ? Array.groupWith(rows, (previous, row) => isSameResult(row, previous)).map(encodeGroup)
       : [],
-  record: makeCsvRowEncoder(Row),
-  isSameResult: continues,
+  encodeCsvRecord: makeCsvRowEncoder(Row),
+  isSameResult,
 })
 
-/** Where the results begin. */
-const beginnings = ({ isSameResult: continues }: ResultEncoder, rows: ReadonlyArray<RowValues>) =>
-  rows.flatMap((row, at) => {
-    const before = rows[at - 1]
-    return continues !== undefined && before !== undefined && continues(row, before) ? [] : [at]
+/** Returns the index of the first row of each result. */
+const findResultStarts = ({ isSameResult }: ResultEncoder, rows: ReadonlyArray<RowValues>) =>
+  rows.flatMap((row, index) => {
+    const previous = rows[index - 1]
+    return isSameResult !== undefined && previous !== undefined && isSameResult(row, previous) ? [] : [index]
   })
 
-/** The rows of so many results at most. */
-export const takeResults = (results: ResultEncoder, rows: ReadonlyArray<RowValues>, most: number) =>
-  results.isSameResult === undefined ? rows.slice(0, most) : rows.slice(0, beginnings(results, rows)[most])
+/** Returns the rows of the first `count` results. */
+export const takeResults = (encoder: ResultEncoder, rows: ReadonlyArray<RowValues>, count: number) =>
+  encoder.isSameResult === undefined ? rows.slice(0, count) : rows.slice(0, findResultStarts(encoder, rows)[count])
 
-/** Some of a list, as it stands in a file. */
+/** A part of a file. */
 export interface EncodedChunk {
   readonly text: string
   readonly results: number
-  /** Lines of NDJSON; records of CSV, without the header. */
+  /** Lines of NDJSON, or records of CSV without the header. */
   readonly rows: number
 }
 
 export interface FileWriter {
-  /** What a file begins with. */
+  /** The beginning of the file. */
   readonly header: string
-  /** The text of rows that follow each other; what may go on in rows to come waits for them. */
+  /** Encodes the next rows. A group that may continue is held back until the next call. */
   readonly write: (rows: ReadonlyArray<RowValues>) => EncodedChunk
-  /** What still waits. */
+  /** Encodes the group that is held back. */
   readonly end: () => EncodedChunk
 }
 
-const counting = (results: ResultEncoder, rows: ReadonlyArray<RowValues>) =>
-  results.isSameResult === undefined ? rows.length : beginnings(results, rows).length
+const countResults = (encoder: ResultEncoder, rows: ReadonlyArray<RowValues>) =>
+  encoder.isSameResult === undefined ? rows.length : findResultStarts(encoder, rows).length
 
-/** For one file: it knows the row before. */
-export const makeFileWriter = (results: ResultEncoder, format: "csv" | "ndjson"): FileWriter => {
-  const { columns, print, record } = results
-  if (format === "csv") {
-    let last: ReadonlyArray<RowValues> = []
-    const write = (rows: ReadonlyArray<RowValues>): EncodedChunk => {
-      let text = ""
-      for (const row of rows) text += record(row) + csvNewline
-      const begun = counting(results, [...last, ...rows]) - counting(results, last)
-      last = rows.length === 0 ? last : rows.slice(-1)
-      return { text, results: begun, rows: rows.length }
-    }
-    return { header: `${byteOrderMark}${columns.join(",")}${csvNewline}`, write, end: () => write([]) }
+const makeCsvWriter = (encoder: ResultEncoder): FileWriter => {
+  let previous: ReadonlyArray<RowValues> = []
+  const write = (rows: ReadonlyArray<RowValues>): EncodedChunk => {
+    let text = ""
+    for (const row of rows) text += encoder.encodeCsvRecord(row) + csvNewline
+    const results = countResults(encoder, [...previous, ...rows]) - countResults(encoder, previous)
+    previous = rows.length === 0 ? previous : rows.slice(-1)
+    return { text, results, rows: rows.length }
   }
-  let waiting: ReadonlyArray<RowValues> = []
-  const lines = (rows: ReadonlyArray<RowValues>): EncodedChunk => {
-    const printed = print(rows)
-    return { text: printed.map((line) => `${line}\n`).join(""), results: printed.length, rows: printed.length }
+  return { header: `${byteOrderMark}${encoder.columns.join(",")}${csvNewline}`, write, end: () => write([]) }
+}
+
+const makeNdjsonWriter = (encoder: ResultEncoder): FileWriter => {
+  let pending: ReadonlyArray<RowValues> = []
+  const encodeLines = (rows: ReadonlyArray<RowValues>): EncodedChunk => {
+    const lines = encoder.encode(rows)
+    return { text: lines.map((line) => `${line}\n`).join(""), results: lines.length, rows: lines.length }
   }
   const write = (rows: ReadonlyArray<RowValues>) => {
-    if (results.isSameResult === undefined) return lines(rows)
-    const known = [...waiting, ...rows]
-    const open = beginnings(results, known).at(-1) ?? 0
-    waiting = known.slice(open)
-    return lines(known.slice(0, open))
+    if (encoder.isSameResult === undefined) return encodeLines(rows)
+    const available = [...pending, ...rows]
+    const lastStart = findResultStarts(encoder, available).at(-1) ?? 0
+    pending = available.slice(lastStart)
+    return encodeLines(available.slice(0, lastStart))
   }
   const end = () => {
-    const rest = waiting
-    waiting = []
-    return lines(rest)
+    const rows = pending
+    pending = []
+    return encodeLines(rows)
   }
   return { header: "", write, end }
 }
+
+/** Creates a writer for one file. It is stateful: a result may continue in the next chunk. */
+export const makeFileWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): FileWriter =>
+  format === "csv" ? makeCsvWriter(encoder) : makeNdjsonWriter(encoder)

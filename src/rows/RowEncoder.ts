@@ -1,47 +1,47 @@
 /**
- * D16: how rows become JSON text. A row is declared once, by its Schemas; what stands here is compiled from them, once
- * for each list, and leads from the driver's values to text without the objects in between. A kind of column may know
- * its own short way (the annotation `print`); for any other its two Schemas are run.
+ * Encodes database rows as JSON and CSV text (D16). An encoder is compiled once per list from the row's schemas and
+ * creates no intermediate objects: docs/decisions/0030-compiled-row-encoders.md.
  */
 import { Data, Schema, SchemaAST } from "effect"
 import { encodeCsvCell } from "./CsvCells.ts"
 
-/** The JSON text of a value as the driver hands it over; undefined where the value is not of its kind. */
+/** Returns the JSON text of a value from the database driver; undefined if the value has the wrong type. */
 export type ValueEncoder = (value: unknown) => string | undefined
 
 declare module "effect/Schema" {
   namespace Annotations {
     interface Annotations {
-      readonly print?: ValueEncoder | undefined
+      readonly encodeValue?: ValueEncoder | undefined
     }
   }
 }
 
 type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
 
-/** A row that can be shown: a `Model.Class` with columns of `Columns.ts` and `Timestamps.ts`. */
+/** A `Model.Class` with columns from `Columns.ts` and `Timestamps.ts`. */
 export interface RowModel {
   readonly identifier: string
-  /** How the driver hands it over. */
+  /** Schemas of the driver's values. */
   readonly fields: Fields
-  /** How it prints. */
+  /** Schemas of the JSON. */
   readonly json: { readonly fields: Fields }
 }
 
-/** What the driver hands over of a row, in the order of the columns asked for. */
+/** The driver's values of a row, in the order of the selected columns. */
 export type RowValues = ReadonlyArray<unknown>
 
-/** The database holds what its own constraints forbid. */
-class Unprintable extends Data.TaggedError("Unprintable")<{ readonly message: string }> {}
+/** A value in the database does not match its schema. */
+class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly message: string }> {}
 
-/** Text that JSON needs no escapes for, such as a date. */
+/** For text that JSON need not escape, such as a date. */
 export const encodeUnescapedText: ValueEncoder = (value) => typeof value === "string" ? `"${value}"` : undefined
 
 export const encodeText: ValueEncoder = (value) => typeof value === "string" ? JSON.stringify(value) : undefined
 
-export const encodeNullable = (print: ValueEncoder): ValueEncoder => (value) => value === null ? "null" : print(value)
+/** Returns an encoder that also accepts null. */
+export const encodeNullable = (encode: ValueEncoder): ValueEncoder => (value) => value === null ? "null" : encode(value)
 
-/** By the Schemas themselves, whatever they are. */
+/** Creates an encoder that runs the two schemas of a column: slower, but works for any schema. */
 export const makeSchemaValueEncoder = (
   select: Schema.Codec<unknown, unknown>,
   json: Schema.Codec<unknown, unknown>,
@@ -51,75 +51,79 @@ export const makeSchemaValueEncoder = (
   return (value) => JSON.stringify(encode(decode(value)))
 }
 
-/** A list's rows; where they are of several kinds, a word of each row tells which. */
+/** The model of a list's rows. With several models, each row matches one of them. */
 export type RowModels = RowModel | ReadonlyArray<RowModel>
 
-const kindsOf = (rows: RowModels): ReadonlyArray<RowModel> => "json" in rows ? [rows] : rows
+const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
-/** The names of what the rows show, in the order in which they print them. */
-export const getColumnNames = (rows: RowModels): ReadonlyArray<string> =>
-  Array.from(new Set(kindsOf(rows).flatMap((row) => Object.keys(row.json.fields))))
+/** Returns the names of all columns, in the order of the JSON. */
+export const getColumnNames = (models: RowModels): ReadonlyArray<string> =>
+  Array.from(new Set(toArray(models).flatMap((model) => Object.keys(model.json.fields))))
 
-/** Where `columns` are in the values, and how they print. */
-const cells = (row: RowModel, columns: ReadonlyArray<string>) =>
-  Object.entries(row.json.fields).map(([name, json], at) => {
-    const select = row.fields[name]
+const compileColumns = (model: RowModel, columns: ReadonlyArray<string>) =>
+  Object.entries(model.json.fields).map(([name, json], position) => {
+    const select = model.fields[name]
     const index = columns.indexOf(name)
-    if (select === undefined || index < 0) throw new Unprintable({ message: `${row.identifier} lacks ${name}` })
-    const head = `${at === 0 ? "{" : ","}${JSON.stringify(name)}:`
-    return { name, index, head, print: SchemaAST.resolve(select.ast)?.print ?? makeSchemaValueEncoder(select, json) }
+    if (select === undefined || index < 0) throw new InvalidRow({ message: `${model.identifier} lacks ${name}` })
+    const prefix = `${position === 0 ? "{" : ","}${JSON.stringify(name)}:`
+    const encode = SchemaAST.resolve(select.ast)?.encodeValue ?? makeSchemaValueEncoder(select, json)
+    return { name, index, prefix, encode }
   })
 
-/** The row, or the name of the first column that does not hold what is declared. */
-type Attempt = { readonly line: string } | { readonly wrong: string }
+/** The encoded row, or the name of the first column with a value of the wrong type. */
+type Attempt = { readonly line: string } | { readonly invalidColumn: string }
 
-const printerOf = (row: RowModel, columns: ReadonlyArray<string>) => {
-  const compiled = cells(row, columns)
+const compileJsonEncoder = (model: RowModel, columns: ReadonlyArray<string>) => {
+  const compiled = compileColumns(model, columns)
   return (values: RowValues): Attempt => {
     let line = ""
-    for (const { head, index, name, print } of compiled) {
-      const cell = print(values[index])
-      if (cell === undefined) return { wrong: `${row.identifier}.${name}` }
-      line += head + cell
+    for (const { encode, index, name, prefix } of compiled) {
+      const json = encode(values[index])
+      if (json === undefined) return { invalidColumn: `${model.identifier}.${name}` }
+      line += prefix + json
     }
     return { line: `${line}}` }
   }
 }
 
-/** The same, a cell for each of the columns; empty is also what another kind of row has. */
-const recorderOf = (row: RowModel, columns: ReadonlyArray<string>) => {
-  const compiled = cells(row, columns)
-  const byColumn = columns.map((column, at) => ({
-    name: column,
-    head: at === 0 ? "" : ",",
-    index: at,
-    print: compiled.find(({ name }) => name === column)?.print ?? (() => "null"),
+/** A record has a cell for every column; those of other models are empty. */
+const compileCsvEncoder = (model: RowModel, columns: ReadonlyArray<string>) => {
+  const compiled = compileColumns(model, columns)
+  const cells = columns.map((name, index) => ({
+    name,
+    prefix: index === 0 ? "" : ",",
+    index,
+    encode: compiled.find((column) => column.name === name)?.encode ?? (() => "null"),
   }))
   return (values: RowValues): Attempt => {
     let line = ""
-    for (const { head, index, name, print } of byColumn) {
-      const json = print(values[index])
-      if (json === undefined) return { wrong: `${row.identifier}.${name}` }
-      line += head + encodeCsvCell(json)
+    for (const { encode, index, name, prefix } of cells) {
+      const json = encode(values[index])
+      if (json === undefined) return { invalidColumn: `${model.identifier}.${name}` }
+      line += prefix + encodeCsvCell(json)
     }
     return { line }
   }
 }
 
-const firstOf = (kinds: ReadonlyArray<(values: RowValues) => Attempt>) => (values: RowValues): string => {
-  const wrong: Array<string> = []
-  for (const kind of kinds) {
-    const printed = kind(values)
-    if ("line" in printed) return printed.line
-    wrong.push(printed.wrong)
+/** Encodes with the first model that the row matches. */
+const encodeWithFirstMatch =
+  (encoders: ReadonlyArray<(values: RowValues) => Attempt>) => (values: RowValues): string => {
+    const invalidColumns: Array<string> = []
+    for (const encode of encoders) {
+      const attempt = encode(values)
+      if ("line" in attempt) return attempt.line
+      invalidColumns.push(attempt.invalidColumn)
+    }
+    throw new InvalidRow({
+      message: `The database has values that do not match the schema: ${invalidColumns.join(", ")}`,
+    })
   }
-  throw new Unprintable({ message: `The database holds what its row does not allow: ${wrong.join(", ")}` })
-}
 
-/** A function from a row's values, which have the order of `columns`, to its JSON text. */
-export const makeJsonRowEncoder = (rows: RowModels, columns = getColumnNames(rows)) =>
-  firstOf(kindsOf(rows).map((row) => printerOf(row, columns)))
+/** Returns a function that encodes a row as JSON text. The values have the order of `columns`. */
+export const makeJsonRowEncoder = (models: RowModels, columns = getColumnNames(models)) =>
+  encodeWithFirstMatch(toArray(models).map((model) => compileJsonEncoder(model, columns)))
 
-/** A function from a row's values to its record of CSV, without the end of the line. */
-export const makeCsvRowEncoder = (rows: RowModels, columns = getColumnNames(rows)) =>
-  firstOf(kindsOf(rows).map((row) => recorderOf(row, columns)))
+/** Returns a function that encodes a row as a CSV record without line ending. */
+export const makeCsvRowEncoder = (models: RowModels, columns = getColumnNames(models)) =>
+  encodeWithFirstMatch(toArray(models).map((model) => compileCsvEncoder(model, columns)))

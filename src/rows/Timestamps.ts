@@ -1,8 +1,6 @@
 /**
- * §2.1, D15: every datetime prints with the fixed offset -05:00, all year.
- *
- * How a column was stored decides what its digits mean. There are three ways, and a row names the one it has:
- * the conversion stands here and nowhere else.
+ * The three column types for times (§2.1, D15: time zones). Each prints with the fixed offset -05:00, all year.
+ * They differ in the meaning of the stored digits: an Eastern wall clock, an instant, or a New York wall clock.
  */
 import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
@@ -11,19 +9,22 @@ import { makeSchemaValueEncoder, type ValueEncoder } from "./RowEncoder.ts"
 const eastern = DateTime.zoneMakeOffset(-5 * 60 * 60 * 1000)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
 
-const print = (instant: DateTime.Utc) =>
+const formatInstant = (instant: DateTime.Utc) =>
   DateTime.formatIsoOffset(DateTime.setZone(instant, eastern)).replace(".000-05:00", "-05:00")
 
-const printed = (description: string) =>
+const makeJsonSchema = (description: string) =>
   Schema.String.annotate({ format: "date-time", description, examples: ["2026-06-01T08:30:00-05:00"] }).pipe(
     Schema.decodeTo(
       Schema.DateTimeUtc,
-      SchemaTransformation.transform({ decode: (text) => DateTime.toUtc(DateTime.makeUnsafe(text)), encode: print }),
+      SchemaTransformation.transform({
+        decode: (text) => DateTime.toUtc(DateTime.makeUnsafe(text)),
+        encode: formatInstant,
+      }),
     ),
   )
 
-const reading = (timeZone: DateTime.TimeZone) => ({
-  // A time that occurred twice is the second one, a time that never occurred has the standard offset (D15).
+const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
+  // A time that occurs twice is the later one; a time that does not exist has the standard offset (D15).
   decode: (digits: Date) =>
     DateTime.toUtc(
       DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
@@ -31,133 +32,145 @@ const reading = (timeZone: DateTime.TimeZone) => ({
   encode: (instant: DateTime.Utc) => new Date(DateTime.toEpochMillis(instant)),
 })
 
-/** The driver hands a `timestamp` over as a `Date` whose UTC fields are the digits on the wall clock. */
-const wallClockIn = (timeZone: DateTime.TimeZone) =>
-  Schema.Date.pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(reading(timeZone))))
+/** The driver returns a `timestamp` as a `Date` whose UTC fields are the digits on the wall clock. */
+const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
+  Schema.Date.pipe(
+    Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(makeWallClockConversion(timeZone))),
+  )
 
-const digits = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
-const zone = /(Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
+const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
+const zonePattern = /(Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
 
-const real = (text: string) => {
-  const read = DateTime.make(`${text.replace(" ", "T")}Z`)
-  // JavaScript moves 30 February to 2 March; such a text comes back with another day.
-  return Option.exists(read, (date) => DateTime.formatIso(date).startsWith(text.slice(0, 10))) &&
+const isInCalendar = (text: string) => {
+  const parsed = DateTime.make(`${text.replace(" ", "T")}Z`)
+  // JavaScript parses 30 February as 2 March, so the parsed date must have the same day.
+  return Option.exists(parsed, (date) => DateTime.formatIso(date).startsWith(text.slice(0, 10))) &&
     !text.startsWith("0000")
 }
 
-const hour = 60 * 60 * 1000
-const fiveHours = 5 * hour
-const day = 24 * hour
+const millisPerHour = 60 * 60 * 1000
+const fiveHours = 5 * millisPerHour
+const millisPerDay = 24 * millisPerHour
 
-const [usualSince, usualUntil] = [Date.UTC(1900, 0, 1), Date.UTC(9999, 0, 1)]
+const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(9999, 0, 1)]
 
-/** Where a year has other than four digits, or the clock kept local mean time, the short way is none. */
-const isUsual = (time: number) => time >= usualSince && time < usualUntil
+/** The fast encoder supports neither local mean time, used before 1900, nor years without four digits. */
+const isFastEncodable = (time: number) => time >= fastSince && time < fastUntil
 
-const mostDays = 50_000
+const maxCachedDays = 50_000
 
-/** What holds for a whole day, since 1970, is found once. */
-const ofDays = <A extends string | number | null>(find: (day: number) => A) => {
-  const known = new Map<number, A>()
+/** Caches a value per day. Days are counted from 1970. */
+const cachePerDay = <A extends string | number | null>(compute: (day: number) => A) => {
+  const cache = new Map<number, A>()
   return (day: number): A => {
-    const found = known.get(day)
+    const found = cache.get(day)
     if (found !== undefined) return found
-    if (known.size >= mostDays) known.clear()
-    const value = find(day)
-    known.set(day, value)
+    if (cache.size >= maxCachedDays) cache.clear()
+    const value = compute(day)
+    cache.set(day, value)
     return value
   }
 }
 
-/** With what its moments begin. */
-const dateOf = ofDays((number) => new Date(number * day).toISOString().slice(0, 11))
+/** `2026-06-01T` */
+const formatDate = cachePerDay((day) => new Date(day * millisPerDay).toISOString().slice(0, 11))
 
 const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, "0"))
 
-/** The digits of a moment, with the suffix. */
-const digitsOf = (time: number) => {
-  const number = Math.floor(time / day)
-  const rest = time - number * day
-  const seconds = Math.floor(rest / 1000)
+/** Formats the UTC fields of a time as JSON, with the suffix -05:00. */
+const formatDigits = (time: number) => {
+  const day = Math.floor(time / millisPerDay)
+  const millis = time - day * millisPerDay
+  const seconds = Math.floor(millis / 1000)
   const minutes = Math.floor(seconds / 60)
   const clock = `${twoDigits[Math.floor(minutes / 60)]}:${twoDigits[minutes % 60]}:${twoDigits[seconds % 60]}`
-  const fraction = rest % 1000 === 0 ? "" : `.${String(rest % 1000).padStart(3, "0")}`
-  return `"${dateOf(number)}${clock}${fraction}-05:00"`
+  const fraction = millis % 1000 === 0 ? "" : `.${String(millis % 1000).padStart(3, "0")}`
+  return `"${formatDate(day)}${clock}${fraction}-05:00"`
 }
 
-/** Prints what the Schemas of a kind print; `moved` tells how far the digits of the clock are from those printed. */
-const printTime = (select: Schema.Codec<unknown, unknown>, moved: (time: number) => number): ValueEncoder => {
-  const byTheBook = makeSchemaValueEncoder(select, printed(""))
+/** `getShift` returns the difference between the printed and the stored digits, ms. */
+const makeTimeEncoder = (
+  select: Schema.Codec<unknown, unknown>,
+  getShift: (time: number) => number,
+): ValueEncoder => {
+  const encodeSlowly = makeSchemaValueEncoder(select, makeJsonSchema(""))
   return (value) => {
     if (!(value instanceof Date)) return undefined
     const time = value.getTime()
-    return isUsual(time) ? digitsOf(time + moved(time)) : byTheBook(value)
+    return isFastEncodable(time) ? formatDigits(time + getShift(time)) : encodeSlowly(value)
   }
 }
 
-const shortly = <Select extends Schema.Codec<DateTime.Utc, Date>>(select: Select, moved: (time: number) => number) =>
-  select.annotate({ print: printTime(select, moved) })
+const withTimeEncoder = <Select extends Schema.Codec<DateTime.Utc, Date>>(
+  select: Select,
+  getShift: (time: number) => number,
+) => select.annotate({ encodeValue: makeTimeEncoder(select, getShift) })
 
-/** The clock changes twice a year; on all other days what holds for its first moment holds for the last. */
-const movedInNewYork = () => {
-  const { decode } = reading(newYork)
-  const look = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) - fiveHours - time
-  const ofDay = ofDays((number) => {
-    const moved = look(number * day)
-    return moved === look((number + 1) * day - 1) ? moved : null
+/** The shift is the same for a complete day, except on the two days per year on which the clock changes. */
+const makeNewYorkShift = () => {
+  const { decode } = makeWallClockConversion(newYork)
+  const computeShift = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) - fiveHours - time
+  const getDayShift = cachePerDay((day) => {
+    const shift = computeShift(day * millisPerDay)
+    return shift === computeShift((day + 1) * millisPerDay - 1) ? shift : null
   })
-  return (time: number) => ofDay(Math.floor(time / day)) ?? look(time)
+  return (time: number) => getDayShift(Math.floor(time / millisPerDay)) ?? computeShift(time)
 }
 
-/** D34: the first and the last moment that print with a year from 1 to 9999, in UTC. The tables have the same rules. */
+/** The first and last time that print with a year from 1 to 9999 (D34). The tables have the same constraints. */
 const [earliest, latest] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999-05:00")]
 
-/** Of what is no time at all, another check says so. */
-const isPrintable = (text: string) => {
-  const clock = text.replace(zone, "")
-  if (!digits.test(clock) || !real(clock)) return true
-  const time = Date.parse(`${clock.replace(" ", "T")}${zone.exec(text)?.[0] ?? "-05:00"}`)
+/** True for text that is not a time, because another check reports it. */
+const hasPrintableYear = (text: string) => {
+  const clock = text.replace(zonePattern, "")
+  if (!wallClockPattern.test(clock) || !isInCalendar(clock)) return true
+  const time = Date.parse(`${clock.replace(" ", "T")}${zonePattern.exec(text)?.[0] ?? "-05:00"}`)
   return time >= earliest && time <= latest
 }
 
-const years = Schema.makeFilter(isPrintable, { message: "must print with a year from 1 to 9999" })
+const printableYear = Schema.makeFilter(hasPrintableYear, { message: "must print with a year from 1 to 9999" })
 
-/** As a file of rows writes it (D31): `2026-06-01 09:30:00`, without a zone. */
-const WrittenWallClock = Schema.String.check(
-  Schema.makeFilter((text: string) => digits.test(text) && real(text), {
+/** A time in a data file (D31, files) without a zone: `2026-06-01 09:30:00`. */
+const WallClockText = Schema.String.check(
+  Schema.makeFilter((text: string) => wallClockPattern.test(text) && isInCalendar(text), {
     message: "must be a wall-clock time without a zone, like 2026-06-01 09:30:00",
   }),
-  years,
+  printableYear,
 )
 
-/** As a file of rows writes it (D31): with `Z` or an offset. */
-const WrittenInstant = Schema.String.check(
+/** A time in a data file (D31, files) with `Z` or an offset. */
+const InstantText = Schema.String.check(
   Schema.makeFilter(
-    (text: string) => zone.test(text) && digits.test(text.replace(zone, "")) && real(text.replace(zone, "")),
+    (text: string) => {
+      const clock = text.replace(zonePattern, "")
+      return zonePattern.test(text) && wallClockPattern.test(clock) && isInCalendar(clock)
+    },
     {
       message: "must be an instant with its zone, like 2026-06-01T13:30:00Z",
     },
   ),
-  years,
+  printableYear,
 )
 
-/** `dtV`, column `timestamp`: Eastern wall clock, printed verbatim with the suffix. */
+/** Column `timestamp`, an Eastern wall clock: printed as stored, with the suffix -05:00 (`dtV`, §2.1). */
 export const EasternWallClock = Model.Field({
-  select: shortly(wallClockIn(eastern), () => 0),
-  insert: WrittenWallClock.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
-  json: printed("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
+  select: withTimeEncoder(makeWallClockSchema(eastern), () => 0),
+  insert: WallClockText.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
+  json: makeJsonSchema("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
-/** `dtU`, column `timestamptz`: an instant, printed on the clock of -05:00. */
+/** Column `timestamptz`, an instant: printed with the offset -05:00 (`dtU`, §2.1). */
 export const UtcInstant = Model.Field({
-  select: shortly(Schema.DateTimeUtcFromDate, () => -fiveHours),
-  insert: WrittenInstant.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
-  json: printed("An instant, printed with the fixed offset -05:00."),
+  select: withTimeEncoder(Schema.DateTimeUtcFromDate, () => -fiveHours),
+  insert: InstantText.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
+  json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
 })
 
-/** `dtN`, column `timestamp`: New York wall clock; daylight-time values print one hour earlier. */
+/** Column `timestamp`, a New York wall clock: 09:30 in daylight time prints as 08:30 (`dtN`, §2.1). */
 export const NewYorkWallClock = Model.Field({
-  select: shortly(wallClockIn(newYork), movedInNewYork()),
-  insert: WrittenWallClock.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
-  json: printed("A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."),
+  select: withTimeEncoder(makeWallClockSchema(newYork), makeNewYorkShift()),
+  insert: WallClockText.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
+  json: makeJsonSchema(
+    "A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30.",
+  ),
 })

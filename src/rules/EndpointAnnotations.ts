@@ -1,40 +1,42 @@
-/** What an endpoint declares as annotations: its tier (D3), the tables it reads (D17), its title and description. */
+/** Annotations of an endpoint: its tier (D3), the tables it reads (D17), its title and description. */
 import { Context, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 
+/** From lowest to highest. */
 export const tiers = ["basic", "pro", "ultimate"] as const
 
 export const Tier = Schema.Literals(tiers).annotate({ identifier: "Tier" })
 export type Tier = typeof Tier.Type
 
+/** Whether `tier` is `required` or higher. */
 export const meetsTier = (tier: Tier, required: Tier) => tiers.indexOf(tier) >= tiers.indexOf(required)
 
-/** The least tier an endpoint asks for. */
-export const RequiredTier = Context.Reference<Tier>("tickerline/policy/RequiredTier", { defaultValue: () => "basic" })
+/** The lowest tier that may use the endpoint. */
+export const RequiredTier = Context.Reference<Tier>("tickerline/rules/RequiredTier", { defaultValue: () => "basic" })
 
-/** Whether responses carry an `ETag` and can be 304 (D17). Those of endpoints with a price always do. */
-export const HasEtag = Context.Reference<boolean>("tickerline/policy/Revalidated", { defaultValue: () => false })
+/** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do. */
+export const HasEtag = Context.Reference<boolean>("tickerline/rules/HasEtag", { defaultValue: () => false })
 
-/** The tables that an endpoint reads. The query cache and `/v1/datasets` take them from here. */
-export const ReadsTables = Context.Reference<ReadonlyArray<string>>("tickerline/policy/Reads", {
+/** The tables that the endpoint reads. They determine when its cached results expire, and appear in `/v1/datasets`. */
+export const ReadsTables = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ReadsTables", {
   defaultValue: () => [],
 })
 
-/** An endpoint, as far as its annotations are concerned. */
+/** The parts of an endpoint that this module reads. */
 export interface AnnotatedEndpoint {
   readonly path: string
   readonly annotations: Context.Context<never>
 }
 
-/** The tables that the endpoint declares; that it declares none is a defect when the service starts. */
+/** Returns the tables that the endpoint declares. Throws during startup if it declares none. */
 export const getTables = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {
   const tables = Context.get(annotations, ReadsTables)
-  if (tables.length === 0) throw new Error(`The endpoint ${path} declares no tables that it reads`)
+  if (tables.length === 0) throw new Error(`The endpoint ${path} does not declare the tables that it reads`)
   return tables
 }
 
-/** Title and description of an endpoint, for OpenAPI and the catalogue. */
+/** The title and description of an endpoint, for OpenAPI and the catalogue. */
 export const describeEndpoint = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
-/** Title and description of a group of endpoints: a tag of OpenAPI. */
+/** The title and description of a group of endpoints, which is a tag in OpenAPI. */
 export const describeGroup = (title: string, description: string) => OpenApi.annotations({ title, description })

@@ -1,44 +1,44 @@
 /**
- * §7, D11, D13: the errors of all requests. Errors about accounts and keys are in `accounts/AccountErrors.ts`.
- * Each is a tagged class (`Effect.catchTag`, in handlers and in the typed client) that knows its status and prints as
- * `{ error: { code, message, details? }, request_id }`, without tag.
+ * The errors of the API (§7, D11, D13); `accounts/AccountErrors.ts` has those that concern the account.
+ * Each is a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
  */
 import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
 import { RequestContext } from "../http/RequestContext.ts"
 
-/** Filled in while printing, so that no handler carries the id around. */
+/** The encoder sets the id from the request context, so that handlers need not pass it. */
 const request_id = Schema.String.pipe(
   Schema.encodeTo(
     Schema.String.annotate({ description: "The same value as the header X-Request-Id; quote it to support." }),
     {
       decode: SchemaGetter.passthrough(),
-      encode: SchemaGetter.transformEffect(() => Effect.map(RequestContext, (exchange) => exchange.id)),
+      encode: SchemaGetter.transformEffect(() => Effect.map(RequestContext, ({ id }) => id)),
     },
   ),
   Schema.withConstructorDefault(Effect.succeed("")),
 )
 
-/** As clients write it in a URL, a letter may be its code. */
-const start = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
-const keys = new RegExp(`${start}(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`, "gi")
+/** The prefix of a key, in which a URL may percent-encode any letter. */
+const keyPrefix = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
+const keyPattern = new RegExp(`${keyPrefix}(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`, "gi")
 
-/** A key that a client put where it does not belong is not repeated to whoever reads answers or traces. */
-export const redactKeys = (text: string) => text.replace(keys, "tl_live_…")
+/** Masks API keys that a client put into a parameter by mistake. Use it for responses, logs and traces. */
+export const redactKeys = (text: string) => text.replace(keyPattern, "tl_live_…")
 
-const text = (annotations: { readonly description?: string }) =>
+const redactedText = (annotations: { readonly description?: string }) =>
   Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {
     decode: SchemaGetter.passthrough(),
     encode: SchemaGetter.transform(redactKeys),
   }))
 
-const Message = text({ description: "For people; programs read `code`." })
+const Message = redactedText({ description: "For people; programs read `code`." })
 
-/** What the class of an error is made of; `fieldsWith` for one with details. */
+/** The fields of an error class without details. */
 export const makeErrorFields = <const Code extends string>(code: Code) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message }),
   request_id,
 })
 
+/** The fields of an error class with `details`. */
 export const makeErrorFieldsWithDetails = <const Code extends string, Details extends Schema.Top>(
   code: Code,
   details: Details,
@@ -56,26 +56,26 @@ export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(makeError
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 404: no such path, or nothing is known of what was asked for. */
+/** 404: the path does not exist, or there is no record for the ticker. */
 export class NotFound extends Schema.Error<NotFound>("NotFound")(makeErrorFields("not_found"), {
   httpApiStatus: 404,
-  description: "Nothing is here.",
+  description: "There is no such endpoint, or no record for the ticker.",
 }) {
   readonly _tag = "NotFound"
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 405: every endpoint answers GET and HEAD (D10). */
+/** 405: endpoints support GET and HEAD only (D10). */
 export class MethodNotAllowed
   extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(makeErrorFields("method_not_allowed"), {
     httpApiStatus: 405,
-    description: "Endpoints answer GET and HEAD.",
+    description: "Endpoints support GET and HEAD only.",
   }) {
   readonly _tag = "MethodNotAllowed"
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** §4.1, D21: why a ticker's record is not one chain. */
+/** Why a ticker's history is ambiguous (§4.1, D21: lineage). */
 export const LineageReason = Schema.Literals([
   "multiple_cik_lineages",
   "same_date_events",
@@ -85,14 +85,14 @@ export const LineageReason = Schema.Literals([
 ]).annotate({ identifier: "LineageReason" })
 export type LineageReason = typeof LineageReason.Type
 
-/** §2.2: one symbol change. */
+/** A ticker change (§2.2). */
 export const ChangeEvent = Schema.Struct({
-  old_ticker: Schema.String.annotate({ description: "The symbol given up." }),
-  new_ticker: Schema.String.annotate({ description: "The symbol taken." }),
+  old_ticker: Schema.String.annotate({ description: "The former symbol." }),
+  new_ticker: Schema.String.annotate({ description: "The new symbol." }),
   effective_date: Schema.String.annotate({ description: "YYYY-MM-DD." }),
 }).annotate({ identifier: "ChangeEvent" })
 
-/** §4.1: the chain of one issuer. */
+/** The chain of ticker changes of one issuer (§4.1, lineage). */
 const LineageCandidate = Schema.Struct({
   cik: Schema.String,
   company_name: Schema.NullOr(Schema.String),
@@ -100,31 +100,31 @@ const LineageCandidate = Schema.Struct({
   current_ticker: Schema.String,
 }).annotate({ identifier: "LineageCandidate" })
 
-/** A symbol change with its issuer, and why it is part of no chain. */
+/** A ticker change with its issuer and the reasons why it belongs to no chain. */
 const LineageEvent = Schema.Struct({
   ...ChangeEvent.fields,
   cik: Schema.NullOr(Schema.String),
   company_name: Schema.NullOr(Schema.String),
-  reasons: Schema.Array(LineageReason).annotate({ description: "Those that this event is a part of." }),
+  reasons: Schema.Array(LineageReason).annotate({ description: "The reasons that involve this event." }),
 }).annotate({ identifier: "LineageEvent" })
 
-/** 409: the symbol's history is not one unambiguous chain (§4.1, D21). */
+/** 409: the ticker's history is not one unambiguous chain (§4.1, D21: lineage). */
 export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>("AmbiguousTickerLineage")(
   makeErrorFieldsWithDetails(
     "ambiguous_ticker_lineage",
     Schema.Struct({
       query_ticker: Schema.String,
-      reason: LineageReason.annotateKey({ description: "The first that holds." }),
-      reasons: Schema.Array(LineageReason).annotate({ description: "All that hold." }),
+      reason: LineageReason.annotateKey({ description: "The first reason that applies." }),
+      reasons: Schema.Array(LineageReason).annotate({ description: "All reasons that apply." }),
       tickers: Schema.Array(Schema.String).annotate({ description: "The symbols involved, sorted." }),
       candidates: Schema.Array(LineageCandidate).annotate({
-        description: "One chain per issuer, by first date, where each stands alone; otherwise empty.",
+        description: "One chain per issuer, by first date, if each is unambiguous by itself; otherwise empty.",
       }),
       events: Schema.Array(LineageEvent).annotate({
-        description: "What the record holds, by date, the first 100 of it: events that clash, and no chain.",
+        description: "The first 100 events, by date.",
       }),
       event_count: Schema.Int.annotate({
-        description: "How many events there are; more than 25,000 are not looked at.",
+        description: "The number of events. The search stops at 25,000.",
       }),
     }),
   ),
@@ -134,7 +134,7 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 410: the endpoint's sunset has passed (§3, D24). */
+/** 410: the endpoint's sunset date has passed (§3, D24: lifecycle). */
 export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemoved")(
   makeErrorFieldsWithDetails(
     "endpoint_removed",
@@ -147,8 +147,8 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
 }
 
 const FieldError = Schema.Struct({
-  field: text({ description: "The name of the parameter." }),
-  reason: text({ description: "What is wrong with it; follows the name in a sentence." }),
+  field: redactedText({ description: "The name of the parameter." }),
+  reason: redactedText({ description: "What is wrong with it; completes a sentence that begins with the name." }),
 }).annotate({ identifier: "FieldError" })
 
 /** 422: a parameter is missing, unknown, repeated or wrong; `details.fields` names each (D11). */
@@ -163,7 +163,7 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 500: the cause is in the log under the request id, never in the answer. */
+/** 500: the log has the cause and the request id; the response does not reveal the cause. */
 export class InternalError extends Schema.Error<InternalError>("InternalError")(makeErrorFields("internal_error"), {
   httpApiStatus: 500,
   description: "Unexpected failure.",
@@ -172,7 +172,7 @@ export class InternalError extends Schema.Error<InternalError>("InternalError")(
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 503, `Retry-After: 5`: a table stays locked, or a query reached 30 seconds (§7.2). */
+/** 503, `Retry-After: 5`: a table is locked, or a query took 30 seconds (§7.2, errors). */
 export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing")(makeErrorFields("data_refreshing"), {
   httpApiStatus: 503,
   description: "Data is being refreshed; safe to retry after `Retry-After` seconds.",
@@ -181,7 +181,7 @@ export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 503, `Retry-After: 5`: no database connection could be had in time (§7.2). */
+/** 503, `Retry-After: 5`: no database connection became free in time (§7.2, errors). */
 export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("DatabasePoolTimeout")(
   makeErrorFields("database_pool_timeout"),
   { httpApiStatus: 503, description: "No database connection in time; safe to retry after `Retry-After` seconds." },

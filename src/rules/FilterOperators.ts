@@ -1,6 +1,6 @@
 /**
- * What a query parameter stands for: a column and an operator. Parameters declare it as the annotation `filter` of
- * their schema; `Where.ts` compiles the declarations of a query to SQL.
+ * Filters of query parameters. A parameter declares its filter as the schema annotation `filter`;
+ * `lists/Conditions.ts` compiles the declarations to SQL.
  */
 import { Schema, SchemaAST } from "effect"
 
@@ -8,38 +8,43 @@ import { Schema, SchemaAST } from "effect"
 export type ColumnOperator =
   /** The column equals the value. */
   | "equals"
-  /** The column is one of the texts. */
+  /** The column is one of the values. */
   | "oneOf"
-  /** The same, ignoring case (D33). */
+  /** The column is one of the values, ignoring case (D33). */
   | "oneOfIgnoringCase"
   /** Inclusive bounds of a number (D9). */
   | "atLeast"
   | "atMost"
-  /** Days of a `date` column (D7). */
+  /** Dates of a `date` column (D7). */
   | "onDay"
   | "fromDay"
   | "toDay"
-  /** Days of a `timestamptz` column, midnight to midnight at -05:00 (§2.1). */
+  /** Dates of a `timestamptz` column. A day lasts from midnight to midnight at -05:00 (§2.1, news). */
   | "fromDayOfInstant"
   | "toDayOfInstant"
-  /** The text contains the value, in any case. */
+  /** The text contains the value, ignoring case. */
   | "contains"
-  /** An element of the array contains the value, in any case. */
+  /** An element of the array contains the value, ignoring case. */
   | "elementContains"
   /** An element of the array equals the value, ignoring case (D33). */
   | "hasElement"
   /** The `tsvector` matches the words. */
   | "matchesWords"
 
+/** The decoded parameters of a request. */
+export interface DecodedQuery {
+  readonly [name: string]: unknown
+}
+
 export type FilterDeclaration =
   | {
     readonly operator: ColumnOperator
-    /** If left out, the column has the name of the parameter. */
+    /** By default the column has the name of the parameter. */
     readonly column?: string
   }
-  /** A condition whose SQL the handler gives. */
-  | { readonly operator: "custom" }
-  /** No condition: the handler builds its statement from the value, for example the order. */
+  /** A fixed SQL condition that depends on several parameters; undefined means no condition. */
+  | { readonly operator: "literal"; readonly condition: (query: DecodedQuery) => string | undefined }
+  /** No condition: the handler uses the value elsewhere in its statement, for example in `order by`. */
   | { readonly operator: "statement" }
 
 declare module "effect/Schema" {
@@ -50,21 +55,12 @@ declare module "effect/Schema" {
   }
 }
 
-/** Marks a parameter whose condition the handler has to give; the compiler asks for it there. */
-export interface CustomFilter {
-  readonly isCustom: true
-}
-
-/** A parameter whose condition the handler gives. */
-export const customFilter = <Field extends Schema.Top>(field: Field): Field["Rebuild"] & CustomFilter =>
-  Object.assign(field.annotate({ filter: { operator: "custom" } }), { isCustom: true } as const)
-
-/** The schema of a query; `fields` are its parameters. */
+/** The schema of a query. `fields` are its parameters. */
 export interface QuerySchema {
   readonly fields: Schema.Struct.Fields
-  readonly Type: { readonly [name: string]: unknown }
+  readonly Type: DecodedQuery
 }
 
-/** What a parameter declares; undefined if it declares nothing. */
+/** Returns the filter that a parameter declares. */
 export const getFilter = ({ ast }: { readonly ast: SchemaAST.AST }): FilterDeclaration | undefined =>
   SchemaAST.resolve(ast)?.filter

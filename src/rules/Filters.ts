@@ -1,67 +1,64 @@
-/**
- * D7, D9 and the filters of the resources: the parameters that queries are made of. Each declares the column and the
- * operator that it stands for (`Operators.ts`).
- */
+/** The filter parameters that queries are composed of (D7, D9). Each declares its column and operator. */
 import { Schema, SchemaTransformation } from "effect"
 import { CalendarDate, NonFutureDate } from "./Dates.ts"
 import type { ColumnOperator, FilterDeclaration } from "./FilterOperators.ts"
 
-/** Why a parameter is refused that the endpoint does not take (D4). */
+/** The reason for refusing a parameter that the endpoint does not have (D4). */
 export const unknownParameterReason = "is not a parameter of this endpoint"
 
-/** The query of an endpoint without parameters; an empty struct alone would take anything (D4). */
+/** The query of an endpoint without parameters. An empty struct alone would accept any parameter (D4). */
 export const NoParameters = Schema.Struct({}).check(
   Schema.makeFilter((query: object) =>
     Object.keys(query).map((name) => ({ path: [name], issue: unknownParameterReason }))
   ),
 )
 
-/** In a URL a parameter is text; `format` says how it is written. */
-const written = <To extends Schema.Codec<string, string>>(
+/** An optional parameter, which is text in a URL. OpenAPI shows its `format`. */
+const formattedParameter = <To extends Schema.Codec<string, string>>(
   to: To,
   format: "date" | "decimal",
   filter: FilterDeclaration,
   description: string,
 ) => Schema.optionalKey(Schema.String.annotate({ description, format }).pipe(Schema.decodeTo(to)).annotate({ filter }))
 
-const pastDay = (operator: ColumnOperator, column: string, description: string) =>
-  written(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
+const nonFutureDateFilter = (operator: ColumnOperator, column: string, description: string) =>
+  formattedParameter(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
 
-/** `date`, or `date_from` and `date_to`: days of the column. */
+/** `date`, or `date_from` and `date_to`: dates of the column. */
 export const dateFilters = (column: string) => ({
-  date: written(
+  date: formattedParameter(
     NonFutureDate,
     "date",
     { operator: "onDay", column },
     "Exactly this day; not in the future, and not with date_from or date_to.",
   ),
-  date_from: pastDay("fromDay", column, "This day or later"),
-  date_to: pastDay("toDay", column, "This day or earlier"),
+  date_from: nonFutureDateFilter("fromDay", column, "This day or later"),
+  date_to: nonFutureDateFilter("toDay", column, "This day or earlier"),
 })
 
-/** The same, for a column `date`. */
+/** `date`, `date_from` and `date_to` for the column `date`. */
 export const DateFilters = dateFilters("date")
 
-type Keyed<Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field> = {
+type FieldByName<Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field> = {
   readonly [Name in Names[number] as `${Prefix}${Name}${Suffix}`]: Field
 }
 
-/** The same field under each name; the one place where the compiler takes our word for a key. */
-const keyed = <Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field>(
+/** The same field under each name. The cast tells the compiler the keys, which `Object.fromEntries` forgets. */
+const makeFields = <Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field>(
   names: Names,
   prefix: Prefix,
   suffix: Suffix,
-  field: (name: string) => Field,
+  makeField: (name: string) => Field,
 ) =>
-  Object.fromEntries(names.map((name) => [`${prefix}${name}${suffix}`, field(name)])) as Keyed<
+  Object.fromEntries(names.map((name) => [`${prefix}${name}${suffix}`, makeField(name)])) as FieldByName<
     Names,
     Prefix,
     Suffix,
     Field
   >
 
-/** Kept as text, so that a bound is compared by all of its digits (D16). */
-const Bound = Schema.String.check(
+/** Stays text, so that the comparison uses all of its digits (D16, decimals). */
+const DecimalText = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
       /^[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d{1,3})?$/.test(text) && text.length <= 64 && isFinite(Number(text)),
@@ -69,39 +66,54 @@ const Bound = Schema.String.check(
   ),
 )
 
-const bound = (operator: "atLeast" | "atMost", column: string, says: string) =>
-  written(Bound, "decimal", { operator, column }, `${column} of ${says} this.`)
+const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison: string) =>
+  formattedParameter(DecimalText, "decimal", { operator, column }, `${column} of ${comparison} this.`)
 
-/** `min_x` and `max_x` of each name, inclusive; a row without the value never matches (D9). */
+/** `min_x` and `max_x` for each column, inclusive. A row without a value never matches (D9). */
 export const numberRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "min_", "", (column) => bound("atLeast", column, "at least")),
-  ...keyed(names, "max_", "", (column) => bound("atMost", column, "at most")),
+  ...makeFields(names, "min_", "", (column) => boundFilter("atLeast", column, "at least")),
+  ...makeFields(names, "max_", "", (column) => boundFilter("atMost", column, "at most")),
 })
 
-/** `x_from` and `x_to` of each name, for days that lie in the past by nature (D7, §4.4). */
+/** `x_from` and `x_to` for each column of past dates; a future date is refused (D7, §4.4). */
 export const pastDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "", "_from", (column) => pastDay("fromDay", column, `${column} on this day or later`)),
-  ...keyed(names, "", "_to", (column) => pastDay("toDay", column, `${column} on this day or earlier`)),
+  ...makeFields(
+    names,
+    "",
+    "_from",
+    (column) => nonFutureDateFilter("fromDay", column, `${column} on this day or later`),
+  ),
+  ...makeFields(names, "", "_to", (column) => nonFutureDateFilter("toDay", column, `${column} on this day or earlier`)),
 })
 
-/** The same for instants: days on the clock on which they print, midnight to midnight (§2.1). */
+/** `x_from` and `x_to` for each column of past instants. A day lasts from midnight to midnight at -05:00 (§2.1). */
 export const pastInstantRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "", "_from", (column) => pastDay("fromDayOfInstant", column, `${column} on this day or later`)),
-  ...keyed(names, "", "_to", (column) => pastDay("toDayOfInstant", column, `${column} on this day or earlier`)),
+  ...makeFields(
+    names,
+    "",
+    "_from",
+    (column) => nonFutureDateFilter("fromDayOfInstant", column, `${column} on this day or later`),
+  ),
+  ...makeFields(
+    names,
+    "",
+    "_to",
+    (column) => nonFutureDateFilter("toDayOfInstant", column, `${column} on this day or earlier`),
+  ),
 })
 
-const anyDay = (operator: "fromDay" | "toDay", column: string, says: string) =>
-  written(CalendarDate, "date", { operator, column }, `${column} on this day or ${says}.`)
+const anyDateFilter = (operator: "fromDay" | "toDay", column: string, comparison: string) =>
+  formattedParameter(CalendarDate, "date", { operator, column }, `${column} on this day or ${comparison}.`)
 
-/** `x_from` and `x_to` of each name, for days that may lie in the future (D7, §4.4). */
+/** `x_from` and `x_to` for each column of dates that may be in the future (D7, §4.4). */
 export const dateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...keyed(names, "", "_from", (column) => anyDay("fromDay", column, "later")),
-  ...keyed(names, "", "_to", (column) => anyDay("toDay", column, "earlier")),
+  ...makeFields(names, "", "_from", (column) => anyDateFilter("fromDay", column, "later")),
+  ...makeFields(names, "", "_to", (column) => anyDateFilter("toDay", column, "earlier")),
 })
 
-/** `x=true` or `x=false` of each name. */
+/** `x=true` or `x=false` for each column. */
 export const booleanFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  keyed(
+  makeFields(
     names,
     "",
     "",
@@ -114,7 +126,7 @@ export const booleanFilters = <const Names extends ReadonlyArray<string>>(...nam
       ),
   )
 
-const listed = <Item extends Schema.Codec<string, string>>(
+const listFilter = <Item extends Schema.Codec<string, string>>(
   item: Item,
   description: string,
   filter: FilterDeclaration,
@@ -123,76 +135,78 @@ const listed = <Item extends Schema.Codec<string, string>>(
     Schema.String.annotate({ description }).pipe(Schema.decodeTo(
       Schema.Array(item),
       SchemaTransformation.transform({
-        decode: (text): ReadonlyArray<string> => text.split(",").map((word) => word.trim()),
+        decode: (text): ReadonlyArray<string> => text.split(",").map((entry) => entry.trim()),
         encode: (items: ReadonlyArray<string>) => items.join(","),
       }),
     )).annotate({ filter }),
   )
 
-const Word = Schema.String.check(
-  Schema.makeFilter((text: string) => text !== "" && !text.includes("\0"), { message: "must not hold an empty value" }),
+const NonEmptyText = Schema.String.check(
+  Schema.makeFilter((text: string) => text !== "" && !text.includes("\0"), {
+    message: "must not contain an empty value",
+  }),
 )
 
-const listedAs = (operator: ColumnOperator, how: string) => (column: string) =>
-  listed(Word, `${column} is this${how}; several values comma-separated.`, { operator, column })
+const makeTextListFilter = (operator: ColumnOperator, suffix: string) => (column: string) =>
+  listFilter(NonEmptyText, `${column} is this${suffix}; several values comma-separated.`, { operator, column })
 
-/** Equality of each name with one of several comma-separated identifiers, such as file numbers. */
+/** For each column, equality with one of several comma-separated values, such as file numbers. */
 export const exactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  keyed(names, "", "", listedAs("oneOf", ""))
+  makeFields(names, "", "", makeTextListFilter("oneOf", ""))
 
-/** Equality of each name with one of several comma-separated texts, in any case (D33). */
+/** For each column, equality with one of several comma-separated texts, ignoring case (D33). */
 export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  keyed(names, "", "", listedAs("oneOfIgnoringCase", ", in any case"))
+  makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase", ", in any case"))
 
-/** `country` as two capital letters, which is how it is stored; sent in any case (D33). */
-export const countryFilter = listed(
-  Word.pipe(Schema.decodeTo(Schema.String, SchemaTransformation.toUpperCase())),
+/** Comma-separated country codes in any case. The column `country` has two capital letters (D33). */
+export const countryFilter = listFilter(
+  NonEmptyText.pipe(Schema.decodeTo(Schema.String, SchemaTransformation.toUpperCase())),
   "country is this, in any case; several values comma-separated.",
   { operator: "oneOf", column: "country" },
 )
 
-/** Equality with one of several statuses of HTTP, comma-separated. */
-export const statusCodeFilter = listed(
-  Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: "must be a status of HTTP, such as 200" })),
+/** Comma-separated HTTP status codes. */
+export const statusCodeFilter = listFilter(
+  Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: "must be an HTTP status code, such as 200" })),
   "status_code is this; several values comma-separated.",
   { operator: "statement" },
 )
 
-/** Equality with one of a few words, comma-separated, in any case (D33); another word is refused. */
+/** One or more of the given words, comma-separated, in any case (D33). Other words are refused. */
 export const literalFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
-  listed(
+  listFilter(
     Schema.String.pipe(Schema.decodeTo(
-      Schema.Literals(words).annotate({ message: `must be of: ${words.join(", ")}` }),
+      Schema.Literals(words).annotate({ message: `must be one of: ${words.join(", ")}` }),
       SchemaTransformation.toLowerCase(),
     )),
     `One of ${words.join(", ")}; several comma-separated.`,
     { operator: "oneOf" },
   )
 
-const Part = Schema.String.check(
+const SearchText = Schema.String.check(
   Schema.makeFilter((text: string) => text.trim().length >= 3 && text.length <= 100 && !text.includes("\0"), {
     message: "must be a part of the text, 3 to 100 characters",
   }),
 )
 
-const partial = (name: string, filter: FilterDeclaration) =>
+const partialTextFilter = (name: string, filter: FilterDeclaration) =>
   Schema.optionalKey(
     Schema.String.annotate({ description: `A part of ${name}, 3 to 100 characters, in any case.` }).pipe(
-      Schema.decodeTo(Part),
+      Schema.decodeTo(SearchText),
     ).annotate({ filter }),
   )
 
-/** A part of the column's text, in any case. `%`, `_` and quotes are text. */
-export const substringFilter = (column: string) => partial(column, { operator: "contains", column })
+/** A part of the column's text, ignoring case. `%`, `_` and quotes have no special meaning. */
+export const substringFilter = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
-/** A part of an element of the column's array, in any case; `name` says what an element is. */
+/** A part of an element of the column's array, ignoring case. `name` describes an element in OpenAPI. */
 export const elementSubstringFilter = (column: string, name: string) =>
-  partial(name, { operator: "elementContains", column })
+  partialTextFilter(name, { operator: "elementContains", column })
 
-/** An element of the column's array, such as a tag, in any case (D33). */
+/** A complete element of the column's array, such as a tag, ignoring case (D33). */
 export const arrayElementFilter = (column: string, description: string) =>
   Schema.optionalKey(
-    Schema.String.annotate({ description }).pipe(Schema.decodeTo(Word)).annotate({
+    Schema.String.annotate({ description }).pipe(Schema.decodeTo(NonEmptyText)).annotate({
       filter: { operator: "hasElement", column },
     }),
   )

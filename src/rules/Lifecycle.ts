@@ -1,101 +1,106 @@
 /**
- * §3, §9.4, D24, D26: the life of an endpoint, or of the whole version, is declared once, as an annotation.
- * Headers, `/endpoints`, OpenAPI and documentation all read that declaration.
+ * Deprecation and removal of an endpoint, or of API version 1 (§3, §9.4, D24, D26).
+ * An annotation declares it once; headers, `/endpoints`, OpenAPI and the documentation read the annotation.
  */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { HttpApiMiddleware, OpenApi } from "effect/http-api"
+import { addLinkHeader, RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
 import { CalendarDate, todayInNewYork } from "./Dates.ts"
 import { EndpointRemoved } from "./Errors.ts"
-import { addLinkHeader, RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
 
 export interface Deprecation {
-  /** The day it was announced, `YYYY-MM-DD`. */
+  /** Date of the announcement, `YYYY-MM-DD`. */
   readonly announced: string
-  /** The last day on which it must answer; left out while no removal is committed. */
+  /** Last date on which the endpoint answers; absent while no removal is planned. */
   readonly sunset?: string
-  /** The path of what replaces it. */
+  /** Path of the successor. */
   readonly successor: string
-  /** What changes for a client, a sentence. */
+  /** What changes for a client, as a sentence. */
   readonly note: string
 }
 
 export const documentationPath = "/v1/docs"
 
-/** Present on what is deprecated; what lacks it is active. */
+/** The annotation of a deprecated endpoint. An endpoint without it is active. */
 export class DeprecationAnnotation
-  extends Context.Service<DeprecationAnnotation, Deprecation>()("tickerline/policy/Deprecated") {}
+  extends Context.Service<DeprecationAnnotation, Deprecation>()("tickerline/rules/DeprecationAnnotation") {}
 
-/** The whole version's retirement, `None` while it is current (D26). */
-export const VersionDeprecation = Context.Reference<Option.Option<Deprecation>>("tickerline/policy/VersionLifecycle", {
-  defaultValue: Option.none,
-})
+/** The deprecation of API version 1; `None` while the version is current (D26). */
+export const VersionDeprecation = Context.Reference<Option.Option<Deprecation>>(
+  "tickerline/rules/VersionDeprecation",
+  { defaultValue: Option.none },
+)
 
-const midnight = (day: string) => DateTime.makeUnsafe(`${day}T00:00:00Z`)
+const parseMidnight = (date: string) => DateTime.makeUnsafe(`${date}T00:00:00Z`)
 
-/** Refuses a promise that the specification forbids; thrown while modules load, so neither tests nor service start. */
-export const validateDeprecation = (life: Deprecation): Deprecation => {
-  for (const day of [life.announced, life.sunset]) {
-    if (day !== undefined && !Schema.is(CalendarDate)(day)) {
-      throw new Error(`Lifecycle: ${day} is not a date, YYYY-MM-DD`)
+/**
+ * Returns the deprecation. Throws if a date is invalid or the sunset is less than a year after the announcement (§3).
+ * It runs while modules load, so neither the tests nor the service start with an invalid deprecation.
+ */
+export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
+  for (const date of [deprecation.announced, deprecation.sunset]) {
+    if (date !== undefined && !Schema.is(CalendarDate)(date)) {
+      throw new Error(`Lifecycle: ${date} is not a date, YYYY-MM-DD`)
     }
   }
-  if (life.sunset !== undefined) {
-    const earliest = DateTime.formatIsoDate(DateTime.add(midnight(life.announced), { years: 1 }))
-    if (life.sunset < earliest) {
+  if (deprecation.sunset !== undefined) {
+    const earliest = DateTime.formatIsoDate(DateTime.add(parseMidnight(deprecation.announced), { years: 1 }))
+    if (deprecation.sunset < earliest) {
       throw new Error(
-        `Lifecycle: a sunset on ${life.sunset} is less than twelve months after ${life.announced} (§3); ` +
-          `the earliest is ${earliest}`,
+        `Lifecycle: a sunset on ${deprecation.sunset} is less than twelve months after ${deprecation.announced} ` +
+          `(§3); the earliest is ${earliest}`,
       )
     }
   }
-  return life
+  return deprecation
 }
 
-/** `endpoint.annotateMerge(deprecated({ announced: "2026-11-01", successor: "/v1/ticker-changes", note: "…" }))` */
-export const deprecationAnnotations = (life: Deprecation) =>
-  Context.make(DeprecationAnnotation, validateDeprecation(life)).pipe(Context.merge(OpenApi.annotations({
+/** Use: `endpoint.annotateMerge(deprecationAnnotations({ announced: "2026-11-01", … }))` */
+export const deprecationAnnotations = (deprecation: Deprecation) =>
+  Context.make(DeprecationAnnotation, validateDeprecation(deprecation)).pipe(Context.merge(OpenApi.annotations({
     deprecated: true,
-    transform: (operation) => life.sunset === undefined ? operation : { ...operation, "x-sunset": life.sunset },
+    transform: (operation) =>
+      deprecation.sunset === undefined ? operation : { ...operation, "x-sunset": deprecation.sunset },
   })))
 
 export const getDeprecation = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
   Option.fromUndefinedOr(Context.getOrUndefined(annotations, DeprecationAnnotation))
 
-/** The three headers of §9.4, on every response of what is deprecated, whatever its status. */
-export const addDeprecationHeaders = Effect.fnUntraced(function* (life: Deprecation) {
+/** Adds `Deprecation`, `Sunset` and `Link`, which every response of a deprecated endpoint has (§9.4). */
+export const addDeprecationHeaders = Effect.fnUntraced(function* ({ announced, successor, sunset }: Deprecation) {
   yield* setResponseHeaders({
-    Deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(midnight(life.announced))))}`,
-    ...(life.sunset === undefined ? {} : { Sunset: DateTime.toDateUtc(midnight(life.sunset)).toUTCString() }),
+    Deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(parseMidnight(announced))))}`,
+    ...(sunset === undefined ? {} : { Sunset: DateTime.toDateUtc(parseMidnight(sunset)).toUTCString() }),
   })
-  yield* addLinkHeader(life.successor, `rel="successor-version"`)
+  yield* addLinkHeader(successor, `rel="successor-version"`)
   yield* addLinkHeader(documentationPath, `rel="deprecation"; type="text/html"`)
 })
 
-/** Fails from the day after the sunset on. */
-export const failIfRemoved = Effect.fnUntraced(function* (life: Deprecation, what: string) {
-  const { sunset, successor } = life
+/** Fails from the day after the sunset. `subject` begins the error message, for example a path. */
+export const failIfRemoved = Effect.fnUntraced(function* (deprecation: Deprecation, subject: string) {
+  const { note, successor, sunset } = deprecation
   if (sunset !== undefined && (yield* todayInNewYork) > sunset) {
-    const message = `${what} was removed after ${sunset}. Use ${successor} instead. ${life.note}`
+    const message = `${subject} was removed after ${sunset}. Use ${successor} instead. ${note}`
     return yield* new EndpointRemoved({
       error: { message, details: { successor, documentation: documentationPath, sunset } },
     })
   }
 })
 
-/** Outermost of the middlewares: 401 and 422 of a deprecated endpoint carry its headers too. */
-export class LifecycleMiddleware
-  extends HttpApiMiddleware.Service<LifecycleMiddleware>()("tickerline/policy/Lifecycle", {
-    error: EndpointRemoved,
-  }) {
-  static readonly layer = Layer.succeed(this, (served, { endpoint }) =>
-    Effect.flatMap(RequestContext, (exchange) => {
-      exchange.route = endpoint.path
+/** The outermost API middleware, so that a 401 or 422 of a deprecated endpoint has its headers, too. */
+export class LifecycleMiddleware extends HttpApiMiddleware.Service<LifecycleMiddleware>()(
+  "tickerline/rules/LifecycleMiddleware",
+  { error: EndpointRemoved },
+) {
+  static readonly layer = Layer.succeed(this, (httpApp, { endpoint }) =>
+    Effect.flatMap(RequestContext, (context) => {
+      context.route = endpoint.path
       return Option.match(getDeprecation(endpoint.annotations), {
-        onNone: () => served,
-        onSome: (life) =>
-          addDeprecationHeaders(life).pipe(
-            Effect.andThen(failIfRemoved(life, endpoint.path)),
-            Effect.andThen(served),
+        onNone: () => httpApp,
+        onSome: (deprecation) =>
+          addDeprecationHeaders(deprecation).pipe(
+            Effect.andThen(failIfRemoved(deprecation, endpoint.path)),
+            Effect.andThen(httpApp),
           ),
       })
     }))

@@ -1,49 +1,51 @@
-/** §1, D8: every list comes in pages, in one envelope. */
+/** Pages of a list and their JSON envelope (§1, D8: paging). */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
-import { redactKeys } from "./Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import { type ListFormat, listFormats } from "../rows/Formats.ts"
-import type { RowValues } from "../rows/RowEncoder.ts"
 import { makeFileWriter, type ResultEncoder, takeResults } from "../rows/ResultWriter.ts"
+import type { RowValues } from "../rows/RowEncoder.ts"
+import { redactKeys } from "./Errors.ts"
 
-/** Decimal digits alone (D8): no sign, exponent, fraction or white space. Leading zeros are digits and allowed. */
-const fromDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
+/** Decimal digits only: no sign, exponent, fraction or white space. Leading zeros are allowed (D8). */
+const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
   Schema.String.check(Schema.isPattern(/^0*\d{1,10}$/, { message })).pipe(
     Schema.decodeTo(to, { decode: SchemaGetter.Number(), encode: SchemaGetter.String() }),
   )
 
-const whole = (maximum: number, message: string) =>
+const integerUpTo = (maximum: number, message: string) =>
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }, { message }))
 
-const oneTo = (maximum: number) => `must be a whole number from 1 to ${maximum}`
+const describeRange = (maximum: number) => `must be a whole number from 1 to ${maximum}`
 
-const limits = `${oneTo(100)}, or all with format=csv or format=ndjson`
+const limitMessage = `${describeRange(100)}, or all with format=csv or format=ndjson`
+const maxPage = 2_147_483_647
 
 export const PagingParameters = {
-  page: fromDigits(
-    whole(2_147_483_647, oneTo(2_147_483_647)).annotate({ default: 1, description: "The page, from 1." }),
-    oneTo(2_147_483_647),
+  page: decodeDigits(
+    integerUpTo(maxPage, describeRange(maxPage)).annotate({ default: 1, description: "The page, from 1." }),
+    describeRange(maxPage),
   ).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(1))),
-  limit: Schema.Union([fromDigits(whole(100, limits), limits), Schema.Literal("all")]).annotate({
+  limit: Schema.Union([decodeDigits(integerUpTo(100, limitMessage), limitMessage), Schema.Literal("all")]).annotate({
     default: 10,
-    message: limits,
-    description: "Rows a page, at most 100; `all`, with `format=csv` or `format=ndjson`: the whole list at once.",
+    message: limitMessage,
+    description: "Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(10))),
   format: Schema.optionalKey(
     Schema.Literals(listFormats).annotate({
-      message: `must be of: ${listFormats.join(", ")}`,
-      description: "In what to answer; left out, the header `Accept` decides, and without it `json`.",
+      message: `must be one of: ${listFormats.join(", ")}`,
+      description: "The format of the response. By default the header `Accept` decides; without it, `json`.",
     }),
   ),
 }
 
+/** The decoded paging parameters. */
 export interface PageQuery {
   readonly page: number
   readonly limit: number | "all"
   readonly format?: ListFormat
 }
 
-/** The `count` of a list. */
+/** The property `count` of a list. */
 export const ResultCount = Schema.Int.annotate({ description: "The length of `results`." })
 
 /** `{ count, results, message?, page, limit, has_more }`. */
@@ -57,81 +59,86 @@ export const ListEnvelope = <Row extends Schema.Top>(row: Row) =>
     has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),
   })
 
-/** What the results of a list are, where they are no rows (D28). */
-export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/policy/Unit", {
+/** What an endpoint counts as one result, for estimates (D28). */
+export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/rules/ResultUnit", {
   defaultValue: () => "row",
 })
 
-/** More than any table has. */
+/** A limit that no table reaches. */
 export const allRows = Number.MAX_SAFE_INTEGER
 
-/** What a list query asks the database for: the page and one row more, which tells whether another page follows. */
+/** The rows to select: those of the page, and one more that shows whether another page follows. */
 export const getRowRange = ({ limit, page }: PageQuery) =>
-  limit === "all" ? { rows: allRows, skip: 0 } : { rows: limit + 1, skip: (page - 1) * limit }
+  limit === "all" ? { limit: allRows, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
 
-const pageOf = (target: string, page: number) => {
+const makePageTarget = (target: string, page: number) => {
   const [path = "/", search = ""] = target.split("?", 2)
   const parameters = new URLSearchParams(redactKeys(search))
   parameters.set("page", String(page))
   return `${path}?${parameters}`
 }
 
-/** What is known of a page that is a file of its own. */
+/** A page in CSV or NDJSON. */
 export interface FileMetadata {
   readonly format: "csv" | "ndjson"
-  /** Lines of NDJSON; records of CSV, without the header. */
+  /** Lines of NDJSON, or records of CSV without the header. */
   readonly rows: number
 }
 
-/** A finished answer: what is known of it beside its text. */
+/** An encoded response body with its metadata. */
 export interface ResponseContent {
   readonly text: string
-  /** JSON, where nothing is said. */
+  /** Absent for JSON. */
   readonly file?: FileMetadata
-  /** How many results it has (D28, D29). */
+  /** Number of results (D28, D29). */
   readonly records: number
-  /** The page that follows. */
+  /** Number of the next page; undefined on the last page. */
   readonly nextPage: number | undefined
 }
 
-/** An answer that is no list of rows: what its Schema writes is plain JSON already. */
+/** The content of a response that is not a list. */
 export const makeSingleContent = (encoded: Schema.Json, records: number): ResponseContent => ({
   text: JSON.stringify(encoded),
   records,
   nextPage: undefined,
 })
 
-interface Listed {
+interface Page {
   readonly results: ResultEncoder
   readonly format: ListFormat
-  /** The rows that `span` asked for; those of a result too many tell of another page, and are not printed. */
+  /** The rows of `getRowRange`. Those of the extra result are not shown. */
   readonly rows: ReadonlyArray<RowValues>
-  /** Of the rows that are shown. */
+  /** The envelope's `message` for the rows that are shown. */
   readonly message?: ((rows: ReadonlyArray<RowValues>) => string | undefined) | undefined
 }
 
-/** A page: JSON in the envelope; or else a file, without the message. */
-export const encodePage = ({ limit, page }: PageQuery, { format, message, results, rows }: Listed): ResponseContent => {
+/** Encodes a page: JSON in its envelope; CSV and NDJSON without the `message`. */
+export const encodePage = (
+  { limit, page }: PageQuery,
+  { format, message, results, rows }: Page,
+): ResponseContent => {
   const shown = limit === "all" ? rows : takeResults(results, rows, limit)
   const has_more = shown.length < rows.length
-  const next = has_more ? page + 1 : undefined
+  const nextPage = has_more ? page + 1 : undefined
   if (format !== "json") {
-    const { end, header: head, write } = makeFileWriter(results, format)
-    const [most, rest] = [write(shown), end()]
-    const file = { format, rows: most.rows + rest.rows }
-    return { text: head + most.text + rest.text, records: most.results + rest.results, nextPage: next, file }
+    const { end, header, write } = makeFileWriter(results, format)
+    const [body, tail] = [write(shown), end()]
+    const file = { format, rows: body.rows + tail.rows }
+    return { text: header + body.text + tail.text, records: body.results + tail.results, nextPage, file }
   }
-  const printed = results.print(shown)
-  const said = message?.(shown)
-  const disclaimer = said === undefined ? "" : `"message":${JSON.stringify(said)},`
-  const text = `{"count":${printed.length},"results":[${printed.join(",")}],${disclaimer}` +
+  const encoded = results.encode(shown)
+  const disclaimer = message?.(shown)
+  const messageProperty = disclaimer === undefined ? "" : `"message":${JSON.stringify(disclaimer)},`
+  const text = `{"count":${encoded.length},"results":[${encoded.join(",")}],${messageProperty}` +
     `"page":${page},"limit":${limit},"has_more":${has_more}}`
-  return { text, records: printed.length, nextPage: next }
+  return { text, records: encoded.length, nextPage }
 }
 
-/** Tells what the exchange has to know of an answer: its results, and the page that follows. */
-export const setPageMetadata = ({ nextPage: next, records }: Omit<ResponseContent, "text">) =>
-  Effect.map(RequestContext, (exchange) => {
-    exchange.records = records
-    if (next !== undefined) exchange.links.push({ path: pageOf(exchange.target, next), attributes: `rel="next"` })
+/** Sets the number of results, and the `Link` to the next page. */
+export const setPageMetadata = ({ nextPage, records }: Pick<ResponseContent, "nextPage" | "records">) =>
+  Effect.map(RequestContext, (context) => {
+    context.records = records
+    if (nextPage !== undefined) {
+      context.links.push({ path: makePageTarget(context.target, nextPage), attributes: `rel="next"` })
+    }
   })

@@ -1,51 +1,50 @@
-/** D7, D8, D9: what the parameters of a query must agree on. */
+/** Rules for parameters that depend on each other (D7, D8, D9). */
 import { BigDecimal, Schema } from "effect"
+import type { DecodedQuery } from "./FilterOperators.ts"
 
-type Filters = { readonly [name: string]: unknown }
+const isLater = (from: string, to: string) => from > to
 
-const later = (from: string, to: string) => from > to
-
-const greater = (low: string, high: string) =>
+const isGreater = (low: string, high: string) =>
   BigDecimal.isGreaterThan(BigDecimal.fromStringUnsafe(low), BigDecimal.fromStringUnsafe(high))
 
-const disordered = (
-  query: Filters,
+const checkRange = (
+  query: DecodedQuery,
   lower: string,
   upper: string,
-  exceeds: (left: string, right: string) => boolean,
+  exceeds: (low: string, high: string) => boolean,
 ) => {
   const [from, to] = [query[lower], query[upper]]
-  const wrong = typeof from === "string" && typeof to === "string" && exceeds(from, to)
-  return wrong ? [{ path: [lower], issue: `must not be greater than ${upper}` }] : []
+  const isInverted = typeof from === "string" && typeof to === "string" && exceeds(from, to)
+  return isInverted ? [{ path: [lower], issue: `must not be greater than ${upper}` }] : []
 }
 
-const pairs = (query: Filters) =>
+const checkRanges = (query: DecodedQuery) =>
   Object.keys(query).flatMap((name) =>
     name.startsWith("min_")
-      ? disordered(query, name, name.replace("min_", "max_"), greater)
+      ? checkRange(query, name, name.replace("min_", "max_"), isGreater)
       : name.endsWith("_from")
-      ? disordered(query, name, name.replace(/_from$/, "_to"), later)
+      ? checkRange(query, name, name.replace(/_from$/, "_to"), isLater)
       : []
   )
 
-const twoWaysToSayWhen = (query: Filters) =>
+const checkDate = (query: DecodedQuery) =>
   query["date"] !== undefined && (query["date_from"] !== undefined || query["date_to"] !== undefined)
     ? [{ path: ["date"], issue: "cannot be combined with date_from or date_to" }]
     : []
 
-/** A whole list has no pages, and is no JSON; where `Accept` decides on that, the handler says so. */
-const wholeList = ({ format, limit, page }: Filters) =>
+/** An export has no pages and is never JSON. If the header `Accept` decides on the format, the handler checks it. */
+const checkExport = ({ format, limit, page }: DecodedQuery) =>
   limit !== "all" ? [] : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
     ...(format === "json" ? [{ path: ["limit"], issue: exportNeedsFileFormat }] : []),
   ]
 
-/** Why `limit=all` is refused in JSON. */
+/** The reason why `limit=all` is refused in JSON. */
 export const exportNeedsFileFormat = "can be all only with format=csv or format=ndjson"
 
-/** No range is upside down, and `date` and `limit=all` stand alone. Every query carries this check. */
-export const checkParameterCombinations = Schema.makeFilter((query: Filters) => [
-  ...pairs(query),
-  ...twoWaysToSayWhen(query),
-  ...wholeList(query),
+/** The check of every query: ranges are in order, and `date` and `limit=all` stand alone. */
+export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [
+  ...checkRanges(query),
+  ...checkDate(query),
+  ...checkExport(query),
 ])

@@ -1,15 +1,15 @@
-/** The name that was probably meant (D4). */
+/** Suggests the most similar name for a misspelled one (D4, unknown parameters). */
 import { Array, Option, Order } from "effect"
 
-/** Letters to insert, remove, change or swap with their neighbour to get from one word to the other. */
-const distance = (left: string, right: string) => {
-  const [letters, others] = [[...left], [...right]]
+/** The edit distance: insertions, deletions, substitutions and swaps of adjacent letters (Damerau-Levenshtein). */
+const computeDistance = (left: string, right: string) => {
+  const [leftLetters, rightLetters] = [[...left], [...right]]
   let before: ReadonlyArray<number> = []
-  let row: ReadonlyArray<number> = Array.range(0, others.length)
-  for (const [i, letter] of letters.entries()) {
+  let row: ReadonlyArray<number> = Array.range(0, rightLetters.length)
+  for (const [i, letter] of leftLetters.entries()) {
     const next = [i + 1]
-    for (const [j, other] of others.entries()) {
-      const isSwapped = i > 0 && j > 0 && letter === others[j - 1] && other === letters[i - 1]
+    for (const [j, other] of rightLetters.entries()) {
+      const isSwapped = i > 0 && j > 0 && letter === rightLetters[j - 1] && other === leftLetters[i - 1]
       next.push(Math.min(
         (row[j] ?? 0) + (letter === other ? 0 : 1),
         (row[j + 1] ?? 0) + 1,
@@ -20,38 +20,38 @@ const distance = (left: string, right: string) => {
     before = row
     row = next
   }
-  return row[others.length] ?? 0
+  return row[rightLetters.length] ?? 0
 }
 
-const byDistance = Order.mapInput(Order.Number, ({ far }: { readonly far: number }) => far)
+const byDistance = Order.mapInput(Order.Number, ({ distance }: { readonly distance: number }) => distance)
 
-/** How many letters of a name may differ. */
-const third = (name: string) => name.length / 3
+const thirdOfLength = (name: string) => name.length / 3
 
 /**
- * The closest of the names that begin with the text, or differ from it in few letters, whatever their case. With a
- * `tolerance` of its own, the beginning of a name is not enough.
+ * Returns the most similar name, ignoring case: it begins with the text, or differs from it in at most a third of its
+ * letters. With `getTolerance`, that number of letters counts, and the beginning of a name is not enough.
  */
 export const findNearestName = (
-  sent: string,
+  misspelled: string,
   names: ReadonlyArray<string>,
-  tolerance?: (name: string) => number,
+  getTolerance?: (name: string) => number,
 ): Option.Option<string> => {
-  const text = sent.slice(0, 64).toLowerCase()
+  const text = misspelled.slice(0, 64).toLowerCase()
   const { length } = [...text]
-  const near = names.flatMap((name) => {
-    const most = (tolerance ?? third)(name)
-    const isBeginning = tolerance === undefined && text.length >= 3 && name.toLowerCase().startsWith(text)
+  const candidates = names.flatMap((name) => {
+    const tolerance = (getTolerance ?? thirdOfLength)(name)
+    const isPrefix = getTolerance === undefined && text.length >= 3 && name.toLowerCase().startsWith(text)
     // The distance is at least the difference in length.
-    if (!isBeginning && Math.abs(length - name.length) > most) return []
-    const far = distance(text, name.toLowerCase())
-    return isBeginning || far <= most ? [{ name, far }] : []
+    if (!isPrefix && Math.abs(length - name.length) > tolerance) return []
+    const distance = computeDistance(text, name.toLowerCase())
+    return isPrefix || distance <= tolerance ? [{ name, distance }] : []
   })
-  return Option.map(Array.head(Array.sort(near, byDistance)), ({ name }) => name)
+  return Option.map(Array.head(Array.sort(candidates, byDistance)), ({ name }) => name)
 }
 
-/** ` Did you mean news?`, or nothing. */
+/** ` Did you mean news?`, or the empty string. */
 export const formatSuggestion = Option.match({ onNone: () => "", onSome: (name: string) => ` Did you mean ${name}?` })
 
-export const suggestName = (sent: string, names: ReadonlyArray<string>) =>
-  formatSuggestion(findNearestName(sent, names))
+/** The suggestion for a misspelled name, as a sentence with a leading space; empty if no name is similar. */
+export const suggestName = (misspelled: string, names: ReadonlyArray<string>) =>
+  formatSuggestion(findNearestName(misspelled, names))

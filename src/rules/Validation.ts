@@ -1,81 +1,87 @@
-/** §7.2: what no endpoint declares. A request that does not decode is a 422 naming its fields; a defect is a 500. */
+/** Two middlewares for every endpoint (§7.2, errors): invalid parameters are a 422, defects are a 500. */
 import { Cause, Effect, Layer, SchemaAST } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
-import { InternalError, ValidationError } from "./Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
+import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
 import { suggestName } from "./Suggestions.ts"
 import { makeReasonFormatter } from "./ValidationMessages.ts"
 
-const mostReasons = 20
+const maxFields = 20
 
-interface Field {
+interface InvalidField {
   readonly field: string
   readonly reason: string
 }
 
-const nameless = "The query string holds a parameter without a name; remove it."
+const namelessParameter = "The query string holds a parameter without a name; remove it."
 
-const repeated = "was given more than once; give it once"
+const repeatedParameter = "was given more than once; give it once"
 
-/** Every parameter is text until it is given twice (D4). */
-const reasons = makeReasonFormatter({ missing: "is required", unexpected: unknownParameterReason, wrongType: repeated })
+/** The only parameter with a wrong type is a repeated one: it is an array instead of text (D4). */
+const getReasons = makeReasonFormatter({
+  missing: "is required",
+  unexpected: unknownParameterReason,
+  wrongType: repeatedParameter,
+})
 
-const parameters = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
+const getParameterNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
   return ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** A misspelt filter must never widen the answer (D4): it is refused, with the name that was probably meant. */
-const suggest = (names: ReadonlyArray<string>) => ({ field, reason }: Field): Field => {
+/** Adds the most similar parameter to the reason, because an ignored filter would return too many rows (D4). */
+const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: InvalidField): InvalidField => {
   if (reason !== unknownParameterReason) return { field, reason }
-  const advice = suggestName(field, names) || ` It takes ${names.join(", ") || "none"}.`
-  return { field: field.slice(0, 64), reason: `${unknownParameterReason}.${advice}` }
+  const suggestion = suggestName(field, names) || ` It takes ${names.join(", ") || "none"}.`
+  return { field: field.slice(0, 64), reason: `${unknownParameterReason}.${suggestion}` }
 }
 
-/** A reason that starts with a capital is a sentence of its own (`Invalid ticker(s): …`, §7.2). */
-const sentence = ({ field, reason }: Field) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
+/** A reason with an initial capital is a complete sentence, such as `Invalid ticker(s): …`. */
+const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
 
-const refusal = (fields: ReadonlyArray<Field>) =>
-  new ValidationError({ error: { message: fields.map(sentence).join("; "), details: { fields } } })
+const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
+  new ValidationError({ error: { message: fields.map(formatSentence).join("; "), details: { fields } } })
 
-export class ValidationMiddleware
-  extends HttpApiMiddleware.Service<ValidationMiddleware>()("tickerline/policy/Validation", {
-    error: ValidationError,
-  }) {
+/** Turns a query that does not match its schema into a 422 that names each field. */
+export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMiddleware>()(
+  "tickerline/rules/ValidationMiddleware",
+  { error: ValidationError },
+) {
   static readonly layer = HttpApiMiddleware.layerSchemaErrorTransform(
     ValidationMiddleware,
     (failure, { endpoint }) =>
       failure.kind === "Query"
-        ? Effect.flatMap(HttpServerRequest.ParsedSearchParams, (sent) =>
-          Effect.fail(refusal(
-            reasons(failure.cause.issue)
+        ? Effect.flatMap(HttpServerRequest.ParsedSearchParams, (parameters) =>
+          Effect.fail(makeValidationError(
+            getReasons(failure.cause.issue)
               .map(({ name, reason }) => ({
                 field: name || "query",
                 reason: name === "" && reason === unknownParameterReason
-                  ? nameless
-                  : Array.isArray(sent[name])
-                  ? repeated
+                  ? namelessParameter
+                  : Array.isArray(parameters[name])
+                  ? repeatedParameter
                   : reason,
               }))
-              .slice(0, mostReasons)
-              .map(suggest(parameters(endpoint))),
+              .slice(0, maxFields)
+              .map(addSuggestion(getParameterNames(endpoint))),
           )))
         : Effect.die(failure),
   )
 }
 
-export class UnexpectedErrorMiddleware
-  extends HttpApiMiddleware.Service<UnexpectedErrorMiddleware>()("tickerline/policy/Unexpected", {
-    error: InternalError,
-  }) {
+/** Logs a defect with the request id and answers with a 500. */
+export class UnexpectedErrorMiddleware extends HttpApiMiddleware.Service<UnexpectedErrorMiddleware>()(
+  "tickerline/rules/UnexpectedErrorMiddleware",
+  { error: InternalError },
+) {
   static readonly layer = Layer.succeed(
     this,
-    (served) =>
+    (httpApp) =>
       Effect.catchDefect(
-        served,
+        httpApp,
         (defect) =>
           Effect.flatMap(RequestContext, ({ id }) =>
             Effect.logError("Unexpected failure", Cause.die(defect)).pipe(

@@ -1,4 +1,4 @@
-/** D11, D31: what is wrong with a parameter or a cell, in words that follow its name: "page must be …". */
+/** Formats schema errors of a parameter or a cell (D11, D31). A reason completes "page …": "page must be …". */
 import { SchemaIssue } from "effect"
 
 export interface FieldReason {
@@ -6,21 +6,20 @@ export interface FieldReason {
   readonly reason: string
 }
 
-/** The words for what only the caller can name. */
+/** Reasons whose wording depends on the input: parameters or cells. */
 export interface MessageWording {
   readonly missing: string
   readonly unexpected: string
-  /** It is not even the kind of thing it must be. */
   readonly wrongType: string
 }
 
-const predicate = (message: string) =>
+const toPredicate = (message: string) =>
   message
     .replace(/^Expected /, "must be ")
     .replace("a string representing a finite number", "a number")
     .replace(`"true" | "false"`, "true or false")
 
-/** One reason for each mistake, under the first name of its path. */
+/** Returns a function that lists the reasons of an issue, each with the first name of its path. */
 export const makeReasonFormatter = ({ missing, unexpected, wrongType }: MessageWording) => {
   const format = SchemaIssue.makeFormatterStandardSchemaV1({
     leafHook: (issue) =>
@@ -35,6 +34,6 @@ export const makeReasonFormatter = ({ missing, unexpected, wrongType }: MessageW
   return (issue: SchemaIssue.Issue): ReadonlyArray<FieldReason> =>
     format(issue).issues.map(({ message, path }) => ({
       name: path?.[0] === undefined ? "" : String(path[0]),
-      reason: predicate(message),
+      reason: toPredicate(message),
     }))
 }

@@ -1,13 +1,13 @@
-/** The guides: each file of `docs/`, read and rendered once, when the service starts. */
+/** The guides in `docs/guides/`, as pages. */
 import { Effect, FileSystem, Path } from "effect"
-import { BaseUrl } from "../http/Middleware.ts"
-import { makeGuideBlocks } from "./Blocks.ts"
-import { renderGuide } from "./Markdown.ts"
+import { BaseUrl } from "../http/BaseUrl.ts"
+import { makeGuideBlocks } from "./GuideBlocks.ts"
+import { guideTitle, renderGuide } from "./Markdown.ts"
 import { type Page, pagePath } from "./Page.ts"
 
-const folder = new URL("../../docs/", import.meta.url)
+const folder = new URL("../../docs/guides/", import.meta.url)
 
-/** In the order of the navigation; what is not named here comes behind, by name. */
+/** Order in the navigation. Other guides follow in alphabetical order. */
 const order = [
   "index",
   "first-steps",
@@ -22,8 +22,8 @@ const order = [
   "cost",
 ]
 
-/** Those that are no guide to one subject. */
-const sectionOf: Readonly<Record<string, Page["section"]>> = {
+/** Guides that are not in the section "Guides". */
+const sections: Readonly<Record<string, Page["section"]>> = {
   index: "Start",
   "first-steps": "Start",
   client: "Start",
@@ -33,35 +33,37 @@ const sectionOf: Readonly<Record<string, Page["section"]>> = {
   operators: "Reference",
 }
 
-/** Scripts of single guides. */
-const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
-  timestamps: ["converter.js"],
-}
+/** Scripts that single guides load. */
+const scripts: Readonly<Record<string, ReadonlyArray<string>>> = { timestamps: ["timestamp-converter.js"] }
 
-/** Where examples ask; a reader is shown the address of the service that is read. */
+/** The base URL in examples. Readers see `BASE_URL` instead, if it is set. */
 export const exampleServiceUrl = "http://127.0.0.1:8080"
 
 const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
 
-export const renderGuides = Effect.gen(function* () {
+export const loadGuides = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const place = yield* path.fromFileUrl(folder)
-  const made = yield* makeGuideBlocks
-  const base = yield* BaseUrl
-  const names = (yield* fs.readDirectory(place)).filter((file) => file.endsWith(".md"))
-    .map((file) => file.slice(0, -".md".length)).toSorted((left, right) =>
-      rank(left) - rank(right) || (left < right ? -1 : 1)
-    )
+  const directory = yield* path.fromFileUrl(folder)
+  const blocks = yield* makeGuideBlocks
+  const baseUrl = yield* BaseUrl
+  const names = (yield* fs.readDirectory(directory)).filter((file) => file.endsWith(".md"))
+    .map((file) => file.slice(0, -".md".length))
+    .toSorted((left, right) => rank(left) - rank(right) || (left < right ? -1 : 1))
   return yield* Effect.forEach(
     names,
     (name) =>
-      Effect.map(fs.readFileString(path.join(place, `${name}.md`)), (source): Page => ({
-        ...renderGuide(`${name}.md`, base === "" ? source : source.replaceAll(exampleServiceUrl, base), made),
-        path: pagePath(name),
-        section: sectionOf[name] ?? "Guides",
-        scripts: scripts[name] ?? [],
-        ...(name === "index" ? { label: "Introduction" } : {}),
-      })),
+      Effect.map(fs.readFileString(path.join(directory, `${name}.md`)), (text): Page => {
+        const file = `guides/${name}.md`
+        const source = baseUrl === "" ? text : text.replaceAll(exampleServiceUrl, baseUrl)
+        return {
+          path: pagePath(name),
+          title: guideTitle(file, source),
+          section: sections[name] ?? "Guides",
+          scripts: scripts[name] ?? [],
+          render: () => renderGuide(file, source, blocks),
+          ...(name === "index" ? { label: "Introduction" } : {}),
+        }
+      }),
   )
 }).pipe(Effect.orDie)

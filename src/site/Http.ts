@@ -1,35 +1,38 @@
 /**
- * Serves the documentation: pages and assets, made once when the service starts, kept as bytes and compressed once.
- * Pages run scripts of this origin alone, and talk to it alone.
+ * Serves the documentation. Pages are rendered when they are first requested, then kept with their compressed forms.
+ * They load scripts and data only from their own origin.
  */
 import { Context, Effect, FileSystem, Layer, Option, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { getBasePath } from "../http/BaseUrl.ts"
-import { makeConditionalResponder } from "../http/ConditionalRequests.ts"
 import { cacheCompressedForms } from "../http/Compression.ts"
-import { BaseUrl, respondNotFound } from "../http/Middleware.ts"
+import { makeConditionalResponder } from "../http/ConditionalRequests.ts"
+import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
+import { respondNotFound } from "../http/UnroutedResponses.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
-import { escapeHtml } from "./Html.ts"
+import { escape } from "./browser/markup.js"
+import { changelogPage } from "./ChangelogPage.ts"
+import { loadGuides } from "./Guides.ts"
 import { renderLayout } from "./Layout.ts"
 import { assetPath, type Page, pagePath } from "./Page.ts"
-import { renderPages } from "./Pages.ts"
-import { buildSearchIndex } from "./SearchIndex.ts"
+import { makeReferencePages } from "./ReferencePages.ts"
+import { searchEntriesOf } from "./SearchIndex.ts"
+import { toolPages } from "./ToolPages.ts"
 
-interface File {
+interface SiteFile {
   readonly path: `/${string}`
-  readonly type: string
-  readonly text: string
+  readonly contentType: string
+  readonly render: Effect.Effect<string>
   readonly headers: Readonly<Record<string, string>>
 }
 
-const types: Readonly<Record<string, string>> = {
+const assetTypes: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
 }
 
-const html = "text/html; charset=utf-8"
+const htmlType = "text/html; charset=utf-8"
 
-const policy = [
+const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -40,119 +43,150 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ")
 
-/** What every page forbids: other scripts, frames, telling where it was read, and being held by another window. */
-const guarded = {
-  "Content-Security-Policy": policy,
+/** Forbids scripts of other origins, frames, referrers and access from other windows. */
+const securityHeaders = {
+  "Content-Security-Policy": contentSecurityPolicy,
   "Cross-Origin-Opener-Policy": "same-origin",
   "Referrer-Policy": "no-referrer",
   "X-Frame-Options": "DENY",
 }
 
-const browser = new URL("./browser/", import.meta.url)
+/** Every page, in the order of the navigation. */
+const loadPages = Effect.gen(function* () {
+  const pages: ReadonlyArray<Page> = [
+    ...(yield* loadGuides),
+    ...toolPages,
+    changelogPage,
+    ...(yield* makeReferencePages),
+  ]
+  return pages
+})
 
-const assets = Effect.gen(function* () {
+const browserFolder = new URL("./browser/", import.meta.url)
+
+const loadAssets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const place = yield* path.fromFileUrl(browser)
-  const names = (yield* fs.readDirectory(place)).filter((name) => path.extname(name) in types)
-  return yield* Effect.forEach(names, (name) =>
-    Effect.map(fs.readFileString(path.join(place, name)), (text): File => ({
-      path: assetPath(name),
-      type: types[path.extname(name)] ?? "",
-      text,
-      headers: {},
-    })))
+  const directory = yield* path.fromFileUrl(browserFolder)
+  const names = (yield* fs.readDirectory(directory)).filter((name) => path.extname(name) in assetTypes)
+  return yield* Effect.forEach(
+    names,
+    (name) =>
+      Effect.map(
+        fs.readFileString(path.join(directory, name)),
+        (text): SiteFile => ({
+          path: assetPath(name),
+          contentType: assetTypes[path.extname(name)] ?? "",
+          render: Effect.succeed(text),
+          headers: {},
+        }),
+      ),
+  )
 }).pipe(Effect.orDie)
 
-/** The answer to all who ask for the file; 304 to whoever has it (RFC 9110), in whatever encoding. */
-const answer = ({ headers, text, type }: File) => {
-  const kept = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
-  const respond = makeConditionalResponder(cacheCompressedForms(new TextEncoder().encode(text)), type, kept)
-  return (request: HttpServerRequest.HttpServerRequest) => Effect.succeed(respond(request))
-}
+const pageFile = (page: Page, pages: ReadonlyArray<Page>): SiteFile => ({
+  path: page.path,
+  contentType: htmlType,
+  render: Effect.sync(() => renderLayout(page, pages)),
+  headers: securityHeaders,
+})
 
-/** The pages that an address may have meant, best first. */
-const meant = (path: string, all: ReadonlyArray<Page>) => {
-  const wanted = (path.replace(/\/+$/, "").split("/").at(-1) ?? "").replace(/\.(md|html?)$/, "").toLowerCase()
-  const named = all.map((page) => ({ page, name: page.path.split("/").at(-1) ?? "" }))
-  const closest = Option.getOrUndefined(findNearestName(wanted, named.map(({ name }) => name)))
-  const among = named.filter(({ name }) => wanted.length > 2 && (name.includes(wanted) || wanted.includes(name)))
-  return Array.from(new Set([...named.filter(({ name }) => name === closest), ...among]), ({ page }) => page).slice(
-    0,
-    5,
+/** Renders every page, and lets other requests proceed between two pages. */
+const searchIndexFile = (pages: ReadonlyArray<Page>): SiteFile => ({
+  path: assetPath("search.json"),
+  contentType: "application/json",
+  render: Effect.map(
+    Effect.forEach(pages, (page) => Effect.andThen(Effect.yieldNow, Effect.sync(() => searchEntriesOf(page)))),
+    (entries) => JSON.stringify({ entries: entries.flat() }),
+  ),
+  headers: {},
+})
+
+/** Responds with the file, or with 304 to a client that has it (RFC 9110), in any encoding. */
+const fileRoute = Effect.fnUntraced(function* ({ contentType, headers, path, render }: SiteFile) {
+  const allHeaders = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
+  const responder = yield* Effect.cached(
+    Effect.map(
+      render,
+      (text) => makeConditionalResponder(cacheCompressedForms(new TextEncoder().encode(text)), contentType, allHeaders),
+    ),
   )
+  return HttpRouter.route("GET", path, (request) => Effect.map(responder, (respond) => respond(request)))
+})
+
+/** At most five pages with similar names, the most similar first. */
+const findSimilarPages = (path: string, pages: ReadonlyArray<Page>) => {
+  const nameOf = (path: string) => path.split("/").at(-1) ?? ""
+  const requested = nameOf(path.replace(/\/+$/, "")).replace(/\.(md|html?)$/, "").toLowerCase()
+  const nearest = Option.getOrUndefined(findNearestName(requested, pages.map(({ path }) => nameOf(path))))
+  const similar = pages.filter(({ path }) => {
+    const name = nameOf(path)
+    return requested.length > 2 && (name.includes(requested) || requested.includes(name))
+  })
+  return Array.from(new Set([...pages.filter(({ path }) => nameOf(path) === nearest), ...similar])).slice(0, 5)
 }
 
-const lost = (path: string, all: ReadonlyArray<Page>): Page => {
-  const links = meant(path, all).map(({ path, title }) =>
-    `<li><a href="${escapeHtml(path)}">${escapeHtml(title)}</a></li>`
+const notFoundPage = (path: string, pages: ReadonlyArray<Page>): Page => {
+  const links = findSimilarPages(path, pages).map(({ path, title }) =>
+    `<li><a href="${escape(path)}">${escape(title)}</a></li>`
   )
   return {
     path: pagePath("not-found"),
     title: "Page not found",
-    description: "There is no page of the documentation at this address.",
     section: "Start",
     scripts: [],
-    body: `<h1>Page not found</h1>
-<p>The documentation has no page at <code>${escapeHtml(path.slice(0, 200))}</code>.</p>
+    render: () => ({
+      description: "The documentation has no page at this address.",
+      body: `<h1>Page not found</h1>
+<p>The documentation has no page at <code>${escape(path.slice(0, 200))}</code>.</p>
 ${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
-<p><a href="${
-      pagePath("index")
-    }">The first page</a> and the navigation lead to all pages; search finds their text.</p>`,
+<p>Go to the <a href="${pagePath("index")}">start page</a>, or use the search.</p>`,
+    }),
   }
 }
 
-/** A browser that follows a link asks for HTML by name; a program does not. */
-const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) => /\btext\/html\b/i.test(headers["accept"] ?? "")
+/** Browsers accept `text/html` when they follow a link; API clients do not. */
+const acceptsHtml = ({ headers }: HttpServerRequest.HttpServerRequest) =>
+  /\btext\/html\b/i.test(headers["accept"] ?? "")
 
-const notFound = (all: ReadonlyArray<Page>) => (request: HttpServerRequest.HttpServerRequest) => {
+const handleUnknownPage = (pages: ReadonlyArray<Page>) => (request: HttpServerRequest.HttpServerRequest) => {
   const [path = ""] = request.url.split("?", 1)
-  if (!wantsPage(request)) return respondNotFound(path)
-  return Effect.succeed(
-    HttpServerResponse.text(renderLayout(lost(path, all), all), {
+  if (!acceptsHtml(request)) return respondNotFound(path)
+  return Effect.sync(() =>
+    HttpServerResponse.text(renderLayout(notFoundPage(path, pages), pages), {
       status: 404,
-      contentType: html,
-      headers: { "Cache-Control": "no-store", Vary: "Accept", ...guarded },
-    }),
+      contentType: htmlType,
+      headers: { "Cache-Control": "no-store", Vary: "Accept", ...securityHeaders },
+    })
   )
 }
 
-/** Addresses at which people expect the documentation. */
-const entrances = ["/", "/docs"] as const
+/** Addresses that redirect to the documentation. */
+const redirects = ["/", "/docs"] as const
 
-/** Below the path of `BASE_URL`, which a balancer may have taken off the request. */
-const entrance = (base: string) => {
-  const redirect = HttpServerResponse.redirect(`${getBasePath(base)}${pagePath("index")}`, {
+/** Includes the path of `BASE_URL`, which a load balancer may have removed from the request. */
+const redirectToStart = (baseUrl: string) =>
+  HttpServerResponse.redirect(`${getBasePath(baseUrl)}${pagePath("index")}`, {
     status: 302,
     headers: { "Cache-Control": "no-cache" },
   })
-  return () => Effect.succeed(redirect)
-}
 
-/** The addresses at which there is something to read. */
-export class SiteAddresses extends Context.Service<SiteAddresses, ReadonlySet<string>>()("tickerline/site/Addresses") {}
+/** Every path of the site that can be requested with GET. */
+export class SiteAddresses
+  extends Context.Service<SiteAddresses, ReadonlySet<string>>()("tickerline/site/SiteAddresses") {}
 
 export const layer = Layer.effect(
   SiteAddresses,
   Effect.gen(function* () {
     const router = yield* HttpRouter.HttpRouter
-    const base = yield* BaseUrl
-    const all = yield* renderPages
-    const made: ReadonlyArray<File> = [
-      ...all.map((page) => ({ path: page.path, type: html, text: renderLayout(page, all), headers: guarded })),
-      ...(yield* assets),
-      {
-        path: assetPath("search.json"),
-        type: "application/json",
-        text: JSON.stringify({ entries: buildSearchIndex(all) }),
-        headers: {},
-      },
-    ]
+    const redirect = Effect.succeed(redirectToStart(yield* BaseUrl))
+    const pages = yield* loadPages
+    const files = [...pages.map((page) => pageFile(page, pages)), ...(yield* loadAssets), searchIndexFile(pages)]
     yield* router.addAll([
-      ...made.map((file) => HttpRouter.route("GET", file.path, answer(file))),
-      ...entrances.map((path) => HttpRouter.route("GET", path, entrance(base))),
-      HttpRouter.route("GET", `${pagePath("index")}/:page/*`, notFound(all)),
+      ...(yield* Effect.forEach(files, fileRoute)),
+      ...redirects.map((path) => HttpRouter.route("GET", path, redirect)),
+      HttpRouter.route("GET", `${pagePath("index")}/:page/*`, handleUnknownPage(pages)),
     ])
-    return new Set([...made.map(({ path }) => path), ...entrances])
+    return new Set([...files.map(({ path }) => path), ...redirects])
   }),
 )

@@ -1,36 +1,19 @@
-/** A guide's Markdown as HTML. What it is made of is fixed: no HTML of its own, and links that lead somewhere. */
+/** Renders the Markdown of guides as HTML. Guides cannot contain HTML of their own. */
+import highlight from "highlight.js/lib/core"
+import bash from "highlight.js/lib/languages/bash"
+import json from "highlight.js/lib/languages/json"
+import python from "highlight.js/lib/languages/python"
+import typescript from "highlight.js/lib/languages/typescript"
 import { Marked, type Tokens } from "marked"
-import { highlightCode } from "./Colours.ts"
-import { escapeHtml, stripTags } from "./Html.ts"
+import { escape, renderCodeBlock, renderTable, stripTags } from "./browser/markup.js"
 import { pagePath } from "./Page.ts"
-import { renderHtmlTable } from "./Table.ts"
 
-/** Makes HTML of a fenced block; its text is what stands in the fence. */
-export type RenderBlock = (text: string) => string
+highlight.registerLanguage("sh", bash)
+highlight.registerLanguage("json", json)
+highlight.registerLanguage("python", python)
+highlight.registerLanguage("ts", typescript)
 
-/** By the first word after the fence; the rest is the block's argument, where it has one. */
-export type GuideBlocks = Readonly<Record<string, (argument: string) => RenderBlock>>
-
-export interface RenderedGuide {
-  readonly title: string
-  /** The first paragraph, as text. */
-  readonly description: string
-  readonly body: string
-}
-
-/** `#retry-or-not`, as code hosts make it of `## Retry, or not`. */
-export const headingSlug = (heading: string) =>
-  heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-")
-
-const plain = (text: string) => text.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
-
-/** `lineage.md#candidates` beside this file is a page of the site. */
-export const linkAddress = (href: string) => {
-  const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
-  return name === undefined ? href : `${pagePath(name)}${anchor}`
-}
-
-const titles: Readonly<Record<string, string>> = {
+const languageNames: Readonly<Record<string, string>> = {
   sh: "Shell",
   ts: "TypeScript",
   python: "Python",
@@ -39,53 +22,84 @@ const titles: Readonly<Record<string, string>> = {
   text: "Output",
 }
 
-/** A block of code, which scrolls by itself if it is wider than the page. */
-export const renderCodeBlock = (language: string, text: string) =>
-  `<div class="code" data-language="${escapeHtml(language)}"><p class="language">${
-    escapeHtml(titles[language] ?? language)
-  }</p><pre tabindex="0"><code>${highlightCode(language, text)}</code></pre></div>`
+/** A code block with syntax highlighting, if the language is supported. */
+export const highlightedBlock = (language: string, text: string) =>
+  renderCodeBlock(
+    languageNames[language] ?? language,
+    highlight.getLanguage(language) === undefined ? escape(text) : highlight.highlight(text, { language }).value,
+  )
 
+/** Renders a fenced block as HTML. `argument` is the rest of the line after its name. */
+export type RenderBlock = (text: string, argument: string) => string
+
+/** Renderers of special fenced blocks, by name. All other blocks are code. */
+export type GuideBlocks = Readonly<Record<string, RenderBlock>>
+
+export interface RenderedGuide {
+  readonly title: string
+  /** The first paragraph as plain text. */
+  readonly description: string
+  readonly body: string
+}
+
+/** The anchor of a heading, as GitHub generates it: `## Retry, or not` is `#retry-or-not`. */
+export const headingSlug = (heading: string) =>
+  heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-")
+
+/** Resolves a link to a neighbouring file, such as `lineage.md#candidates`, to its page. */
+const linkAddress = (href: string) => {
+  const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
+  return name === undefined ? href : `${pagePath(name)}${anchor}`
+}
+
+const plainText = (markdown: string) => markdown.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+
+/** The title in the first line of a guide: `# Title`. */
+export const guideTitle = (file: string, source: string) => {
+  const [, title] = /^# (.+)\n/.exec(source) ?? []
+  if (title === undefined) throw new Error(`docs/${file}: the first line must be the title, "# Title"`)
+  return plainText(title)
+}
+
+/** Throws if the guide contains HTML or two headings with the same anchor. */
 export const renderGuide = (file: string, source: string, blocks: GuideBlocks): RenderedGuide => {
-  const found = { title: "", description: "" }
+  const title = guideTitle(file, source)
+  let description = ""
   const slugs = new Set<string>()
   const marked = new Marked({
     gfm: true,
     renderer: {
       html: ({ text }: Tokens.HTML | Tokens.Tag) => {
-        throw new Error(`docs/${file}: HTML is not for guides: ${text.trim()}`)
+        throw new Error(`docs/${file}: guides must not contain HTML: ${text.trim()}`)
       },
       heading({ depth, tokens }: Tokens.Heading) {
         const inner = this.parser.parseInline(tokens)
+        if (depth === 1) return `<h1>${inner}</h1>\n`
         const slug = headingSlug(stripTags(inner))
-        if (depth === 1) {
-          found.title = plain(tokens.map(({ raw }) => raw).join(""))
-          return `<h1>${inner}</h1>\n`
-        }
-        if (slugs.has(slug)) throw new Error(`docs/${file}: two headings have the address #${slug}`)
+        if (slugs.has(slug)) throw new Error(`docs/${file}: two headings have the anchor #${slug}`)
         slugs.add(slug)
         return `<h${depth} id="${slug}">${inner}</h${depth}>\n`
       },
       paragraph({ tokens }: Tokens.Paragraph) {
-        const inner = this.parser.parseInline(tokens)
-        found.description ||= plain(tokens.map(({ raw }) => raw).join("")).replace(/\s+/g, " ")
-        return `<p>${inner}</p>\n`
+        description ||= plainText(tokens.map(({ raw }) => raw).join(""))
+          .replace(/\s+/g, " ")
+        return `<p>${this.parser.parseInline(tokens)}</p>\n`
       },
       link({ href, tokens }: Tokens.Link) {
-        const elsewhere = /^https?:/.test(href) ? ` rel="noreferrer"` : ""
-        return `<a href="${escapeHtml(linkAddress(href))}"${elsewhere}>${this.parser.parseInline(tokens)}</a>`
+        const rel = /^https?:/.test(href) ? ` rel="noreferrer"` : ""
+        return `<a href="${escape(linkAddress(href))}"${rel}>${this.parser.parseInline(tokens)}</a>`
       },
       code({ lang = "", text }: Tokens.Code) {
-        const [kind = "", ...rest] = lang.split(" ")
-        const block = blocks[kind]
-        return block === undefined ? renderCodeBlock(kind, text) : block(rest.join(" "))(text)
+        const [name = "", ...argument] = lang.split(" ")
+        const renderBlock = blocks[name]
+        return renderBlock === undefined ? highlightedBlock(name, text) : renderBlock(text, argument.join(" "))
       },
       table({ header, rows }: Tokens.Table) {
         const cells = (row: ReadonlyArray<Tokens.TableCell>) => row.map(({ tokens }) => this.parser.parseInline(tokens))
-        return renderHtmlTable(cells(header), rows.map(cells))
+        return renderTable(cells(header), rows.map(cells))
       },
     },
   })
   const body = marked.parse(source, { async: false })
-  if (found.title === "") throw new Error(`docs/${file}: its first line must be its title, # Title`)
-  return { ...found, body }
+  return { title, description, body }
 }

@@ -1,29 +1,38 @@
-/** One page of the documentation, whoever writes it. */
+/** A page of the documentation, and the addresses of pages and assets. */
+import { Function } from "effect"
 import { documentationPath } from "../rules/Lifecycle.ts"
 
-/** The groups of the navigation, in order. */
+/** Groups of the navigation, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
 export interface Page {
-  /** Its address: `/v1/docs/lineage`. */
+  /** `/v1/docs/lineage` */
   readonly path: `/${string}`
   readonly title: string
-  /** Its name in the navigation, if that is not its title. */
+  /** Name in the navigation, if it differs from the title. */
   readonly label?: string
-  /** A sentence, for search results and link previews. */
-  readonly description: string
   readonly section: typeof navigationSections[number]
-  /** HTML: the content of `main`, from `h1` on. Text that is not the page's own is escaped. */
-  readonly body: string
-  /** Files in `browser/` that the page loads, as modules. */
+  /** Scripts in `browser/` that the page loads. */
   readonly scripts: ReadonlyArray<string>
-  /** The page's only entry in the search index, if its own text says too much. */
+  /** Renders the content. Call `contentOf` instead, which does so only once. */
+  readonly render: () => PageContent
+}
+
+export interface PageContent {
+  /** A sentence for search results and link previews. */
+  readonly description: string
+  /** HTML of the `main` element, beginning with `h1`. */
+  readonly body: string
+  /** Replaces the entries that the search index would take from the body. */
   readonly search?: { readonly title: string; readonly text: string }
 }
 
-/** The address of the page of that name; the first page has none. */
+/** Renders a page when it is first needed (docs/decisions/0060-pages-are-rendered-on-first-request.md). */
+export const contentOf = Function.memoize((page: Page) => page.render())
+
+/** The address of a page; `index` is the first page. */
 export const pagePath = (name: string): `/${string}` =>
-  name === "" || name === "index" ? documentationPath : `${documentationPath}/${name}`
+  name === "index" ? documentationPath : `${documentationPath}/${name}`
 
 export const assetPath = (name: string) => pagePath(`assets/${name}`)
 

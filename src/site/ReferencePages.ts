@@ -1,184 +1,224 @@
-/** The API reference: an overview, and for each endpoint a page made from the OpenAPI document. */
+/** The API reference: an overview, and a page for each endpoint in the OpenAPI document. */
 import { Effect } from "effect"
 import { type CatalogueEndpoint, endpoints } from "../catalogue/Endpoints.ts"
 import { openApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { getIn } from "../catalogue/Schemas.ts"
-import { BaseUrl } from "../http/Middleware.ts"
-import { inlineCode, renderEndpointTable, renderProse } from "./blocks/Tables.ts"
-import { escapeHtml } from "./Html.ts"
+import { BaseUrl } from "../http/BaseUrl.ts"
+import { at, listAt, textAt } from "./browser/json.js"
+import { escape, inlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { exampleServiceUrl } from "./Guides.ts"
-import { renderCodeBlock } from "./Markdown.ts"
-import { type Page, pagePath as pageAt, referenceOverviewPath, referencePagePath } from "./Page.ts"
-import { parameterRows } from "./Parameters.ts"
+import { highlightedBlock } from "./Markdown.ts"
+import { type Page, pagePath, referenceOverviewPath, referencePagePath } from "./Page.ts"
+import { renderEndpointTable } from "./ReferenceTables.ts"
 import {
   allowedValues,
+  describeAllowedValues,
+  describeBounds,
+  describeFields,
   entriesAt,
-  fieldRows,
   followReference,
-  listAt,
   nonNullAlternatives,
+  renderSentences,
+  renderType,
   responsesOf,
-  textAt,
-  uniqueRows,
 } from "./SchemaDescriptions.ts"
-import { renderHtmlTable } from "./Table.ts"
 import { apiKeyForm } from "./ToolPages.ts"
-
-/** The examples of an operation, 200 first. */
-const examplesOf = (operation: unknown) =>
-  responsesOf(operation).flatMap(([status, response]) =>
-    entriesAt(response, "content", "application/json", "examples").map(([name, one]) => ({
-      name,
-      status: Number(status),
-      request: textAt(one, "summary"),
-      text: JSON.stringify(getIn(one, "value"), null, 2),
-    }))
-  ).toSorted((left, right) => left.status - right.status)
 
 const section = (id: string, title: string, body: string) =>
   body === "" ? "" : `<h2 id="${id}">${title}</h2>\n${body}\n`
 
-const codesOf = (response: unknown) =>
-  Array.from(
-    new Set(
-      nonNullAlternatives(getIn(response, "content", "application/json", "schema")).flatMap((kind) =>
-        allowedValues(getIn(followReference(getIn(kind, "properties", "error")), "properties", "code"))
-      ),
-    ),
-  )
+/** The examples of an operation, ordered by status. */
+const examplesOf = (operation: unknown) =>
+  responsesOf(operation).flatMap(([status, response]) =>
+    entriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
+      name,
+      status: Number(status),
+      request: textAt(example, "summary") ?? "",
+      body: highlightedBlock("json", JSON.stringify(at(example, "value"), null, 2)),
+    }))
+  ).toSorted((left, right) => left.status - right.status)
 
-const errorsOf = (operation: unknown) => {
-  const rows = responsesOf(operation).filter(([status]) => Number(status) >= 400)
-    .map(([status, response]) => [
-      status,
-      codesOf(response).map(inlineCode).join(" "),
-      renderProse(textAt(response, "description")),
-    ])
+const takesAnyParameter = (schema: unknown) => at(followReference(schema), "type") === "object"
+
+/** The values to choose from. The description of an array names its values instead. */
+const optionsOf = (schema: unknown) => {
+  const types = nonNullAlternatives(schema)
+  if (types.some((type) => at(type, "type") === "boolean")) return ["true", "false"]
+  return types.every((type) => at(type, "type") !== "array" && allowedValues(type).length > 0)
+    ? allowedValues(schema)
+    : []
+}
+
+const parameterField = (name: string, schema: unknown, value: string) => {
+  const attributes = `id="p-${escape(name)}" name="${escape(name)}" form="try"`
+  const options = optionsOf(schema)
+  if (options.length === 0) {
+    const marker = takesAnyParameter(schema) ? ` data-parameters="all"` : ""
+    return `<input type="text" ${attributes}${marker} value="${escape(value)}" autocomplete="off" spellcheck="false">`
+  }
+  const choices = ["", ...options].map((option) =>
+    `<option value="${escape(option)}"${option === value ? " selected" : ""}>${
+      option === "" ? "not sent" : escape(option)
+    }</option>`
+  )
+  return `<select ${attributes}>${choices.join("")}</select>`
+}
+
+/** The parameters as a table of form fields, filled in from the example request. */
+const renderParameters = (operation: unknown, example: URLSearchParams) => {
+  const parameters = listAt(operation, "parameters").map((parameter) => ({
+    name: textAt(parameter, "name") ?? "",
+    description: textAt(parameter, "description") ?? "",
+    schema: at(parameter, "schema"),
+    isRequired: at(parameter, "required") === true,
+  }))
+  const names = new Set(parameters.map(({ name }) => name))
+  const others = new URLSearchParams(Array.from(example).filter(([name]) => !names.has(name))).toString()
+  const rows = parameters.map(({ description, isRequired, name, schema }) => {
+    const value = takesAnyParameter(schema) ? others : example.get(name) ?? ""
+    const badge = isRequired ? ` <span class="badge warn">required</span>` : ""
+    const isBoolean = optionsOf(schema)[0] === "true"
+    return [
+      `<label for="p-${escape(name)}">${inlineCode(name)}</label> ${renderType(schema)}${badge}`,
+      parameterField(name, schema, value),
+      renderSentences(description, isBoolean ? "" : describeAllowedValues(optionsOf(schema)), describeBounds(schema)),
+    ]
+  })
   return rows.length === 0
     ? ""
-    : `${renderHtmlTable(["Status", "Code", "Meaning"], rows, { label: "Errors" })}<p><a href="${
-      pageAt("errors")
-    }">Errors and retries</a> says what to do about each.</p>`
+    : `<div class="parameters">${renderTable(["Parameter", "Value", "Meaning"], rows, { label: "Parameters" })}</div>`
 }
 
-const headersOf = (response: unknown) => {
+const errorCodesOf = (response: unknown) => {
+  const schema = at(response, "content", "application/json", "schema")
+  const codes = nonNullAlternatives(schema).flatMap((body) =>
+    allowedValues(at(followReference(at(body, "properties", "error")), "properties", "code"))
+  )
+  return Array.from(new Set(codes))
+}
+
+const renderErrors = (operation: unknown) => {
+  const rows = responsesOf(operation).filter(([status]) => Number(status) >= 400).map((
+    [status, response],
+  ) => [status, errorCodesOf(response).map(inlineCode).join(" "), renderProse(textAt(response, "description") ?? "")])
+  return rows.length === 0 ? "" : renderTable(["Status", "Code", "Meaning"], rows, { label: "Errors" }) +
+    `<p><a href="${pagePath("errors")}">Errors and retries</a> explains what to do about each error.</p>`
+}
+
+const renderHeaders = (response: unknown) => {
   const rows = entriesAt(response, "headers").map((
     [name, header],
-  ) => [inlineCode(name), renderProse(textAt(followReference(header), "description"))])
-  return rows.length === 0 ? "" : renderHtmlTable(["Header", "Meaning"], rows, { label: "Response headers" })
+  ) => [inlineCode(name), renderProse(textAt(followReference(header), "description") ?? "")])
+  return rows.length === 0 ? "" : renderTable(["Header", "Meaning"], rows, { label: "Response headers" })
 }
 
-const notice = ({ deprecation: life, row }: CatalogueEndpoint) =>
-  life._tag === "None"
-    ? ""
-    : `<div class="notice"><p><strong>Deprecated</strong> since ${escapeHtml(life.value.announced)}. Use <a href="${
-      referencePagePath(life.value.successor)
-    }">${inlineCode(life.value.successor)}</a>. ${renderProse(life.value.note)} ${
-      row.sunset === null ? "No end date is set." : `It ends after ${escapeHtml(row.sunset)}.`
-    }</p></div>`
+const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
+  if (deprecation._tag === "None") return ""
+  const { announced, note, successor } = deprecation.value
+  const end = row.sunset === null ? "No end date is set." : `It may stop responding after ${escape(row.sunset)}.`
+  return `<div class="notice"><p><strong>Deprecated</strong> since ${escape(announced)}. Use <a href="${
+    referencePagePath(successor)
+  }">${inlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
+}
 
-const isDocumented = ({ row }: CatalogueEndpoint) => getIn(openApiDocument, "paths", row.path, "get") !== undefined
+const operationOf = ({ row }: CatalogueEndpoint) => at(openApiDocument, "paths", row.path, "get")
 
-const page = (endpoint: CatalogueEndpoint, origin: string): Page => {
-  const { isPriced: charged, row } = endpoint
-  const operation = getIn(openApiDocument, "paths", row.path, "get")
+const titleOf = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
+
+const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => {
+  const { isPriced, row } = endpoint
+  const title = titleOf(endpoint)
+  const operation = operationOf(endpoint)
+  const success = followReference(at(operation, "responses", "200"))
+  const fields = describeFields(at(success, "content", "application/json", "schema"))
   const examples = examplesOf(operation)
-  const first = examples.find(({ status }) => status === 200)
-  const request = first?.request ?? row.path
-  const asked = new URL(request, exampleServiceUrl).searchParams
-  const parameters = parameterRows(operation, asked)
-  const header = row.tier === null ? "" : `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `
-  const title = row.label.replace("DEPRECATED ", "")
-  const success = followReference(getIn(operation, "responses", "200"))
-  const fields = uniqueRows(fieldRows(getIn(success, "content", "application/json", "schema")))
-  const block = (text: string) => renderCodeBlock("json", text)
-  const others = examples.filter((one) => one !== first)
+  const firstExample = examples.find(({ status }) => status === 200)
+  const request = firstExample?.request ?? row.path
+  const parameters = renderParameters(operation, new URL(request, exampleServiceUrl).searchParams)
+  const authorization = row.tier === null ? "" : `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `
+  const access = row.tier === null
+    ? "No API key required."
+    : `Requires an API key of tier <b>${row.tier}</b> or higher.`
+  const price = isPriced ? `<a href="${pagePath("cost")}">Charged</a> by the size of the response.` : "Free of charge."
+  const exampleResponse = firstExample === undefined
+    ? ""
+    : `<p>Example response from the sample data: <span class="badge good">200</span></p>\n${firstExample.body}`
+  const moreExamples = examples.filter((example) => example !== firstExample)
+    .map(({ body, name, request, status }) =>
+      `<details class="example"><summary><span class="badge ${status < 400 ? "good" : "bad"}">${status}</span> ${
+        escape(name)
+      }: ${inlineCode(request)}</summary>${body}</details>`
+    )
+  const sections = [
+    section("parameters", "Parameters", parameters),
+    section(
+      "response-fields",
+      "Response fields",
+      fields.length === 0
+        ? ""
+        : renderTable(["Field", "Meaning"], fields.map(({ cells }) => cells), { label: "Response fields" }),
+    ),
+    section("response-headers", "Response headers", renderHeaders(success)),
+    section("examples", "More examples", moreExamples.join("")),
+    section("errors", "Errors", renderErrors(operation)),
+  ]
   return {
-    path: referencePagePath(row.path),
-    title,
     description: row.description,
-    section: "Endpoints",
-    scripts: ["reference.js"],
     search: {
       title: `${title}, ${row.path}`,
       text: [
         row.description,
-        ...listAt(operation, "parameters").map((one) => textAt(one, "name")),
-        ...fields.map(([cell = ""]) => (/<code>(.*?)<\/code>/.exec(cell)?.[1] ?? "").split(".").at(-1) ?? ""),
+        ...listAt(operation, "parameters").map((parameter) => textAt(parameter, "name") ?? ""),
+        ...fields.map(({ path }) => path.split(".").at(-1) ?? ""),
       ].join(" "),
     },
-    body: `<h1>${escapeHtml(title)}</h1>
+    body: `<h1>${escape(title)}</h1>
 <p>${renderProse(row.description)}</p>
-${notice(endpoint)}
+${renderDeprecation(endpoint)}
 <p class="endpoint"><span class="badge good">GET</span> ${inlineCode(row.path)}</p>
-<p class="quiet">${
-      row.tier === null ? "Open without a key" : `Needs a key of the tier <b>${row.tier}</b> or higher`
-    }, ${
-      charged ? `and <a href="${pageAt("cost")}">costs</a> what the bytes of its answer cost` : "free of charge"
-    }.</p>
+<p class="quiet">${access} ${price}</p>
 <h2 id="try-it">Try it</h2>
 ${row.tier === null ? "" : apiKeyForm}
-<p class="quiet" id="without-scripts">With JavaScript, this page sends the request and shows the answer.</p>
-<div id="request">${renderCodeBlock("sh", `curl ${header}"${origin}${request}"`)}</div>
-<form id="try" data-path="${escapeHtml(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
+<p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
+<div id="request">${highlightedBlock("sh", `curl ${authorization}"${serviceUrl}${request}"`)}</div>
+<form id="try" data-path="${escape(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
 <p class="field"><button class="main">Send</button>${
-      parameters.length === 0 ? "" : ` <a href="#parameters">Change the parameters</a>`
+      parameters === "" ? "" : ` <a href="#parameters">Change the parameters</a>`
     }</p></form>
 <div id="state" class="state" role="status"></div>
-<div id="answer">${
-      first === undefined ? "" : `<p>Example of an answer, over the sample data: <span class="badge good">200</span></p>
-${block(first.text)}`
-    }</div>
-${
-      section(
-        "parameters",
-        "Parameters",
-        parameters.length === 0
-          ? ""
-          : `<div class="parameters">${
-            renderHtmlTable(["Parameter", "Value", "Meaning"], parameters, { label: "Parameters" })
-          }</div>`,
-      )
-    }${
-      section(
-        "answer-fields",
-        "Fields of the answer",
-        fields.length === 0 ? "" : renderHtmlTable(["Field", "Meaning"], fields, { label: "Fields of the answer" }),
-      )
-    }${section("response-headers", "Response headers", headersOf(success))}${
-      section(
-        "examples",
-        "More examples",
-        others.map(({ name, request, status, text }) =>
-          `<details class="example"><summary><span class="badge ${status < 400 ? "good" : "bad"}">${status}</span> ${
-            escapeHtml(name)
-          }: ${inlineCode(request)}</summary>${block(text)}</details>`
-        ).join(""),
-      )
-    }${section("errors", "Errors", errorsOf(operation))}`,
+<div id="response">${exampleResponse}</div>
+${sections.join("")}`,
   }
 }
 
 const overview: Page = {
   path: referenceOverviewPath,
   title: "API reference",
-  description: "Every endpoint with its parameters, fields, examples and errors; requests can be tried with your key.",
   section: "Reference",
   scripts: [],
-  body: `<h1>API reference</h1>
-<p>Every endpoint with its parameters, fields, examples and errors. Each page sends requests with your key.</p>
-<p>Programs read the same as an <a href="/v1/openapi.json">OpenAPI 3.1 document</a>, which can generate clients.
-Every request is a <code>GET</code>; the key goes into the header <code>Authorization: Bearer …</code> or
+  render: () => ({
+    description: "Every endpoint with its parameters, fields, examples and errors. Send requests with your own key.",
+    body: `<h1>API reference</h1>
+<p>Every endpoint with its parameters, fields, examples and errors. Each page can send requests with your key.</p>
+<p>The same is available as an <a href="/v1/openapi.json">OpenAPI 3.1 document</a>, from which you can generate clients.
+All requests use <code>GET</code>; send your key in the header <code>Authorization: Bearer …</code> or
 <code>X-API-Key</code>.</p>
 <h2 id="data">Data</h2>
-${renderEndpointTable({ free: false })}
+${renderEndpointTable({ isPriced: true })}
 <h2 id="free">Free of charge</h2>
-${renderEndpointTable({ free: true })}`,
+${renderEndpointTable({ isPriced: false })}`,
+  }),
 }
 
-export const renderReference = Effect.map(BaseUrl, (base): ReadonlyArray<Page> => {
-  const pages = endpoints.filter(isDocumented).map((endpoint) => page(endpoint, base === "" ? exampleServiceUrl : base))
-  const paths = new Set(pages.map(({ path }) => path))
-  if (paths.size < pages.length) throw new Error("Two endpoints have the same reference page.")
+export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<Page> => {
+  const pages = endpoints.filter((endpoint) => operationOf(endpoint) !== undefined).map((endpoint): Page => ({
+    path: referencePagePath(endpoint.row.path),
+    title: titleOf(endpoint),
+    section: "Endpoints",
+    scripts: ["try-request.js"],
+    render: () => renderEndpointPage(endpoint, baseUrl === "" ? exampleServiceUrl : baseUrl),
+  }))
+  if (new Set(pages.map(({ path }) => path)).size < pages.length) {
+    throw new Error("Two endpoints have the same reference page.")
+  }
   return [overview, ...pages]
 })

@@ -1,104 +1,102 @@
-/** What the OpenAPI document says of an operation's schemas, as text and HTML. */
+/** Describes parameters and response fields, from the schemas in the OpenAPI document. */
 import { Predicate } from "effect"
 import { openApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { getIn } from "../catalogue/Schemas.ts"
-import { inlineCode, renderProse } from "./blocks/Tables.ts"
-import { escapeHtml } from "./Html.ts"
+import { at, listAt, textAt } from "./browser/json.js"
+import { inlineCode, renderProse, textElement } from "./browser/markup.js"
 
-type Path = ReadonlyArray<string>
-
-export const listAt = (value: unknown, ...path: Path): ReadonlyArray<unknown> => {
-  const found = getIn(value, ...path)
-  return Array.isArray(found) ? found : []
-}
-
-export const textAt = (value: unknown, ...path: Path) => {
-  const found = getIn(value, ...path)
-  return typeof found === "string" ? found : ""
-}
-
-export const entriesAt = (value: unknown, ...path: Path): ReadonlyArray<readonly [string, unknown]> => {
-  const found = getIn(value, ...path)
+export const entriesAt = (
+  value: unknown,
+  ...path: ReadonlyArray<string>
+): ReadonlyArray<readonly [string, unknown]> => {
+  const found = at(value, ...path)
   return Predicate.isObject(found) ? Object.entries(found) : []
 }
 
-/** A part of the document with its references followed. */
+/** Replaces a `$ref` with the component that it points to. */
 export const followReference = (part: unknown): unknown => {
-  const [, kind = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(textAt(part, "$ref")) ?? []
-  return name === "" ? part : followReference(getIn(openApiDocument, "components", kind, name))
+  const [, section = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(textAt(part, "$ref") ?? "") ?? []
+  return name === "" ? part : followReference(at(openApiDocument, "components", section, name))
 }
 
-/** The responses of an operation by their status. */
+/** The responses of an operation with their statuses. */
 export const responsesOf = (operation: unknown) =>
   entriesAt(operation, "responses").map(([status, response]) => [status, followReference(response)] as const)
 
-/** The schemas that a value may follow; `null` is one of them. */
 const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
-  const own = followReference(schema)
-  const among = [...listAt(own, "anyOf"), ...listAt(own, "oneOf")]
-  return among.length === 0 ? [own] : among.flatMap(alternatives)
+  const resolved = followReference(schema)
+  const options = [...listAt(resolved, "anyOf"), ...listAt(resolved, "oneOf")]
+  return options.length === 0 ? [resolved] : options.flatMap(alternatives)
 }
 
-const isNull = (schema: unknown) => getIn(schema, "type") === "null"
+const isNull = (schema: unknown) => at(schema, "type") === "null"
 
-export const nonNullAlternatives = (schema: unknown) => alternatives(schema).filter((kind) => !isNull(kind))
+export const nonNullAlternatives = (schema: unknown) => alternatives(schema).filter((option) => !isNull(option))
 
-/** What the schema, or the first of its alternatives that does, says under a keyword. */
-const said = (schema: unknown, keyword: string): unknown =>
-  [schema, followReference(schema), ...nonNullAlternatives(schema)].flatMap((one) => [one, ...listAt(one, "allOf")])
-    .map((one) => getIn(one, keyword)).find((value) => value !== undefined)
+/** The first value of a keyword in the schema, its reference, its alternatives or their `allOf`. */
+const keywordOf = (schema: unknown, keyword: string): unknown =>
+  [schema, followReference(schema), ...nonNullAlternatives(schema)]
+    .flatMap((option) => [option, ...listAt(option, "allOf")])
+    .map((option) => at(option, keyword)).find((value) => value !== undefined)
 
-/** The allowed values of a schema, or of its items if it is an array. */
+/** Tuples are described by their first item. */
+const itemsOf = (array: unknown) => listAt(array, "prefixItems")[0] ?? at(array, "items")
+
+/** The values that the schema lists; for an array, those of its items. */
 export const allowedValues = (schema: unknown): ReadonlyArray<string> =>
-  nonNullAlternatives(schema).flatMap((kind) =>
-    getIn(kind, "type") === "array"
-      ? allowedValues(itemsOf(kind))
-      : (getIn(kind, "const") === undefined ? listAt(kind, "enum") : [getIn(kind, "const")]).map(String)
-  )
-
-/** The schema of a list's items; a tuple is described by its first. */
-const itemsOf = (list: unknown) => listAt(list, "prefixItems")[0] ?? getIn(list, "items")
-
-const typeOf = (schema: unknown): string => {
-  const names = nonNullAlternatives(schema).map((kind) => {
-    if (getIn(kind, "type") === "array") return `array of ${typeOf(itemsOf(kind))}`
-    return textAt(kind, "format") || textAt(kind, "type") || "any"
+  nonNullAlternatives(schema).flatMap((option) => {
+    if (at(option, "type") === "array") return allowedValues(itemsOf(option))
+    const constant = at(option, "const")
+    return (constant === undefined ? listAt(option, "enum") : [constant]).map(String)
   })
+
+const typeName = (schema: unknown): string => {
+  const names = nonNullAlternatives(schema).map((option) =>
+    at(option, "type") === "array"
+      ? `array of ${typeName(itemsOf(option))}`
+      : textAt(option, "format") ?? textAt(option, "type") ?? "any"
+  )
   const nullable = alternatives(schema).some(isNull) ? ["null"] : []
   return Array.from(new Set([...names, ...nullable])).join(" or ")
 }
 
+export const renderType = (schema: unknown) => textElement("span", { class: "type" }, typeName(schema))
+
+/** `1 to 100. Default: 20.` */
 export const describeBounds = (schema: unknown) => {
-  const [least, most, otherwise] = ["minimum", "maximum", "default"].map((keyword) => said(schema, keyword))
-  const range = typeof least === "number" && typeof most === "number" && most < 2 ** 31 - 1
-    ? `${least} to ${most}.`
-    : ""
-  return [range, otherwise === undefined ? "" : `Default: \`${String(otherwise)}\`.`].filter(Boolean).join(" ")
+  const [minimum, maximum, initial] = ["minimum", "maximum", "default"].map((keyword) => keywordOf(schema, keyword))
+  const hasRange = typeof minimum === "number" && typeof maximum === "number" && maximum < 2 ** 31 - 1
+  const range = hasRange ? `${minimum} to ${maximum}.` : ""
+  return [range, initial === undefined ? "" : `Default: \`${String(initial)}\`.`].filter(Boolean).join(" ")
 }
 
-export const describeAllowedValues = (values: Path) =>
+/** Empty if there are no values. */
+export const describeAllowedValues = (values: ReadonlyArray<string>) =>
   values.length === 0 ? "" : `One of ${values.map((value) => `\`${value}\``).join(", ")}.`
 
-export const renderSentences = (...parts: Path) => renderProse(parts.filter(Boolean).join(" "))
+/** Joins the sentences that are not empty. */
+export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
-export const renderType = (schema: unknown) => `<span class="type">${escapeHtml(typeOf(schema))}</span>`
+export interface FieldDescription {
+  /** `results[].ticker` */
+  readonly path: string
+  /** Cells of a table, as HTML. */
+  readonly cells: ReadonlyArray<string>
+}
 
-/** The fields of a response, a line for each, with the fields within them behind. */
-export const fieldRows = (schema: unknown, prefix = "", within: ReadonlyArray<unknown> = []): ReadonlyArray<Path> =>
-  nonNullAlternatives(schema).flatMap((kind) => {
-    if (within.includes(kind)) return []
-    if (getIn(kind, "type") === "array") return fieldRows(itemsOf(kind), `${prefix}[]`, [...within, kind])
-    return entriesAt(kind, "properties").flatMap(([name, field]) => {
-      const path = prefix === "" ? name : `${prefix}.${name}`
-      return [
-        [
-          `${inlineCode(path)} ${renderType(field)}`,
-          renderSentences(String(said(field, "description") ?? ""), describeAllowedValues(allowedValues(field))),
-        ],
-        ...fieldRows(field, path, [...within, kind]),
-      ]
+/** The fields of a response, each followed by the fields inside it; every path occurs once. */
+export const describeFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
+  const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
+    nonNullAlternatives(schema).flatMap((option) => {
+      if (ancestors.includes(option)) return []
+      const inside = [...ancestors, option]
+      if (at(option, "type") === "array") return visit(itemsOf(option), `${prefix}[]`, inside)
+      return entriesAt(option, "properties").flatMap(([name, field]) => {
+        const path = prefix === "" ? name : `${prefix}.${name}`
+        const description = String(keywordOf(field, "description") ?? "")
+        const meaning = renderSentences(description, describeAllowedValues(allowedValues(field)))
+        return [{ path, cells: [`${inlineCode(path)} ${renderType(field)}`, meaning] }, ...visit(field, path, inside)]
+      })
     })
-  })
-
-export const uniqueRows = (rows: ReadonlyArray<Path>) =>
-  Array.from(new Map(rows.map((row) => [row[0] ?? "", row])).values())
+  return Array.from(new Map(visit(schema, "", []).map((field) => [field.cells[0], field]))
+    .values())
+}

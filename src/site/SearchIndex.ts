@@ -1,45 +1,46 @@
-/** The search index, read by `browser/search.js`: one entry per page and per heading, made when the service starts. */
-import { type Page, referenceOverviewPath } from "./Page.ts"
+/** The search index for `browser/search-dialog.js`: one entry for each page and each heading. */
+import { contentOf, type Page, referenceOverviewPath } from "./Page.ts"
 
 export interface SearchEntry {
   readonly path: string
-  /** The page's title. */
+  /** Title of the page. */
   readonly page: string
-  /** The heading, empty for the page itself. */
+  /** Empty for the page itself. */
   readonly heading: string
   readonly text: string
 }
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: `"`, "#39": "'" }
 
-const plain = (html: string) =>
+/** Text without code blocks, figures and forms. */
+const searchableText = (html: string) =>
   html.replace(/<(pre|svg|script|form|nav)[\s>][\s\S]*?<\/\1>/g, " ")
     .replace(/<wbr>|<\/?(?:a|code|b|strong|em|span)(?:\s[^>]*)?>/g, "").replace(/<[^>]+>/g, " ")
     .replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? "")
     .replace(/\s+/g, " ").trim()
 
-/** A longer section is found by its beginning. */
-const mostText = 1500
+const maxTextLength = 1500
 
-const entry = (path: string, page: string, heading: string, html: string): SearchEntry => ({
-  path,
-  page,
-  heading,
-  text: plain(html).slice(0, mostText),
-})
-
-const entriesOf = ({ body, description, path, search, section, title }: Page): ReadonlyArray<SearchEntry> => {
+/** Renders the page if it has not been rendered yet. */
+export const searchEntriesOf = (page: Page): ReadonlyArray<SearchEntry> => {
+  const { path, section, title } = page
+  const { body, description, search } = contentOf(page)
   if (search !== undefined) return [{ path, page: search.title, heading: "", text: search.text }]
-  // Its tables name the endpoints, each of which is an entry of its own.
+  // Every endpoint in its tables has an entry of its own.
   if (path === referenceOverviewPath) return [{ path, page: title, heading: "", text: description }]
-  const [start = "", ...parts] = body.split(/(?=<h[23] id=")/)
+  const entry = (path: string, heading: string, html: string): SearchEntry => ({
+    path,
+    page: title,
+    heading,
+    text: searchableText(html).slice(0, maxTextLength),
+  })
+  const [introduction = "", ...parts] = body.split(/(?=<h[23] id=")/)
   return [
-    entry(path, title, "", start.replace(/<h1[\s\S]*?<\/h1>/, "")),
+    entry(path, "", introduction.replace(/<h1[\s\S]*?<\/h1>/, "")),
     ...parts.map((part) => {
-      const [whole = "", id = "", heading = ""] = /^<h[23] id="([^"]+)">([\s\S]*?)<\/h[23]>/.exec(part) ?? []
-      return entry(`${path}#${id}`, title, plain(heading), part.slice(whole.length))
+      const [element = "", id = "", heading = ""] = /^<h[23] id="([^"]+)">([\s\S]*?)<\/h[23]>/.exec(part) ?? []
+      return entry(`${path}#${id}`, searchableText(heading), part.slice(element.length))
     }),
+    // Scripts fill the empty sections of tools.
   ].filter(({ heading, text }) => section !== "Tools" || heading === "" || text !== "")
 }
-
-export const buildSearchIndex = (pages: ReadonlyArray<Page>): ReadonlyArray<SearchEntry> => pages.flatMap(entriesOf)

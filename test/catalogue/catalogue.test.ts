@@ -1,8 +1,8 @@
 /**
- * What the service says of itself (§2.5, §4.5, §9.4, D2, D24, D25).
+ * The catalogue, the OpenAPI document and health checks: §2.5, §4.5, §9.4, D2, D24, D25.
  *
- * `test/openapi.json` is the document of today, so that a change of it, be it of a description, shows in the diff; after
- * one that is meant: `npx vitest run test/catalogue/catalogue.test.ts -u`. What was released stands in `contract/v1.json`.
+ * `test/openapi.json` is the current document, so that the diff shows every change to it, even of a description. To
+ * update it: `npx vitest run test/catalogue/catalogue.test.ts -u`. `contract/v1.json` is the released document.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, expect, layer } from "@effect/vitest"
@@ -23,13 +23,13 @@ const open = { key: null } as const
 
 const document = Effect.map(requestJson("/v1/openapi.json", open), ({ body }) => body)
 
-/** `GET` of every path. */
+/** The `GET` operation of every path. */
 const operations = Effect.map(
   document,
   (spec) => entriesOf(valueAt(spec, "paths")).map(([path, item]) => ({ path, operation: valueAt(item, "get") })),
 )
 
-/** A schema with its references followed. */
+/** Follows the references of a schema. */
 const resolved = (spec: unknown, schema: unknown): unknown => {
   const reference = valueAt(schema, "$ref")
   return typeof reference === "string"
@@ -43,7 +43,7 @@ const alternatives = (spec: unknown, schema: unknown): ReadonlyArray<unknown> =>
   return Array.isArray(many) ? many.flatMap((each) => alternatives(spec, each)) : [one]
 }
 
-/** The codes that an operation documents, by status. */
+/** The documented error codes of an operation, by status. */
 const codes = (spec: unknown, operation: unknown) =>
   Object.fromEntries(
     entriesOf(valueAt(operation, "responses")).filter(([status]) => Number(status) >= 400).map(([status, response]) => [
@@ -76,7 +76,7 @@ const keyed = {
   "403": ["insufficient_tier", "endpoint_not_allowed"],
   "429": ["rate_limit_exceeded"],
 }
-/** D13, D27: what has a price may cost more than was paid. */
+/** D13 (codes), D27 (prices): an endpoint with a price may cost more than the balance. */
 const priced = { ...keyed, "402": ["insufficient_credits"] }
 
 layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
@@ -84,7 +84,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   // /endpoints
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D2 §4.5 what the service says of itself is open without a key, and to a bad one", () =>
+  it.effect("catalogue, documentation and health need no key and ignore a wrong one (D2, §4.5)", () =>
     Effect.gen(function* () {
       const paths = ["/endpoints", "/v1/docs", "/v1/openapi.json", "/v1/changelog", "/health/live", "/health/ready"]
       for (const path of paths) {
@@ -92,7 +92,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("§2.5 D25 /endpoints has one row an endpoint, each with exactly the fields told", () =>
+  it.effect("/endpoints has one row per endpoint with exactly the specified fields (§2.5, D25)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/endpoints", open)
       const rows = listOf(valueAt(body, "results"))
@@ -119,7 +119,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       assert.strictEqual(new Set(paths).size, paths.length)
     }))
 
-  it.effect("D25 the tier of each row is the one that its endpoint asks for", () =>
+  it.effect("the tier of each row is the tier that its endpoint requires (D25)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/endpoints", open)
       for (const row of listOf(valueAt(body, "results"))) {
@@ -130,7 +130,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("§2.5 §3 §4.2 §4.5 D24 D25 /v1/historical-tickers is the deprecated row", () =>
+  it.effect("/v1/historical-tickers is the only deprecated row (§2.5, §3, §4.2, §4.5, D24, D25)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/endpoints", open)
       const deprecated = listOf(valueAt(body, "results")).filter((row) => valueAt(row, "deprecated") === true)
@@ -144,7 +144,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       })
     }))
 
-  it.effect("§4.5 every row answers, and every operation of the OpenAPI document has its row", () =>
+  it.effect("every row is a working endpoint, and every OpenAPI operation has a row (§4.5)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const { body } = yield* requestJson("/endpoints", open)
@@ -158,13 +158,13 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   // OpenAPI
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§4.5 the OpenAPI document is the one of test/openapi.json", () =>
+  it.effect("the OpenAPI document equals test/openapi.json (§4.5)", () =>
     Effect.gen(function* () {
       const spec = yield* document
-      yield* Effect.promise(() => expect(`${JSON.stringify(spec, null, 2)}\n`).toMatchFileSnapshot("openapi.json"))
+      yield* Effect.promise(() => expect(`${JSON.stringify(spec, null, 2)}\n`).toMatchFileSnapshot("../openapi.json"))
     }))
 
-  it.effect("§4.5 it is OpenAPI 3.1, as JSON", () =>
+  it.effect("the document is OpenAPI 3.1, as JSON (§4.5)", () =>
     Effect.gen(function* () {
       const { body, headers } = yield* requestJson("/v1/openapi.json", open)
       assert.match(String(headers["content-type"]), /^application\/json/)
@@ -172,7 +172,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       assert.strictEqual(valueAt(body, "info", "version"), "v1")
     }))
 
-  it.effect("§9.3 no schema has an internal name, and every row is one with a name of its own", () =>
+  it.effect("no schema has an internal name, and every row has a named schema (§9.3)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       const names = entriesOf(valueAt(spec, "components", "schemas")).map(([name]) => name)
@@ -189,7 +189,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       assert.deepStrictEqual(nameless, [])
     }))
 
-  it.effect("§4.5 a list of closed words is an array of them, comma-separated", () =>
+  it.effect("a list of fixed values is documented as a comma-separated array (§4.5)", () =>
     Effect.gen(function* () {
       for (const { operation, path } of yield* operations) {
         for (const parameter of listOf(valueAt(operation, "parameters"))) {
@@ -203,7 +203,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("§9.4 §4.5 deprecated operations are marked, and x-sunset stands only beside a sunset", () =>
+  it.effect("deprecated operations are marked, with x-sunset only if a sunset is set (§9.4, §4.5)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/endpoints", open)
       const rows = listOf(valueAt(body, "results"))
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("D2 D25 both ways to send a key are security schemes, of exactly the operations that need one", () =>
+  it.effect("both ways to send a key are security schemes of exactly the operations that need one (D2, D25)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       const schemes = valueAt(spec, "components", "securitySchemes")
@@ -225,7 +225,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       const { body } = yield* requestJson("/endpoints", open)
       for (const { operation, path } of yield* operations) {
         const tier = valueAt(listOf(valueAt(body, "results")).find((row) => valueAt(row, "path") === path), "tier")
-        // Either scheme is enough: two requirements of one scheme each.
+        // Either scheme is sufficient: two requirements with one scheme each.
         assert.deepStrictEqual(
           listOf(valueAt(operation, "security")),
           tier === null ? [] : [{ bearer: [] }, { apiKey: [] }],
@@ -234,7 +234,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("§7.2 D13 every operation documents the codes it can answer, by status", () =>
+  it.effect("every operation documents its error codes by status (§7.2, D13)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       const documented = Object.fromEntries(
@@ -255,7 +255,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("D28 /estimate documents every path of the catalogue, and that it takes their parameters", () =>
+  it.effect("/estimate documents every path of the catalogue and takes its parameters (D28)", () =>
     Effect.gen(function* () {
       const found = yield* operations
       const estimate = found.find(({ path }) => path === "/estimate")?.operation
@@ -271,7 +271,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       assert.match(String(valueAt(more[0], "description")), /the request's own parameters/i)
     }))
 
-  it.effect("§7.1 D11 every documented error is an object of error and request_id", () =>
+  it.effect("every documented error has error and request_id (§7.1, D11)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       for (const { operation, path } of yield* operations) {
@@ -293,7 +293,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("§7.1 D11 every documented error says whom its message is for", () =>
+  it.effect("every documented error describes its message (§7.1, D11)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       const errors = entriesOf(valueAt(spec, "components", "schemas")).flatMap(([name, schema]) => {
@@ -304,7 +304,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       assert.deepStrictEqual(errors.filter(({ description }) => typeof description !== "string"), [])
     }))
 
-  it.effect("§9.3 no response is closed to new fields: a client made from the document must ignore unknown ones", () =>
+  it.effect("no response schema forbids new fields, so generated clients ignore them (§9.3)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       const closed: Array<string> = []
@@ -322,7 +322,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   // /v1/docs
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§4.5 §9.4 /v1/docs is HTML", () =>
+  it.effect("/v1/docs is HTML (§4.5, §9.4)", () =>
     Effect.gen(function* () {
       const { headers, status, text } = yield* requestJson("/v1/docs", open)
       assert.strictEqual(status, 200)
@@ -335,7 +335,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   // Health
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D2 /health/live and /health/ready answer ok", () =>
+  it.effect("/health/live and /health/ready answer ok (D2)", () =>
     Effect.gen(function* () {
       for (const path of ["/health/live", "/health/ready"]) {
         const { body, status } = yield* requestJson(path, open)
@@ -345,7 +345,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("D4 endpoints without parameters refuse every one", () =>
+  it.effect("endpoints without parameters refuse any parameter (D4)", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/v1/openapi.json", "/health/live", "/health/ready"]) {
         const { body, status } = yield* requestJson(`${path}?limit=1`, open)
@@ -356,7 +356,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// A database that is away
+// An unreachable database
 // ---------------------------------------------------------------------------------------------------------------------
 
 const asAdmin = (...statements: ReadonlyArray<string>) => {
@@ -373,7 +373,7 @@ const asAdmin = (...statements: ReadonlyArray<string>) => {
 const disconnected = (name: string) =>
   `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`
 
-/** How a database goes away, and comes back. */
+/** Ways to make a database unreachable and reachable again. */
 const absences = [
   {
     what: "takes no connections",
@@ -394,7 +394,7 @@ const absences = [
 
 absences.forEach(({ back, go, what }) =>
   layer(Layer.fresh(Service.layer), { excludeTestServices: true })(`A database that ${what}`, (it) => {
-    it.effect("§7.2 D2 /health/ready is 503 with Retry-After, /health/live stays 200, and both recover", () =>
+    it.effect("/health/ready is 503 with Retry-After, /health/live stays 200, and both recover (§7.2, D2)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`

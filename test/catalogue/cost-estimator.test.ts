@@ -1,15 +1,15 @@
-/** D28, §4.5 through the wire: what a request would cost, beside what the same request then costs. */
+/** GET /estimate over HTTP: D28 (estimates), §4.5. Compares each estimate with the request itself. */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, ConfigProvider, Context, Effect, Layer, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
-import * as Contract from "../support/DocumentedEndpoints.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { resultRows } from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 import { inputs, skipUnlessThorough } from "../support/Thoroughness.ts"
 
@@ -18,7 +18,7 @@ const { valueAt: at, insertRows, TestKeys } = Service
 type Asking = ReturnType<typeof Service.requestJson>
 type Answer = Effect.Success<Asking>
 
-/** With the key that sees every endpoint, unless told otherwise. */
+/** Sends a request with a key for every endpoint, unless the options have another. */
 const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...asked })
@@ -28,12 +28,12 @@ const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestReques
 // The service
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** High, so that a byte more or less shows in the cost; news are free, and two endpoints have prices of their own. */
+/** High prices, so that a single byte changes the cost. News is free, and two endpoints have their own price. */
 const general = 7_777_777_777
 const own = new Map([["/v1/news", 0], ["/v1/ownership", 1_000_000_000_000], ["/v1/ticker-changes", 123_456_789]])
 const priceOf = (path: string) => own.get(path) ?? general
 
-/** Requests a minute of the tier pro: few enough that none comes back while a test counts them. */
+/** Requests per minute of the pro tier, few enough that none is given back while a test counts them. */
 const slow = 20
 
 const settings = {
@@ -42,7 +42,7 @@ const settings = {
   ENDPOINT_PRICES: Array.from(own, (entry) => entry.join("=")).join(", "),
 }
 
-/** A connection beside the service's pool, as another program has it. */
+/** A connection outside the service's pool, as another program would have. */
 class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
 
 const database = Layer.unwrap(Effect.gen(function* () {
@@ -54,8 +54,8 @@ const database = Layer.unwrap(Effect.gen(function* () {
 }))
 
 /**
- * Of forty companies thirty have a filing with owners, and three before it; the newest filing of each, and all filings
- * of the other ten, are placeholders.
+ * Thirty of forty companies have a filing with owners, and three earlier ones. The newest filing of each, and all
+ * filings of the other ten, are placeholders.
  */
 const owners = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -77,33 +77,34 @@ const change = (old_ticker: string, new_ticker: string) => ({
   status: "confirmed",
 })
 
-/** Rows for pages and filters of every table, and tickers whose history is not one chain. */
+/** Rows for pages and filters of every table, and tickers with an ambiguous lineage. */
 const data = Effect.gen(function* () {
-  yield* Plenty.fillAllTables(150)
+  yield* GeneratedRows.fillAllTables(150)
   yield* owners
   yield* insertRows("ticker_changes", change("AMB1", "AMB2"), change("AMB1", "AMB3"))
 })
 
 const service = Layer.effectDiscard(data).pipe(
   Layer.provideMerge(Service.serviceLayerOver(database)),
-  Layer.provideMerge(Statements.layer),
+  Layer.provideMerge(StatementRecorder.layer),
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
-// What is asked
+// Random requests
 // ---------------------------------------------------------------------------------------------------------------------
 
 type Query = ReadonlyArray<readonly [string, string]>
 
-const priced = Contract.documentedDatasetEndpoints
+const priced = DocumentedEndpoints.documentedDatasetEndpoints
 
-const isList = ({ parameters }: Contract.DocumentedEndpoint) => parameters.some(({ name }) => name === "limit")
+const isList = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
+  parameters.some(({ name }) => name === "limit")
 const lists = priced.filter(isList)
 
-/** The endpoint goes first, unless told otherwise. */
+/** The URL of an estimate, with `endpoint` at the given position among the parameters. */
 const estimating = (path: string, query: Query, place = 0) =>
-  Contract.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
+  DocumentedEndpoints.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
 
 const estimateOf = (path: string, query: Query = [], asked: Service.TestRequestOptions = {}) =>
   ask(estimating(path, query), asked)
@@ -119,13 +120,13 @@ const int = (minimum: number, maximum: number) =>
 const pick = <A>(first: A, ...others: ReadonlyArray<A>) =>
   Arbitrary.map(int(0, others.length), (at) => others[at - 1] ?? first)
 
-/** In one case of so many. */
+/** True in one of `of` cases. */
 const once = (of: number) => Arbitrary.map(int(1, of), (number) => number === of)
 
 const symbols = (letter: string, most: number) =>
   Array.from({ length: most }, (_, at) => `${letter}${at + 1}`).join(",")
 
-const wide: Readonly<Record<Contract.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
+const wide: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
   number: ["50", "-5.5", "0", "1e3", ".5", "+7", "99999999999999.9999"],
   whole: ["1", "2", "3", "7", "31", "100"],
   date: ["2014-01-02", "2018-06-01", "2020-02-29", "2024-12-30", "2026-11-01"],
@@ -143,7 +144,7 @@ const wide: Readonly<Record<Contract.ParameterKind, readonly [string, ...Readonl
   text: ["text", "100%", "a+b&c=d?e", "a_b'c\"d\\", "Müller 北京", "tag7"],
 }
 
-/** What these hold is too narrow for values that anything else could have. */
+/** Values for parameters that need specific ones. */
 const named: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   owner_name: ["owner 1", "owner 2", "OWNER", "text"],
   page: ["1", "1", "1", "1", "2", "3", "31"],
@@ -152,14 +153,16 @@ const named: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]
 
 const wrong = ["", "x", "0", "-1", "2025-02-30", "@@", "\0", "nonsense", "5-5", "x".repeat(300)] as const
 
-const valuesOf = ({ kind, name, words }: Contract.DocumentedParameter): readonly [string, ...ReadonlyArray<string>] => {
+const valuesOf = (
+  { kind, name, words }: DocumentedEndpoints.DocumentedParameter,
+): readonly [string, ...ReadonlyArray<string>] => {
   const [word, ...others] = words
   if (word === undefined) return named[name] ?? wide[kind]
   return kind === "words" ? [words.join(","), word, ...others] : [word, ...others]
 }
 
-/** A parameter left out or sent, now and then wrong or twice. */
-const sentAs = (parameter: Contract.DocumentedParameter, likely: number): Arbitrary.Arbitrary<Query> =>
+/** A parameter that is omitted or sent, sometimes with a wrong value or twice. */
+const sentAs = (parameter: DocumentedEndpoints.DocumentedParameter, likely: number): Arbitrary.Arbitrary<Query> =>
   Arbitrary.map(
     Arbitrary.all({
       isSent: once(parameter.required ? 1 : likely),
@@ -175,18 +178,18 @@ const sentAs = (parameter: Contract.DocumentedParameter, likely: number): Arbitr
     },
   )
 
-/** Names that nobody knows, and some that every object has. */
-const strangers = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
+/** Unknown parameter names, some of which every object has as a property. */
+const unknownParameters = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
 
-/** Any query of an endpoint, right ones and wrong ones, and where among its parameters `endpoint` stands. */
-const asking = ({ parameters }: Contract.DocumentedEndpoint) =>
+/** Any query of an endpoint, valid or invalid, and the position of `endpoint` among its parameters. */
+const asking = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
   Arbitrary.map(
     Arbitrary.all({
       query: Arbitrary.all(
         parameters.map((parameter) => sentAs(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)),
       ),
       isStrange: once(25),
-      stranger: pick(...strangers),
+      stranger: pick(...unknownParameters),
       place: int(0, 20),
     }),
     ({ isStrange, place, query, stranger }) => {
@@ -195,7 +198,7 @@ const asking = ({ parameters }: Contract.DocumentedEndpoint) =>
     },
   )
 
-/** D5, told once more: the valid symbols among what was sent, each once. */
+/** D5 (ticker lists), implemented independently: the number of distinct valid symbols. */
 const symbolsIn = (query: Query) => {
   const sent = query.find(([name]) => name === "ticker")?.[1] ?? ""
   const clean = sent.split(",").map((symbol) => symbol.replace(/\s/g, "").toUpperCase())
@@ -203,20 +206,20 @@ const symbolsIn = (query: Query) => {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// What is answered
+// Responses
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** How many records the answer to the request itself has. */
+/** The number of records in the response to the request itself. */
 const recordsIn = (path: string, { body }: Answer) =>
   path === "/v1/ticker-changes" ? resultRows(body).length : Number(at(body, "count"))
 
-/** Rounded up to whole microdollars, by another arithmetic than the service's. */
+/** Rounded up to microdollars, with other arithmetic than the service uses. */
 const costOf = (bytes: number, price: number) => {
   const [exact, gigabyte] = [BigInt(bytes) * BigInt(price), 1_000_000_000n]
   return Number(exact / gigabyte) + (exact % gigabyte === 0n ? 0 : 1)
 }
 
-/** What one page tells of how many there are on all. */
+/** Whether the total is consistent with one page. */
 const agreesOnTotal = (total: number, page: unknown, has_more: unknown, limit: unknown, count: number) => {
   if (page === undefined) return total === count
   const before = (Number(page) - 1) * Number(limit)
@@ -224,11 +227,11 @@ const agreesOnTotal = (total: number, page: unknown, has_more: unknown, limit: u
   return count > 0 || before === 0 ? total === before + count : total <= before
 }
 
-/** The estimate of a request agrees with the request itself, sent right after; its status. */
+/** Checks that the estimate of a request agrees with the request itself, sent right after. Returns both responses. */
 const agree = Effect.fnUntraced(
   function* (path: string, query: Query, place = 0, asked: Service.TestRequestOptions = {}) {
     const estimate = yield* ask(estimating(path, query, place), asked)
-    const request = Contract.buildUrl(path, query)
+    const request = DocumentedEndpoints.buildUrl(path, query)
     const answer = yield* ask(request, asked)
     const said = `${request}\n${answer.text}\n${estimate.text}`
     assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", said)
@@ -284,7 +287,7 @@ const walk = Effect.fnUntraced(function* (path: string, query: Query, limit = 10
   const seen: Array<unknown> = []
   for (let page = 1, more = true; more; page++) {
     const { body, status, text } = yield* ask(
-      Contract.buildUrl(path, [...query, ["page", String(page)], ["limit", String(limit)]]),
+      DocumentedEndpoints.buildUrl(path, [...query, ["page", String(page)], ["limit", String(limit)]]),
     )
     assert.strictEqual(status, 200, text)
     seen.push(...resultRows(body))
@@ -298,25 +301,25 @@ const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("60 seconds"),
   )
 
-/** What has to be sent, with many symbols of which each table has some. */
-const required = ({ parameters }: Contract.DocumentedEndpoint): Query =>
+/** The required parameters, with many symbols, some of which are in each table. */
+const required = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint): Query =>
   parameters.filter(({ required }) => required).map(({ name }) => [name, `${symbols("T", 60)},${symbols("W", 40)}`])
 
 // ---------------------------------------------------------------------------------------------------------------------
-// What is sent to PostgreSQL
+// Statements
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Without what is read of keys, and what is written of requests, meanwhile. */
-const ofData = (sent: ReadonlyArray<Statements.SentStatement>) =>
+/** Excludes statements about keys, accounts and usage. */
+const ofData = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => !/api_keys|usage|accounts/.test(text))
 
-/** A statement with its parameters in their places, on one line. */
-const written = ({ parameters, text }: Statements.SentStatement) =>
+/** A statement on one line with its parameters filled in. */
+const written = ({ parameters, text }: StatementRecorder.SentStatement) =>
   text.replace(/\s+/g, " ").replaceAll("( ", "(").replaceAll(" )", ")").trim()
     .replace(/\$(\d+)/g, (_, number) => JSON.stringify(parameters[Number(number) - 1]))
 
-/** The statement that counts what the statement of a page is a part of. */
-const counting = (page: Statements.SentStatement, path: string) => {
+/** The statement that counts the list of a page statement. */
+const counting = (page: StatementRecorder.SentStatement, path: string) => {
   const whole = written(page)
     .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+( offset "?\d+"?)?/, "")
     .replace(/ order by [^)]*$/, "")
@@ -326,10 +329,10 @@ const counting = (page: Statements.SentStatement, path: string) => {
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /estimate", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
-  // The same as the request
+  // Equality with the request
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D27 D28 what has a price is what has a dataset", () =>
+  it.effect("exactly the endpoints that read a dataset have a price (D27, D28)", () =>
     Effect.sync(() => {
       const charged = Endpoints.endpoints.filter((endpoint) => endpoint.isPriced).map(({ row }) => row.path)
       assert.sameMembers(charged, priced.map(({ path }) => path))
@@ -340,14 +343,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   for (const endpoint of priced) {
     let [asked, found] = [0, 0]
     it.effect.prop(
-      `D28 ${endpoint.path}: the estimate of any query is what the same request then costs and answers`,
+      `${endpoint.path}: the estimate of any query equals the cost and size of the request (D28)`,
       [asking(endpoint)],
       ([{ place, query }]) =>
         Effect.gen(function* () {
           const { answer } = yield* agree(endpoint.path, query, place)
           asked++
           if (answer.status === 200 && recordsIn(endpoint.path, answer) > 0) found++
-          // Otherwise the queries would be too wrong, or too narrow, to show anything.
+          // Ensures that enough queries are valid and match rows.
           if (asked === runs) assert.isAtLeast(found, runs / 10, "answers with rows")
         }),
       { arbitrary: { runs: inputs(runs) } },
@@ -355,11 +358,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   }
 
   // -------------------------------------------------------------------------------------------------------------------
-  // How much there is
+  // Totals
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(lists.map((endpoint) => ({ ...endpoint, endpoint })))(
-    "D28 $path: records_total is the length of all pages, by whatever filter, on whatever page",
+    "$path: records_total counts all pages, with any filter and on any page (D28)",
     ({ endpoint, path }) =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
@@ -375,10 +378,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
           const others = required(endpoint).filter(([name]) => !filter.some(([other]) => name === other))
           const query: Query = [...others, ...filter]
           const estimate = yield* estimateOf(path, [...query, ["page", "3"], ["limit", "7"]])
-          // Some values suit other parameters of the kind: text of two letters is no part, a day ahead is not past.
+          // Some values are invalid for a parameter of the same type, such as a future day.
           if (estimate.status === 422) continue
           const total = Number(fieldOf(estimate, "records_total"))
-          assert.lengthOf(yield* walk(path, query), total, Contract.buildUrl(path, query))
+          assert.lengthOf(yield* walk(path, query), total, DocumentedEndpoints.buildUrl(path, query))
           assert.strictEqual(fieldOf(estimate, "records_returned"), Math.min(7, Math.max(0, total - 14)))
           totals.push(total)
         }
@@ -393,7 +396,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }),
   )
 
-  it.effect("§4.5 D28 ownership is counted in filing groups, and placeholders never", () =>
+  it.effect("ownership is counted in filing groups, without placeholders (§4.5, D28)", () =>
     Effect.gen(function* () {
       const companies: Query = [["ticker", symbols("W", 40)]]
       const counted = Effect.fnUntraced(function* (...filters: Query) {
@@ -405,7 +408,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.deepStrictEqual(yield* counted(["limit", "100"]), [30, 30])
       assert.deepStrictEqual(yield* counted(["limit", "4"], ["page", "8"]), [2, 30])
       assert.deepStrictEqual(yield* counted(["limit", "4"], ["page", "9"]), [0, 30])
-      // The remainder by 4 is one less than the number of a company's owners: 7 of thirty have a fourth.
+      // A company has 1 + (number % 4) owners, so 7 of thirty have a fourth.
       assert.deepStrictEqual(yield* counted(["owner_name", "owner 4"]), [7, 7])
       assert.deepStrictEqual(yield* counted(["owner_name", "OWNER 4"], ["limit", "3"], ["page", "3"]), [1, 7])
       assert.deepStrictEqual(yield* counted(["owner_name", "owner 5"]), [0, 0])
@@ -422,7 +425,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual(fieldOf(yield* estimateOf("/v1/screener"), "unit"), "row")
     }))
 
-  it.effect("D5 D28 ticker_count is the valid symbols, each once, known or not; the dropped ones are named", () =>
+  it.effect("ticker_count counts distinct valid symbols, known or not, and dropped ones are listed (D5, D28)", () =>
     Effect.gen(function* () {
       const counted = Effect.fnUntraced(function* (path: string, ticker: string) {
         const estimate = yield* estimateOf(path, [["ticker", ticker]])
@@ -446,7 +449,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.include(many.text, "at most 100 tickers")
     }))
 
-  it.effect("D28 a request that would be answered with 404 or 409 costs nothing, and the estimate says why", () =>
+  it.effect("a request that would be 404 or 409 is estimated at 0 with the reason (D28)", () =>
     Effect.gen(function* () {
       const unmatched = yield* agree("/v1/historical-tickers", [["ticker", "NOBODY"]])
       assert.strictEqual(unmatched.answer.status, 404)
@@ -458,18 +461,18 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // How it is found out
+  // Measurement
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(priced.map((endpoint) => ({ ...endpoint, endpoint })))(
-    "D28 $path: the statement that is sent is the request's own, and the count is of the same conditions",
+    "$path: the estimate runs the statement of the request, and counts with the same conditions (D28)",
     ({ endpoint, path }) =>
       Effect.gen(function* () {
         let compared = 0
         for (const { place, query } of yield* Arbitrary.sampleEffect(asking(endpoint), { count: 12, seed: path })) {
-          const request = Contract.buildUrl(path, query)
-          const { answer, sent } = yield* Statements.recordStatements(ask(request))
-          const estimated = yield* Statements.recordStatements(ask(estimating(path, query, place)))
+          const request = DocumentedEndpoints.buildUrl(path, query)
+          const { answer, sent } = yield* StatementRecorder.recordStatements(ask(request))
+          const estimated = yield* StatementRecorder.recordStatements(ask(estimating(path, query, place)))
           const [page] = ofData(sent)
           if (page === undefined) {
             assert.strictEqual(answer.status, 422)
@@ -489,10 +492,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   )
 
   // -------------------------------------------------------------------------------------------------------------------
-  // What it costs
+  // Cost
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D28 D29 an estimate is free: it is recorded as /estimate, without cost, and nothing else is", () =>
+  it.effect("an estimate is free and recorded only as /estimate (D28, D29)", () =>
     Effect.gen(function* () {
       const name = "estimating"
       yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
@@ -533,7 +536,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual((yield* left)[0], 1_000_000_000 - cost)
     }))
 
-  it.effect("D13 D28 an account whose balance is used up can still ask what a request would cost", () =>
+  it.effect("an account with a used-up balance can still request estimates (D13, D28)", () =>
     Effect.gen(function* () {
       for (const [name, microdollars] of [["penniless", 0n], ["indebted", -5n]] as const) {
         yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
@@ -541,18 +544,18 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         const key = yield* Service.ensureAccountWithKey(name, "ultimate")
         for (const { path } of priced) {
           const query: Query = [["ticker", "T7"]]
-          const { headers, status } = yield* ask(Contract.buildUrl(path, query), { key })
+          const { headers, status } = yield* ask(DocumentedEndpoints.buildUrl(path, query), { key })
           assert.strictEqual(status, 402, path)
           assert.strictEqual(headers["x-cost-microdollars"], "0")
           const estimate = yield* estimateOf(path, query, { key })
-          const served = yield* ask(Contract.buildUrl(path, query))
+          const served = yield* ask(DocumentedEndpoints.buildUrl(path, query))
           const isMatched = served.status === 200
           assert.strictEqual(fieldOf(estimate, "estimated_bytes"), isMatched ? Buffer.byteLength(served.text) : 0, path)
         }
       }
     }))
 
-  it.effect("D18 D28 an estimate counts once against the rate limit, and is refused beyond it", () =>
+  it.effect("an estimate counts once against the rate limit, and is refused beyond it (D18, D28)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("estimating slowly", "pro")
       const paths = [
@@ -581,10 +584,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Who may ask
+  // Access
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D2 D28 an estimate needs a key, which queries the database", () =>
+  it.effect("an estimate needs a key, because it queries the database (D2, D28)", () =>
     Effect.gen(function* () {
       for (const path of [estimating("/v1/screener", []), estimating("/v1/nothing", []), "/estimate"]) {
         const { body, status } = yield* ask(path, { key: null })
@@ -593,7 +596,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("D3 D28 what the tier does not see is estimated for nobody of that tier", () =>
+  it.effect("an endpoint outside the tier cannot be estimated (D3, D28)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       for (const key of [keys.basic, keys.pro]) {
@@ -607,7 +610,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual((yield* agree("/v1/research-reports", [])).answer.status, 200)
     }))
 
-  it.effect("D28 a key with a list of endpoints must have both: /estimate and the endpoint", () =>
+  it.effect("a restricted key needs both /estimate and the endpoint (D28)", () =>
     Effect.gen(function* () {
       const limited = (...endpoints: ReadonlyArray<string>) =>
         Service.ensureAccountWithKey("with lists", "ultimate", { endpoints: endpoints })
@@ -632,10 +635,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // How it is asked
+  // Parameters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D4 D28 without an endpoint, or with two, there is nothing to estimate", () =>
+  it.effect("endpoint is required exactly once (D4, D28)", () =>
     Effect.gen(function* () {
       const cases = [
         ["/estimate", "is required"],
@@ -653,7 +656,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("D28 what is no endpoint is refused, with the nearest one if one is near", () =>
+  it.effect("an unknown endpoint is refused with the nearest suggestion (D28)", () =>
     Effect.gen(function* () {
       const refused = [
         ["", ""],
@@ -689,7 +692,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
 
   const free = Endpoints.endpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
 
-  it.effect.each(free)("D28 a free endpoint is estimated at 0: %s", (path) =>
+  it.effect.each(free)("a free endpoint is estimated at 0: %s (D28)", (path) =>
     Effect.gen(function* () {
       const estimate = yield* estimateOf(path, [], { headers: { "If-None-Match": "*" } })
       assert.strictEqual(fieldOf(estimate, "endpoint"), path)
@@ -698,7 +701,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.include(String(at(estimate.body, "message")), "is free")
     }))
 
-  it.effect("D28 the estimate of a free endpoint tells the size of its answer, and its mistakes", () =>
+  it.effect("the estimate of a free endpoint has the size of its response, or its validation errors (D28)", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/v1/openapi.json", "/v1/account/api-keys", "/v1/docs", "/v1/changelog"]) {
         const { text } = yield* ask(path)
@@ -711,7 +714,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual((yield* estimateOf("/v1/docs", [["ticker", "@@"]])).status, 200)
     }))
 
-  it.effect("D28 the estimate of a free list counts the rows of its answer", () =>
+  it.effect("the estimate of a free list counts its rows (D28)", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/v1/changelog", "/v1/datasets"]) {
         const { body } = yield* ask(path)
@@ -720,7 +723,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("D4 D28 a mistake in the request's own parameters is the request's own mistake", () =>
+  it.effect("an invalid parameter of the request gets the request's own error (D4, D28)", () =>
     Effect.gen(function* () {
       const fields = Effect.fnUntraced(function* (path: string, query: Query) {
         const { answer, estimate } = yield* agree(path, query)
@@ -744,7 +747,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     }))
 
   it.effect.each(["?endpoint", "endpoint[]", "endpoint%20", "%20endpoint", "ENDPOINT", "endpoints", "parameters"])(
-    "D4 D28 %s is no parameter of an estimate, and the request's own to refuse",
+    "%s is refused by the estimated request, not by /estimate (D4, D28)",
     (name) =>
       Effect.gen(function* () {
         const own = yield* ask(`/v1/news?${name}=/v1/news`)
@@ -757,7 +760,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }),
   )
 
-  it.effect("D28 endpoint stands anywhere, however it is encoded, and with a slash at its end", () =>
+  it.effect("endpoint may be in any position, in any encoding, and with a trailing slash (D28)", () =>
     Effect.gen(function* () {
       const expected = yield* estimateOf("/v1/screener", [["limit", "3"], ["page", "2"], ["sort", "-price"]])
       assert.strictEqual(fieldOf(expected, "records_returned"), 3)
@@ -777,7 +780,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("D28 the request's own parameters arrive as they were sent", () =>
+  it.effect("the parameters of the request arrive unchanged (D28)", () =>
     Effect.gen(function* () {
       const item = { form_type: "news", tags: [], tickers: [], created_at: "2025-01-02", last_updated: "2025-01-02" }
       yield* insertRows(
@@ -821,7 +824,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("D10 D28 HEAD is answered like GET, without the body", () =>
+  it.effect("HEAD is answered like GET, without a body (D10, D28)", () =>
     Effect.gen(function* () {
       for (const query of [[["limit", "3"]], [["limit", "0"]]] satisfies ReadonlyArray<Query>) {
         const path = estimating("/v1/screener", query)
@@ -839,11 +842,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual(headers["allow"], "GET, HEAD")
     }))
 
-  it.effect("D8 D14 D28 headers of pages and of an endpoint's life are on the request's own answer alone", () =>
+  it.effect("paging and deprecation headers appear on the request only, not on its estimate (D8, D14, D28)", () =>
     Effect.gen(function* () {
       for (const ticker of ["T7", "NOBODY", "TOO LONG"]) {
         const query: Query = [["ticker", ticker]]
-        const own = yield* ask(Contract.buildUrl("/v1/historical-tickers", query))
+        const own = yield* ask(DocumentedEndpoints.buildUrl("/v1/historical-tickers", query))
         assert.match(String(own.headers["deprecation"]), /^@\d+$/)
         assert.include(String(own.headers["link"]), "successor-version")
         const estimate = yield* estimateOf("/v1/historical-tickers", query)
@@ -856,7 +859,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.match(String(headers["content-type"]), /^application\/json/)
     }))
 
-  it.effect("D12 D28 a client's X-Request-Id is on the answer and in every error, forwarded or not", () =>
+  it.effect("a client's X-Request-Id is in the response and in every error, also a forwarded one (D12, D28)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const asked = { key: basic, headers: { "X-Request-Id": "Order.7_of-9" } }
@@ -876,7 +879,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("§7.2 D28 a table that another session holds: 503 data_refreshing, Retry-After, as the request", () =>
+  it.effect("a locked table is 503 data_refreshing with Retry-After, as for the request (§7.2, D28)", () =>
     Effect.gen(function* () {
       const other = yield* Other
       yield* other.query("begin")

@@ -6,7 +6,7 @@ const documentOf = (content: object) => ({
 })
 
 describe("examples of the OpenAPI document", () => {
-  it("leaves out an example whose response is not filled in yet (CONTRIBUTING, how to add an endpoint)", () => {
+  it("leaves out an example whose response is not filled in yet", () => {
     const content = {}
     addExamples(documentOf(content), [
       { name: "New", request: "/v1/widgets?ticker=GAP7", status: 200 },
@@ -20,7 +20,7 @@ describe("examples of the OpenAPI document", () => {
   it("refuses an example of a response that is not documented", () => {
     assert.throws(
       () => addExamples(documentOf({}), [{ name: "Odd", request: "/v1/widgets", status: 404, response: {} }]),
-      "nothing documents 404 of /v1/widgets",
+      "has no response 404 of /v1/widgets",
     )
   })
 })

@@ -1,4 +1,4 @@
-/** The changelog, as data, as an answer and as a feed (§9.6, D2, D24). */
+/** The changelog as data, as JSON and as a feed: §9.6 (notification), D2 (credentials), D24 (lifecycle). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -26,8 +26,8 @@ const refuses = (more: object) => {
   )
 }
 
-describe("the entries", () => {
-  it("§9.6 releases and their days go down, versions too, and no id comes twice", () => {
+describe("changelog entries", () => {
+  it("releases are in descending order, and entry ids are unique (§9.6)", () => {
     const numbers = releases.map(({ release }) => release.split(".").map((part) => part.padStart(4, "0")).join("."))
     assert.deepStrictEqual(numbers, numbers.toSorted().toReversed())
     const days = releases.map(({ date }) => date)
@@ -38,15 +38,15 @@ describe("the entries", () => {
     assert.deepStrictEqual(dates, dates.toSorted().toReversed())
   })
 
-  it("§9.2 §9.3 §9.5 the guide lists the breaking changes of v1, and later releases break nothing but mistakes", () => {
-    const guide = readFileSync(new URL("../../docs/deprecations.md", import.meta.url), "utf8")
+  it("the guide lists the breaking changes of v1, and later releases have none (§9.2, §9.3, §9.5)", () => {
+    const guide = readFileSync(new URL("../../docs/guides/deprecations.md", import.meta.url), "utf8")
     const listed = Array.from(guide.matchAll(/\]\(\/v1\/docs\/changelog#([a-z0-9-]+)\)/g), ([, id]) => id)
     const breaking = changelog.filter((entry) => entry.breaking && entry.type !== "fixed")
     assert.sameMembers(listed, breaking.map(({ id }) => id))
     assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["0.1.0"])
   })
 
-  it("§9.5 the five breaking changes are there, each with what to do, and are written to customers", () => {
+  it("the five breaking changes have a migration and are emailed to customers (§9.5)", () => {
     const breaking = changelog.filter((entry) => entry.breaking && entry.release === "0.1.0")
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
@@ -55,7 +55,7 @@ describe("the entries", () => {
     }
   })
 
-  it("D24 exactly the endpoints that are declared as deprecated have such an entry, with the declared days", () => {
+  it("exactly the deprecated endpoints have an entry, with the declared dates (D24)", () => {
     const declared = endpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
@@ -73,7 +73,7 @@ describe("the entries", () => {
     assert.isTrue(refuses({ type: "deprecated" }))
   })
 
-  it("§9.6 every path that an entry names is one of the service, or begins one", () => {
+  it("every path in an entry exists (§9.6)", () => {
     const known = endpoints.map(({ row }) => row.path)
     const strange = changelog.flatMap(({ id, paths }) =>
       paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concernsPath({ paths: [path] }, one))).map((
@@ -83,7 +83,7 @@ describe("the entries", () => {
     assert.deepStrictEqual(strange, [])
   })
 
-  it("§9.6 an entry that is not complete stops the start", () => {
+  it("an incomplete entry stops the service from starting (§9.6)", () => {
     assert.isFalse(refuses({}))
     const wrong = [
       { id: "Not This" },
@@ -102,7 +102,7 @@ describe("the entries", () => {
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) => {
-  it.effect("§9.6 D2 it lists every entry to everybody, free, in the envelope", () =>
+  it.effect("lists every entry without a key and free of charge (§9.6, D2)", () =>
     Effect.gen(function* () {
       const { body, headers, status } = yield* requestJson("/v1/changelog", open)
       assert.strictEqual(status, 200)
@@ -112,7 +112,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       assert.isUndefined(headers["x-cost-microdollars"])
     }))
 
-  it.effect("§9.6 filters narrow it, together, and by comma-separated types", () =>
+  it.effect("filters combine with and, and type takes several values (§9.6)", () =>
     Effect.gen(function* () {
       const idsOf = (search: string) =>
         Effect.map(requestJson(`/v1/changelog?${search}`, open), ({ body, status, text }) => {
@@ -139,7 +139,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       ])
     }))
 
-  it.effect("§7.2 D4 what it does not take is refused by name, on the feed as well", () =>
+  it.effect("invalid parameters are refused by name, also on the feed (§7.2, D4)", () =>
     Effect.gen(function* () {
       const refused = [["type", "new"], ["breaking", "maybe"], ["since", "2026-02-30"], ["path", "news"], [
         "limit",
@@ -155,13 +155,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       }
     }))
 
-  it.effect("README, changelog: whoever has it gets a 304, with its tag; another choice has another", () =>
+  it.effect("a matching If-None-Match is 304, and another filter has another ETag (§9.6)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
         const { headers } = yield* requestJson(path, open)
         const etag = String(headers["etag"])
         assert.match(etag, /^"[^"]+"$/)
-        // It may be kept by a cache for all, which must know that there are several forms.
+        // Shared caches may store it, and need Vary to distinguish the encodings.
         assert.match(String(headers["vary"]), /accept-encoding/i)
         for (const sent of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
           const again = yield* requestJson(path, { ...open, headers: { "If-None-Match": sent } })
@@ -186,7 +186,7 @@ const feed = (search = "", base = "https://api.example.com") =>
 
 const idsIn = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
 
-/** PostgreSQL's own parser reads it, which takes nothing that is not well-formed. */
+/** Evaluates an XPath with PostgreSQL's parser, which accepts only well-formed XML. */
 const read = Effect.fnUntraced(function* (text: string, path: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly found: ReadonlyArray<string> }>`
@@ -196,7 +196,7 @@ const read = Effect.fnUntraced(function* (text: string, path: string) {
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (it) => {
-  it.effect("RFC 4287 it is a feed with all that a feed and an entry must have, once", () =>
+  it.effect("has every required element of a feed and its entries, once (RFC 4287)", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* requestJson("/v1/changelog.atom", open)
       assert.strictEqual(headers["content-type"], "application/atom+xml; charset=utf-8")
@@ -219,7 +219,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
       assert.strictEqual((yield* read(declared, `/a:feed/a:link[@rel="self"]/@href`)).length, 1)
     }))
 
-  it.effect("RFC 4287 any text arrives as it is", () =>
+  it.effect("preserves any text (RFC 4287)", () =>
     Effect.gen(function* () {
       for (const text of [`<b>&amp; "quoted" 'too' ]]>`, "Größe 漢字 🚀", "a\tb\nc"]) {
         const [found = ""] = yield* read(`<t xmlns="http://www.w3.org/2005/Atom">${escapeXml(text)}</t>`, "/a:t/text()")
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
       assert.strictEqual(escapeXml("a\0b\u0007c\ud800d\ufffee"), "abc\ufffdde")
     }))
 
-  it.effect("RFC 4287 ids depend on the entries alone; another choice is another feed with the same entries", () =>
+  it.effect("ids depend on the entries only, and another filter is another feed with the same entries (RFC 4287)", () =>
     Effect.sync(() => {
       assert.deepStrictEqual(idsIn(feed()), idsIn(feed("", "http://127.0.0.1:8080")))
       assert.notStrictEqual(idsIn(feed())[0], idsIn(feed("type=added"))[0])
@@ -241,7 +241,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
         feed("type=added&path=%2Fv1"),
         `href="https://api.example.com/v1/changelog.atom?type=added&amp;path=`,
       )
-      // Whoever has read an entry is not shown it again, so these stay for ever.
+      // Feed readers remember ids, so they must never change.
       assert.strictEqual(idsIn(feed())[0], "urn:uuid:155de051-2820-8464-ae6c-aa01a67fb93e")
     }))
 })

@@ -26,34 +26,34 @@ const { requestJson, valueAt } = Service
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
-/** It did as it was told and said nothing but the result. */
-const succeeded = (ended: EndedProcess) => {
+/** Asserts success without messages on standard error. Returns the output. */
+const assertSuccess = (ended: EndedProcess) => {
   assert.strictEqual(ended.code, 0, ended.err)
   assert.strictEqual(ended.err, "")
   return ended.out
 }
 
-/** It failed in words on standard error, and there is no result. */
-const ending = (code: number) => (ended: EndedProcess, ...said: ReadonlyArray<RegExp>) => {
+/** Asserts a failure with a message and without output. */
+const makeFailureAssertion = (code: number) => (ended: EndedProcess, ...messages: ReadonlyArray<RegExp>) => {
   assert.strictEqual(ended.code, code, `${ended.out}${ended.err}`)
-  for (const words of said) assert.match(ended.err, words)
+  for (const message of messages) assert.match(ended.err, message)
   assertNoStack(ended.err)
   assert.notMatch(ended.err, /\[object|undefined/)
   assert.strictEqual(ended.out, "")
 }
 
-const failed = ending(1)
+const assertFailure = makeFailureAssertion(1)
 
-/** The command line itself was wrong, and nothing was begun. */
-const misunderstood = ending(2)
+/** Asserts a usage error. */
+const assertUsageError = makeFailureAssertion(2)
 
-/** As `failed`, and one line says it all. */
-const refused = (ended: EndedProcess, ...said: ReadonlyArray<RegExp>) => {
-  failed(ended, ...said)
+/** Asserts a failure with a message of one line. */
+const assertOneLineError = (ended: EndedProcess, ...messages: ReadonlyArray<RegExp>) => {
+  assertFailure(ended, ...messages)
   assert.match(ended.err, /^tickerline: [^\n]+\n$/)
 }
 
-/** The database of another program, as `DATABASE_URL` names it. */
+/** The URL of a migrated database. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/DatabaseUrl") {
   static readonly layer = Layer.effect(
     DatabaseUrl,
@@ -61,8 +61,8 @@ class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/
   )
 }
 
-/** Whatever commands of accounts and keys may change; a request changes only when something was used last. */
-const books = Effect.gen(function* () {
+/** Reads all that the commands for accounts and keys can change, without the times of last use. */
+const readAccountTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql`
     select (select jsonb_agg(to_jsonb(a) - 'last_charged_at' order by account_id) from accounts as a) as accounts,
@@ -73,27 +73,27 @@ const books = Effect.gen(function* () {
 
 const nothing: EndedProcess = { code: null, out: "", err: "" }
 
-/** Mistakes, each with what must be said of it; whatever is tried, nothing is changed. */
-const mistaken = Effect.fnUntraced(function* (
+/** Runs commands that must fail with the given messages, and asserts that they change nothing. */
+const assertAllFail = Effect.fnUntraced(function* (
   tried: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]>,
-  check: (ended: EndedProcess, said: RegExp) => void,
+  check: (ended: EndedProcess, message: RegExp) => void,
 ) {
   const environment = { DATABASE_URL: yield* DatabaseUrl }
-  const before = yield* books
+  const before = yield* readAccountTables
   const ended = yield* Effect.forEach(tried, ([args]) => runCommand(args, environment), { concurrency: 3 })
-  for (const [index, [, said]] of tried.entries()) check(ended[index] ?? nothing, said)
-  assert.deepStrictEqual(yield* books, before)
+  for (const [index, [, message]] of tried.entries()) check(ended[index] ?? nothing, message)
+  assert.deepStrictEqual(yield* readAccountTables, before)
 })
 
-/** A table that was printed: its header, and its rows by the first cell. */
-const table = (out: string) => {
+/** Parses a printed table into its header, and its rows by their first cell. */
+const parseTable = (out: string) => {
   const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.trim().split(/ {2,}/))
   return { header, rows: new Map(rows.map((cells) => [cells[0], cells])) }
 }
 
-/** What `keys create` and `keys rotate` print. */
-const keyIn = (ended: EndedProcess) => {
-  const out = succeeded(ended)
+/** Returns the key that `keys create` or `keys rotate` printed. */
+const parseKey = (ended: EndedProcess) => {
+  const out = assertSuccess(ended)
   assert.match(out, /^tl_live_[0-9A-Za-z]{38}\n$/)
   return out.trim()
 }
@@ -115,7 +115,7 @@ const rowOf = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-/** A role of PostgreSQL that may log in and, to begin with, nothing else; gone at the end. */
+/** Creates a PostgreSQL role that may only log in, and drops it at the end. */
 const newRole = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
@@ -133,8 +133,8 @@ const target = "/v1/ticker-changes?ticker=AAA"
 
 const statusOf = (key: string, path = target) => Effect.map(requestJson(path, { key }), ({ status }) => status)
 
-/** Real milliseconds until the key is answered so; at most five seconds. */
-const until = Effect.fnUntraced(function* (key: string, status: number) {
+/** Returns the milliseconds until requests with the key get the status, after at most five seconds. */
+const waitForStatus = Effect.fnUntraced(function* (key: string, status: number) {
   const start = yield* Clock.currentTimeMillis
   yield* Effect.repeat(statusOf(key), {
     until: (seen) => seen === status,
@@ -222,7 +222,7 @@ const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["DATABASE_URL", "mysql://a:b@127.0.0.1/x", /postgres/],
   ["DATABASE_POOL_SIZE", "many", /number|integer/],
   ["CORS_ORIGINS", "foo", /foo is not an origin such as https:/],
-  ["USAGE_RETENTION", "3days", /"3days", but must be a length of time of at least 31 days/],
+  ["USAGE_RETENTION", "3days", /"3days", but must be a duration of at least 31 days/],
   ["USAGE_RETENTION", "7 days", /at least 31 days/],
   ["SMTP_URL", "smtp://mail.example", /MAIL_FROM is not set, but SMTP_URL is/],
   ["DATABASE_POOL_SIZE", "0", /at least|greater|positive|between/],
@@ -231,7 +231,7 @@ const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["LOG_FORMAT", "xml", /"?pretty"?.*"?json"?/],
 ]
 
-/** What each of them makes of the start; asked of several processes at once, since each takes a moment. */
+/** The results of starting the service with each wrong value, three at a time. */
 class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProcess>>()("test/commands/WrongStarts") {
   static readonly layer = Layer.effect(
     WrongStarts,
@@ -246,8 +246,8 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProces
   )
 }
 
-/** Each way to end, with something of its own on either output. */
-const told: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
+/** A command for each exit code and each kind of output. */
+const exitCodeCases: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [0, ["keys", "create", "--help"]],
   [0, ["accounts", "list"]],
   [1, ["keys", "revoke", "999999999"]],
@@ -257,12 +257,14 @@ const told: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
 ]
 
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
-  it.effect("README, command line: the program says and ends as what the tests below run without a process does", () =>
+  it.effect("prints the same and exits alike as a process and in-process (operations/command-line)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const environment = { DATABASE_URL: yield* DatabaseUrl, LOG_FORMAT: "json" }
-      const programs = yield* Effect.forEach(told, ([, args]) => runProgram(args, environment), { concurrency: 3 })
-      for (const [index, [code, args]] of told.entries()) {
+      const programs = yield* Effect.forEach(exitCodeCases, ([, args]) => runProgram(args, environment), {
+        concurrency: 3,
+      })
+      for (const [index, [code, args]] of exitCodeCases.entries()) {
         const program = programs[index] ?? nothing
         assert.strictEqual(program.code, code, args.join(" "))
         assert.notStrictEqual(`${program.out}${program.err}`, "", args.join(" "))
@@ -270,11 +272,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       }
       const wrong = { ...environment, PORT: "http" }
       const program = yield* runProgram(["serve"], wrong)
-      failed(program, /PORT/)
+      assertFailure(program, /PORT/)
       assert.deepStrictEqual(yield* runCommand(["serve"], wrong), program)
     }))
 
-  it.effect("README, loading: generate writes a folder, load --check and --all take it, datasets tells columns", () =>
+  it.effect("generates a folder that load accepts with --check and --all, and describes datasets (operations/data)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -284,41 +286,47 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       assert.match(
-        succeeded(yield* runCommand(["load", "--all", market, "--check"], environment)),
-        /news: \d+ rows are right/,
+        assertSuccess(yield* runCommand(["load", "--all", market, "--check"], environment)),
+        /news: \d+ rows valid; nothing was loaded/,
       )
       assert.deepStrictEqual(yield* sql`select 1 from news limit 1`, [])
-      assert.match(succeeded(yield* runCommand(["load", "--all", market], environment)), /screener: 51 rows loaded/)
+      assert.match(assertSuccess(yield* runCommand(["load", "--all", market], environment)), /screener: 51 rows loaded/)
       assert.strictEqual((yield* sql`select 1 from screener`).length, 51)
-      const [description = ""] = succeeded(yield* runCommand(["datasets", "screener"], {})).split("\n\n")
+      const [description = ""] = assertSuccess(yield* runCommand(["datasets", "screener"], {})).split("\n\n")
       assert.match(description, /^screener \(one row for each ticker\)$/m)
       assert.match(description, /^ {2}is_adr +true \| false +required/m)
-      misunderstood(yield* runCommand(["datasets", "nope"], {}), /There is no dataset nope/)
-      misunderstood(
+      assertUsageError(yield* runCommand(["datasets", "nope"], {}), /There is no dataset nope/)
+      assertUsageError(
         yield* runCommand(["load", "news"], environment),
         /load takes a dataset and a file, or --all with a folder/,
       )
-      failed(yield* runCommand(["load", "--all", "/nowhere"], environment), /There is no folder \/nowhere\./)
+      assertFailure(yield* runCommand(["load", "--all", "/nowhere"], environment), /There is no folder \/nowhere\./)
       const file = `${market}/news.csv`
-      failed(yield* runCommand(["load", "--all", file], environment), /news\.csv is a file, and --all takes a folder\./)
-      failed(yield* runCommand(["load", "news", market], environment), /market is a folder, and load takes a file\./)
+      assertFailure(
+        yield* runCommand(["load", "--all", file], environment),
+        /news\.csv is a file, but --all takes a folder\./,
+      )
+      assertFailure(
+        yield* runCommand(["load", "news", market], environment),
+        /market is a folder, but load takes a file\./,
+      )
       yield* sql`truncate screener, news, daily_prices`
     }))
 
-  it.effect("README, command line: --help of every command shows an example, and starts nothing", () =>
+  it.effect("shows an example for every command with --help, without starting anything (operations/command-line)", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
       const shown = yield* Effect.forEach(commands, (name) => runCommand([...name.split(" "), "--help"], nowhere), {
         concurrency: 3,
       })
       for (const [index, name] of commands.entries()) {
-        const out = succeeded(shown[index] ?? { code: null, out: "", err: "" })
+        const out = assertSuccess(shown[index] ?? { code: null, out: "", err: "" })
         assert.match(out, /EXAMPLES\n(?:.*\n)* {2}npm run (--silent )?tickerline -- /, name)
         assert.include(out, `tickerline ${name}`)
       }
     }))
 
-  it.effect("README, command line: what cannot be understood exits 2 and says what, on standard error alone", () =>
+  it.effect("exits with 2 for usage errors, and explains them on standard error (operations/command-line)", () =>
     Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
         [["bogus"], /bogus/],
@@ -354,14 +362,14 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "credit", "a", "--usd", "5", "--reference", ""], /--reference.*empty/s],
         [["grant"], /role/],
       ]
-      yield* mistaken(cases, misunderstood)
+      yield* assertAllFail(cases, assertUsageError)
     }))
 
-  it.effect("D2 keys create prints the key alone, and what is stored does not tell it", () =>
+  it.effect("keys create prints only the key, which the database does not contain (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const url = yield* DatabaseUrl
-      const out = succeeded(
+      const out = assertSuccess(
         yield* runCommand(["keys", "create", "--account", "acme", "--tier", "pro", "--email", "ops@acme.example"], {
           DATABASE_URL: url,
         }),
@@ -380,7 +388,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual((yield* requestJson("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
     }))
 
-  it.effect("README, command line: keys list shows every key and revoke ends one", () =>
+  it.effect("keys list shows every key, and keys revoke ends one (operations/accounts)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -388,11 +396,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         ["keys", "create", "--account", "lister", "--tier", "basic", "--expires", "2099-12-31"],
         environment,
       )
-      const key = succeeded(made).trim()
+      const key = assertSuccess(made).trim()
       const { id } = yield* rowOf(key)
       const listed = Effect.map(runCommand(["keys", "list"], environment), (ended) => {
-        const out = succeeded(ended)
-        const { header, rows } = table(out)
+        const out = assertSuccess(ended)
+        const { header, rows } = parseTable(out)
         assert.deepStrictEqual(header, [
           "id",
           "account",
@@ -420,9 +428,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         times: 50,
       })
       assert.match((yield* listed).get(id)?.[8] ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
-      assert.match(succeeded(yield* runCommand(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
+      assert.match(assertSuccess(yield* runCommand(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
       assert.strictEqual((yield* listed).get(id)?.[5], "revoked")
-      assert.isBelow(yield* until(key, 401), 1000)
+      assert.isBelow(yield* waitForStatus(key, 401), 1000)
       const answer = yield* requestJson(target, { key })
       assert.deepStrictEqual([answer.status, valueAt(answer.body, "error", "code")], [401, "api_key_disabled"])
       yield* sql`update api_keys set revoked_at = null, disabled_at = now() where key_id = ${id}::text::bigint`
@@ -431,11 +439,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual((yield* listed).get(id)?.[5], "expired")
     }))
 
-  it.effect("README, keys: a key of some endpoints opens these and no others, and the list tells so", () =>
+  it.effect("keys create --endpoint limits a key, and the list shows it (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const paths = ["/v1/news", "/v1/ticker-changes"]
-      const key = keyIn(
+      const key = parseKey(
         yield* runCommand([
           "keys",
           "create",
@@ -449,14 +457,14 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         ], environment),
       )
       const { id } = yield* rowOf(key)
-      const row = table(succeeded(yield* runCommand(["keys", "list"], environment))).rows.get(id)
+      const row = parseTable(assertSuccess(yield* runCommand(["keys", "list"], environment))).rows.get(id)
       assert.deepStrictEqual([row?.[3], row?.[9]], ["the news", paths.join(",")])
       for (const path of paths) assert.strictEqual(yield* statusOf(key, `${path}?ticker=AAA`), 200)
       const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
       assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
-      // The account is there now: another key of it needs no tier, and opens everything that the account may see.
-      const other = keyIn(yield* runCommand(["keys", "create", "--account", "limited"], environment))
+      // The account exists now, so another key needs no tier, and opens all endpoints of the account.
+      const other = parseKey(yield* runCommand(["keys", "create", "--account", "limited"], environment))
       assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
       assert.deepStrictEqual(yield* rowOf(other), {
         ...yield* rowOf(other),
@@ -467,15 +475,15 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       })
     }))
 
-  it.effect("keys list and accounts list align columns by the width at which they are shown (README, keys)", () =>
+  it.effect("keys list and accounts list align columns by display width (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const names = ["日本の株", "naïve café", "a"]
       for (const name of names) {
-        keyIn(yield* runCommand(["keys", "create", "--account", name, "--tier", "ultimate"], environment))
+        parseKey(yield* runCommand(["keys", "create", "--account", name, "--tier", "ultimate"], environment))
       }
       for (const [list, after] of [["keys", "ultimate"], ["accounts", "ultimate"]] as const) {
-        const lines = succeeded(yield* runCommand([list, "list"], environment)).trimEnd().split("\n")
+        const lines = assertSuccess(yield* runCommand([list, "list"], environment)).trimEnd().split("\n")
         const starts = lines.filter((line) => names.some((name) => line.includes(` ${name} `)))
           .map((line) => displayWidth(line.slice(0, line.indexOf(after))))
         assert.strictEqual(starts.length, names.length, list)
@@ -484,7 +492,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       }
     }))
 
-  it.effect("keys create refuses a day that is over, and accepts today (README, keys)", () =>
+  it.effect("keys create refuses an expiry date in the past, and accepts today (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const today = yield* todayInNewYork
@@ -492,49 +500,55 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         expires: string,
       ) => ["keys", "create", "--account", "dated", "--tier", "basic", "--expires", expires]
       const yesterday = DateTime.formatIsoDate(DateTime.subtract(DateTime.makeUnsafe(today), { days: 1 }))
-      yield* mistaken(
+      yield* assertAllFail(
         ["2020-01-01", yesterday].map((day) => [create(day), new RegExp(`--expires.*${day}.*is over`, "s")] as const),
-        misunderstood,
+        assertUsageError,
       )
-      assert.strictEqual(yield* statusOf(keyIn(yield* runCommand(create("2099-12-31"), environment))), 200)
-      // New York's midnight may pass in between.
-      if ((yield* todayInNewYork) === today) keyIn(yield* runCommand(create(yield* todayInNewYork), environment))
+      assert.strictEqual(yield* statusOf(parseKey(yield* runCommand(create("2099-12-31"), environment))), 200)
+      // Midnight in New York may pass between the two steps.
+      if ((yield* todayInNewYork) === today) parseKey(yield* runCommand(create(yield* todayInNewYork), environment))
     }))
 
-  it.effect("keys create makes an account with --tier, and never changes one (README, keys)", () =>
+  it.effect("keys create creates an account with --tier, and never changes one (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const create = (...more: ReadonlyArray<string>) => ["keys", "create", "--account", "riser", ...more]
-      yield* mistaken([
+      yield* assertAllFail([
         [["keys", "create", "--account", "nobody"], /no account nobody.*accounts list.*accounts create/],
         [["keys", "create", "--account", "nobody", "--email", "a@b.example"], /no account nobody/],
-      ], refused)
-      keyIn(yield* runCommand(create("--tier", "basic"), environment))
-      yield* mistaken([
-        [create("--tier", "ultimate"), /riser has the tier basic.*No key was made.*accounts set-tier "riser" ultimate/],
+      ], assertOneLineError)
+      parseKey(yield* runCommand(create("--tier", "basic"), environment))
+      yield* assertAllFail([
+        [
+          create("--tier", "ultimate"),
+          /riser has the tier basic.*No key was created.*accounts set-tier "riser" ultimate/,
+        ],
         [create("--tier", "basic", "--email", "a@b.example"), /no email.*accounts set-email "riser" a@b\.example/],
-        [create("--email", "a@b.example"), /No key was made.*accounts set-email "riser" a@b\.example/],
-      ], refused)
-      succeeded(yield* runCommand(["accounts", "set-email", "riser", "a@b.example"], environment))
-      yield* mistaken(
+        [create("--email", "a@b.example"), /No key was created.*accounts set-email "riser" a@b\.example/],
+      ], assertOneLineError)
+      assertSuccess(yield* runCommand(["accounts", "set-email", "riser", "a@b.example"], environment))
+      yield* assertAllFail(
         [[create("--email", "c@b.example"), /another email address.*set-email "riser" c@b\.example/]],
-        refused,
+        assertOneLineError,
       )
-      // What the account has already may be given again.
-      keyIn(yield* runCommand(create("--tier", "basic", "--email", "a@b.example"), environment))
-      const { rows } = table(succeeded(yield* runCommand(["accounts", "list"], environment)))
+      // The tier and email that the account already has are accepted.
+      parseKey(yield* runCommand(create("--tier", "basic", "--email", "a@b.example"), environment))
+      const { rows } = parseTable(assertSuccess(yield* runCommand(["accounts", "list"], environment)))
       const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
       assert.deepStrictEqual(others, [])
       assert.deepStrictEqual(row.slice(1), ["riser", "basic", "billed later", "-", "2", "a@b.example"])
     }))
 
-  it.effect("README, keys: a rotated key works until its grace is over, and the new one is like it", () =>
+  it.effect("keys rotate keeps the old key until its grace period ends, and copies its limits (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const made = (account: string, ...more: ReadonlyArray<string>) =>
-        Effect.map(runCommand(["keys", "create", "--account", account, "--tier", "basic", ...more], environment), keyIn)
+        Effect.map(
+          runCommand(["keys", "create", "--account", account, "--tier", "basic", ...more], environment),
+          parseKey,
+        )
       const rotated = (id: string, ...more: ReadonlyArray<string>) =>
-        Effect.map(runCommand(["keys", "rotate", id, ...more], environment), keyIn)
+        Effect.map(runCommand(["keys", "rotate", id, ...more], environment), parseKey)
       const limits = ["--name", "turning", "--endpoint", "/v1/ticker-changes", "--expires", "2099-06-30"]
 
       const old = yield* made("turner", ...limits)
@@ -546,7 +560,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const { id: _, ...like } = before
       assert.notStrictEqual(nextId, before.id)
       assert.deepStrictEqual(fresh, like)
-      // For a day and no longer, whatever it was made for.
+      // The old key works for one more day, whatever its expiry date was.
       const { expires_at: ends, ...kept } = yield* rowOf(old)
       assert.deepStrictEqual({ ...kept, expires_at: before.expires_at }, before)
       const grace = (ends?.getTime() ?? 0) - began
@@ -557,83 +571,85 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         assert.strictEqual(yield* statusOf(key, "/v1/news"), 403)
       }
 
-      // Without grace it stops at once.
+      // Without a grace period, the old key stops working immediately.
       const last = yield* rotated(nextId)
-      assert.isBelow(yield* until(next, 401), 1000)
+      assert.isBelow(yield* waitForStatus(next, 401), 1000)
       assert.strictEqual(valueAt((yield* requestJson(target, { key: next })).body, "error", "code"), "api_key_disabled")
       assert.strictEqual(yield* statusOf(last), 200)
       assert.strictEqual(yield* statusOf(old), 200)
 
-      // Grace never makes a key live longer than it would have.
+      // A grace period never extends a key's expiry date.
       const short = yield* made("turner", "--expires", "2099-06-30")
       const { expires_at, id } = yield* rowOf(short)
       const endless = yield* rotated(id, "--grace", "99999d")
       assert.deepStrictEqual((yield* rowOf(short)).expires_at, expires_at)
       assert.deepStrictEqual((yield* rowOf(endless)).expires_at, expires_at)
 
-      // One without an end has one now, and its successor none.
+      // A key without an expiry date gets one, but its successor does not.
       const open = yield* made("turner")
       const successor = yield* rotated((yield* rowOf(open)).id, "--grace", "2s")
       assert.isNotNull((yield* rowOf(open)).expires_at)
       assert.isNull((yield* rowOf(successor)).expires_at)
-      yield* until(open, 401)
+      yield* waitForStatus(open, 401)
       assert.strictEqual(yield* statusOf(successor), 200)
     }))
 
-  it.effect("README, keys: a disabled key can be enabled again, and a revoked one cannot", () =>
+  it.effect("keys enable restores a disabled key, but not a revoked one (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const key = keyIn(yield* runCommand(["keys", "create", "--account", "switched", "--tier", "basic"], environment))
+      const key = parseKey(
+        yield* runCommand(["keys", "create", "--account", "switched", "--tier", "basic"], environment),
+      )
       const { id } = yield* rowOf(key)
-      const told = (verb: string) => Effect.map(runCommand(["keys", verb, id], environment), succeeded)
+      const runVerb = (verb: string) => Effect.map(runCommand(["keys", verb, id], environment), assertSuccess)
       const status = Effect.map(
         runCommand(["keys", "list"], environment),
-        (ended) => table(succeeded(ended)).rows.get(id)?.[5],
+        (ended) => parseTable(assertSuccess(ended)).rows.get(id)?.[5],
       )
       assert.strictEqual(yield* statusOf(key), 200)
-      assert.strictEqual(yield* told("disable"), `Key ${id} is disabled.\n`)
-      assert.isBelow(yield* until(key, 401), 1000)
+      assert.strictEqual(yield* runVerb("disable"), `Key ${id} is disabled.\n`)
+      assert.isBelow(yield* waitForStatus(key, 401), 1000)
       assert.strictEqual(yield* status, "disabled")
-      yield* mistaken([[["keys", "rotate", id], new RegExp(`Key ${id} is not active`)]], refused)
-      // Said twice it is so once.
-      assert.strictEqual(yield* told("disable"), `Key ${id} is disabled.\n`)
-      assert.strictEqual(yield* told("enable"), `Key ${id} is enabled.\n`)
-      assert.isBelow(yield* until(key, 200), 1000)
+      yield* assertAllFail([[["keys", "rotate", id], new RegExp(`Key ${id} is not active`)]], assertOneLineError)
+      // Repeating a command changes nothing.
+      assert.strictEqual(yield* runVerb("disable"), `Key ${id} is disabled.\n`)
+      assert.strictEqual(yield* runVerb("enable"), `Key ${id} is enabled.\n`)
+      assert.isBelow(yield* waitForStatus(key, 200), 1000)
       assert.strictEqual(yield* status, "active")
-      assert.strictEqual(yield* told("enable"), `Key ${id} is enabled.\n`)
-      assert.strictEqual(yield* told("revoke"), `Key ${id} is revoked.\n`)
-      assert.isBelow(yield* until(key, 401), 1000)
-      yield* mistaken([
-        [["keys", "enable", id], new RegExp(`Key ${id} was revoked.*for good`)],
-        [["keys", "disable", id], new RegExp(`Key ${id} was revoked.*for good`)],
+      assert.strictEqual(yield* runVerb("enable"), `Key ${id} is enabled.\n`)
+      assert.strictEqual(yield* runVerb("revoke"), `Key ${id} is revoked.\n`)
+      assert.isBelow(yield* waitForStatus(key, 401), 1000)
+      yield* assertAllFail([
+        [["keys", "enable", id], new RegExp(`Key ${id} was revoked.*cannot be undone`)],
+        [["keys", "disable", id], new RegExp(`Key ${id} was revoked.*cannot be undone`)],
         [["keys", "rotate", id], new RegExp(`Key ${id} is not active`)],
         [["keys", "rotate", id, "--grace", "7d"], new RegExp(`Key ${id} is not active`)],
-      ], refused)
+      ], assertOneLineError)
       assert.strictEqual(yield* statusOf(key), 401)
     }))
 
-  it.effect("README, keys: a key that was put aside and then revoked is left as it is, whatever is tried", () =>
+  it.effect("keys enable leaves a key revoked that was disabled before (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const key = keyIn(yield* runCommand(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
+      const key = parseKey(yield* runCommand(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
       const { id } = yield* rowOf(key)
-      for (const verb of ["disable", "revoke"]) succeeded(yield* runCommand(["keys", verb, id], environment))
-      yield* mistaken([[["keys", "enable", id], new RegExp(`Key ${id} was revoked`)]], refused)
+      for (const verb of ["disable", "revoke"]) assertSuccess(yield* runCommand(["keys", verb, id], environment))
+      yield* assertAllFail([[["keys", "enable", id], new RegExp(`Key ${id} was revoked`)]], assertOneLineError)
     }))
 
-  it.effect("README, keys: an id that is none is named, and nothing is changed", () =>
-    mistaken(
+  it.effect("keys commands name an unknown ID, and change nothing (operations/accounts)", () =>
+    assertAllFail(
       ["rotate", "disable", "enable", "revoke"].flatMap((verb) =>
         ["987654", "99999999999"].map((id) => [["keys", verb, id], new RegExp(`no key ${id}\\b.*keys list`)] as const)
       ),
-      refused,
+      assertOneLineError,
     ))
 
-  it.effect("README, accounts: create, list and set-tier", () =>
+  it.effect("accounts create, list and set-tier manage accounts (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const created = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
-        const out = succeeded(yield* runCommand(["accounts", "create", ...args], environment))
+        const out = assertSuccess(yield* runCommand(["accounts", "create", ...args], environment))
         assert.match(out, /^Account [^\n]+\n$/)
         return out
       })
@@ -643,24 +659,24 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       )
       yield* created("plain", "--tier", "basic")
       const listed = Effect.map(runCommand(["accounts", "list"], environment), (ended) => {
-        const { header, rows } = table(succeeded(ended))
+        const { header, rows } = parseTable(assertSuccess(ended))
         assert.deepStrictEqual(header, ["id", "name", "tier", "balance (USD)", "last charged (UTC)", "keys", "email"])
         return (name: string) => Array.from(rows.values()).find((row) => row[1] === name)?.slice(2)
       })
       const before = yield* listed
       assert.deepStrictEqual(before("two words"), ["pro", "0.000000", "-", "0", "ops@two.example"])
       assert.deepStrictEqual(before("plain"), ["basic", "billed later", "-", "0", "-"])
-      yield* mistaken([
+      yield* assertAllFail([
         [["accounts", "create", "plain", "--tier", "ultimate"], /account plain already.*[Nn]othing was changed/],
         [["accounts", "create", "two words", "--tier", "pro", "--prepaid"], /account two words already/],
         [["accounts", "set-tier", "nobody", "pro"], /no account nobody.*accounts list/],
-      ], refused)
+      ], assertOneLineError)
 
-      const key = keyIn(yield* runCommand(["keys", "create", "--account", "plain"], environment))
+      const key = parseKey(yield* runCommand(["keys", "create", "--account", "plain"], environment))
       const reports = statusOf(key, "/v1/research-reports")
       assert.strictEqual(yield* reports, 403)
       const set = yield* runCommand(["accounts", "set-tier", "plain", "ultimate"], environment)
-      assert.strictEqual(succeeded(set), "The tier of plain is ultimate.\n")
+      assert.strictEqual(assertSuccess(set), "The tier of plain is ultimate.\n")
       const start = yield* Clock.currentTimeMillis
       yield* Effect.repeat(reports, {
         until: (status) => status === 200,
@@ -672,23 +688,23 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual([tier, balance, ...rest], ["ultimate", "billed later", "1", "-"])
     }))
 
-  it.effect("D27 README, accounts: credit adds exactly what was paid, once, and may take off", () =>
+  it.effect("accounts credit adds or subtracts the exact amount, once per reference (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      succeeded(yield* runCommand(["accounts", "create", "payer", "--tier", "basic", "--prepaid"], environment))
-      const key = keyIn(yield* runCommand(["keys", "create", "--account", "payer"], environment))
+      assertSuccess(yield* runCommand(["accounts", "create", "payer", "--tier", "basic", "--prepaid"], environment))
+      const key = parseKey(yield* runCommand(["keys", "create", "--account", "payer"], environment))
       const other = yield* runCommand(["accounts", "create", "other payer", "--tier", "basic"], environment)
-      succeeded(other)
+      assertSuccess(other)
       assert.strictEqual(yield* statusOf(key), 402)
 
       const credited = (...args: ReadonlyArray<string>) =>
-        Effect.map(runCommand(["accounts", "credit", ...args], environment), succeeded)
+        Effect.map(runCommand(["accounts", "credit", ...args], environment), assertSuccess)
       const balance = (amount: string) =>
         `The balance of payer is ${amount} USD.\n${
           amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
         }`
-      // 0.1 and 0.2 are where floats go wrong, and so is a microdollar beside a billion of dollars.
+      // Floats cannot represent 0.1 + 0.2, or a microdollar in addition to a billion dollars.
       const steps: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--usd", "0.1"], "0.100000"],
         [["--usd", "0.2", "--reference", "invoice-1"], "0.300000"],
@@ -700,7 +716,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["--usd", "25.5"], "25.000000"],
       ]
       for (const [args, left] of steps) assert.strictEqual(yield* credited("payer", ...args), balance(left))
-      yield* mistaken([
+      yield* assertAllFail([
         [
           ["accounts", "credit", "payer", "--usd", "0.2", "--reference", "invoice-1"],
           /payer was credited for invoice-1/,
@@ -708,18 +724,18 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "credit", "payer", "--usd", "7", "--reference", "invoice-1"], /[Nn]othing was changed/],
         [["accounts", "credit", "nobody", "--usd", "7"], /no account nobody.*accounts list/],
         [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
-      ], refused)
+      ], assertOneLineError)
 
-      // Another account may have the same reference. It is billed later, so a credit has to say that it switches.
+      // Another account may use the same reference. It is billed later, so a credit needs --prepaid.
       const credit = ["other payer", "--usd", "1", "--reference", "invoice-1"]
-      yield* mistaken([
+      yield* assertAllFail([
         [["accounts", "credit", ...credit], /other payer is billed later.*Nothing was changed.*--prepaid.*402/],
         [["accounts", "credit", "other payer", "--usd=-1"], /other payer is billed later/],
-      ], refused)
+      ], assertOneLineError)
       assert.strictEqual(
         yield* credited(...credit, "--prepaid"),
         "The balance of other payer is 1.000000 USD.\n" +
-          "other payer was billed later until now. From now on it pays in advance.\n" +
+          "other payer was billed later until now. From now on, it pays in advance.\n" +
           "Once the balance is used up, its requests are refused with 402.\n",
       )
       assert.strictEqual(yield* credited("other payer", "--usd", "1"), "The balance of other payer is 2.000000 USD.\n")
@@ -738,8 +754,8 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         { amount: "25500000", reference: null },
       ])
 
-      // What it pays for then is taken off, exactly.
-      assert.isBelow(yield* until(key, 200), 1000)
+      // The exact cost of later requests is subtracted.
+      assert.isBelow(yield* waitForStatus(key, 200), 1000)
       const recorded = sql<{ readonly answers: number; readonly left: string; readonly cost: string }>`
         select balance_microdollars::text as left, count(*)::int as answers, sum(cost_microdollars)::text as cost
         from usage join accounts using (account_id) where name = 'payer' and status_code = 200
@@ -753,17 +769,17 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(row?.answers, 2)
       assert.isAbove(Number(row?.cost), 0)
       assert.strictEqual(Number(row?.left), 25_000_000 - Number(row?.cost))
-      const { rows } = table(succeeded(yield* runCommand(["accounts", "list"], environment)))
+      const { rows } = parseTable(assertSuccess(yield* runCommand(["accounts", "list"], environment)))
       const [, , , left, charged] = Array.from(rows.values()).find(([, name]) => name === "payer") ?? []
       assert.strictEqual(left, `24.${String(row?.left).slice(2)}`)
       assert.match(charged ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
     }))
 
-  it.effect("D27 README, accounts: a payment that is credited by several at once is credited once", () =>
+  it.effect("accounts credit counts a payment once, even if several commands credit it at once (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      succeeded(yield* runCommand(["accounts", "create", "hurried", "--tier", "basic"], environment))
+      assertSuccess(yield* runCommand(["accounts", "create", "hurried", "--tier", "basic"], environment))
       const ended = yield* Effect.all(
         Array.from(
           { length: 4 },
@@ -778,27 +794,27 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const good = ended.filter(({ code }) => code === 0)
       assert.strictEqual(good.length, 1)
       for (const one of good) {
-        assert.match(succeeded(one), /^The balance of hurried is 3\.000000 USD\.\nhurried was billed/)
+        assert.match(assertSuccess(one), /^The balance of hurried is 3\.000000 USD\.\nhurried was billed/)
       }
-      for (const one of ended) if (!good.includes(one)) refused(one, /hurried was credited for once before/)
+      for (const one of ended) if (!good.includes(one)) assertOneLineError(one, /hurried was credited for once before/)
       const [row] = yield* sql`select balance_microdollars::text as balance from accounts where name = 'hurried'`
       assert.deepStrictEqual(row, { balance: "3000000" })
     }))
 
-  it.effect("README, roles: grant lets a role serve, and do nothing more", () =>
+  it.effect("grant lets a role serve, and nothing else (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const owner = yield* DatabaseUrl
       const { name, url } = yield* newRole
       const own = { DATABASE_URL: url }
 
-      // Before, it may not even look.
-      refused(yield* runCommand(["keys", "list"], own), /permission denied|may not/)
-      const granted = succeeded(yield* runCommand(["grant", name], { DATABASE_URL: owner }))
+      // Before the grant, the role may not even read.
+      assertOneLineError(yield* runCommand(["keys", "list"], own), /permission denied|may not/)
+      const granted = assertSuccess(yield* runCommand(["grant", name], { DATABASE_URL: owner }))
       assert.match(granted, new RegExp(`^${name} may serve[^\\n]*\\n$`))
-      assert.strictEqual(succeeded(yield* runCommand(["grant", name], { DATABASE_URL: owner })), granted)
+      assert.strictEqual(assertSuccess(yield* runCommand(["grant", name], { DATABASE_URL: owner })), granted)
 
-      assert.strictEqual(succeeded(yield* runCommand(["migrate"], own)), "Up to date.\n")
+      assert.strictEqual(assertSuccess(yield* runCommand(["migrate"], own)), "The schema is up to date.\n")
       const port = yield* findFreePort
       const running = yield* startCommandProcess(["serve"], { ...own, PORT: String(port) })
       yield* waitForOutput(running, /keys create/)
@@ -817,7 +833,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
       const file = yield* written("granted.csv", changesFile)
       const id = (yield* rowOf(basic)).id
-      const before = yield* books
+      const before = yield* readAccountTables
       const forbidden: ReadonlyArray<ReadonlyArray<string>> = [
         ["accounts", "create", "mine", "--tier", "ultimate"],
         ["accounts", "set-tier", "test basic", "ultimate"],
@@ -832,18 +848,18 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       for (const [index, args] of forbidden.entries()) {
         const one = ended[index] ?? nothing
         assert.strictEqual(one.code, 1, args.join(" "))
-        failed(one, /permission denied|must be owner|no privileges/)
+        assertFailure(one, /permission denied|must be owner|no privileges/)
         assert.notInclude(one.err, "hunter2")
       }
-      assert.deepStrictEqual(yield* books, before)
+      assert.deepStrictEqual(yield* readAccountTables, before)
     }))
 
-  it.effect("README, roles: who may not grant is told so, and no role is said to serve that cannot", () =>
+  it.effect("grant fails without the right to grant, and grants nothing (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [serving, other] = [yield* newRole, yield* newRole]
-      succeeded(yield* runCommand(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
-      refused(
+      assertSuccess(yield* runCommand(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
+      assertOneLineError(
         yield* runCommand(["grant", other.name], { DATABASE_URL: serving.url }),
         /may not|permission denied|no privileges/,
       )
@@ -851,13 +867,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(may, [{ may: false }])
     }))
 
-  it.effect("README, roles: grant to a role that is not there tells how to make it", () =>
-    mistaken([
+  it.effect("grant says how to create a missing role (operations/deployment)", () =>
+    assertAllFail([
       [["grant", "nobody there"], /no role nobody there.*create role "nobody there" login password/],
       [["grant", `"; drop table accounts; --`], /no role "; drop table accounts; --\. .*create role """; drop table/],
-    ], refused))
+    ], assertOneLineError))
 
-  it.effect("README, command line: an account name that cannot be is refused in words", () =>
+  it.effect("refuses invalid account names (operations/command-line)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const ended = yield* Effect.forEach(
@@ -865,21 +881,21 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         (name) => runCommand(["keys", "create", "--account", name, "--tier", "pro"], environment),
         { concurrency: 2 },
       )
-      for (const each of ended) misunderstood(each, /account/)
+      for (const each of ended) assertUsageError(each, /account/)
     }))
 
-  it.effect("README, command line: migrate prints what it applied, and then that nothing is left to do", () =>
+  it.effect("migrate prints the applied migrations, or that the schema is up to date (operations/command-line)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* emptyDatabase }
-      const first = succeeded(yield* runCommand(["migrate"], environment)).trimEnd().split("\n")
+      const first = assertSuccess(yield* runCommand(["migrate"], environment)).trimEnd().split("\n")
       assert.deepStrictEqual(first.slice(0, 3), ["1_accounts", "2_ticker_changes", "3_intraday_runners"])
-      assert.match(succeeded(yield* runCommand(["migrate"], environment)), /^[^\n]*\n$/)
+      assert.match(assertSuccess(yield* runCommand(["migrate"], environment)), /^[^\n]*\n$/)
     }))
 
-  it.effect("README, command line: openapi prints the document that the service serves, without a database", () =>
+  it.effect("openapi prints the served document without a database (operations/command-line)", () =>
     Effect.gen(function* () {
       const nowhere = { TICKERLINE_HOME: "/proc/none" }
-      const printed: unknown = JSON.parse(succeeded(yield* runCommand(["openapi"], nowhere)))
+      const printed: unknown = JSON.parse(assertSuccess(yield* runCommand(["openapi"], nowhere)))
       const { body, status } = yield* requestJson("/v1/openapi.json", { key: null })
       assert.strictEqual(status, 200)
       for (const part of ["openapi", "paths", "components", "tags"]) {
@@ -888,67 +904,68 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(valueAt(printed, "openapi"), "3.1.0")
     }))
 
-  it.effect("D1, README, command line: the server of openapi is BASE_URL, and where serve listens by default", () =>
+  it.effect("openapi names BASE_URL or the default address as its server (D1)", () =>
     Effect.gen(function* () {
       const server = (environment: Readonly<Record<string, string>>) =>
         Effect.map(
           runCommand(["openapi"], environment),
-          (ended) => valueAt(JSON.parse(succeeded(ended)), "servers", 0, "url"),
+          (ended) => valueAt(JSON.parse(assertSuccess(ended)), "servers", 0, "url"),
         )
       assert.strictEqual(yield* server({}), "http://127.0.0.1:8080")
       assert.strictEqual(yield* server({ BASE_URL: "https://api.example.com/data/" }), "https://api.example.com/data")
     }))
 
-  it.effect("D31 load replaces, --append adds, and a bad row exits 1 with its line", () =>
+  it.effect("load replaces rows, --append adds rows, and a bad row is reported with its line (D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const file = yield* written("a.csv", changesFile)
       const bad = yield* written("bad.csv", changesFile.replace("2025-01-02", "2025-02-30"))
       assert.match(
-        succeeded(yield* runCommand(["load", "ticker-changes", file], environment)),
+        assertSuccess(yield* runCommand(["load", "ticker-changes", file], environment)),
         /^ticker_changes: 1 row loaded, in \d+\.\d s\n$/,
       )
       assert.match(
-        succeeded(yield* runCommand(["load", "ticker-changes", file, "--append"], environment)),
+        assertSuccess(yield* runCommand(["load", "ticker-changes", file, "--append"], environment)),
         /^ticker_changes: 1 row merged: 0 added, 0 updated, 1 unchanged, in \d+\.\d s\n$/,
       )
-      failed(
+      assertFailure(
         yield* runCommand(["load", "ticker-changes", bad], environment),
         /bad\.csv/,
         /^ {2}line 2: effective_date .*calendar/m,
       )
-      failed(yield* runCommand(["load", "ticker-changes", `${file}.none.csv`], environment), /none\.csv/)
+      assertFailure(yield* runCommand(["load", "ticker-changes", `${file}.none.csv`], environment), /none\.csv/)
       assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
     }))
 
   it.layer(WrongStarts.layer)("configuration", (it) => {
     it.effect.each(wrongValues.map(([name, value, expected], index) => ({ name, value, expected, index })))(
-      "README, command line: $name=$value stops the start with its name and what was expected",
+      "refuses to start with $name=$value, and names the expected value (operations/settings)",
       ({ expected, index, name }) =>
         Effect.map(
           WrongStarts,
-          (ended) => failed(ended[index] ?? { code: null, out: "", err: "" }, new RegExp(`\\b${name}\\b`), expected),
+          (ended) =>
+            assertFailure(ended[index] ?? { code: null, out: "", err: "" }, new RegExp(`\\b${name}\\b`), expected),
         ),
     )
   })
 
-  it.effect("README, command line: a server that is away stops the start, and no password is shown", () =>
+  it.effect("reports an unreachable database without its password (operations/command-line)", () =>
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
         const ended = yield* runCommand(args, { DATABASE_URL: away, PORT: String(yield* findFreePort) })
-        failed(ended, /DATABASE_URL/, /127\.0\.0\.1|connect|reach/)
+        assertFailure(ended, /DATABASE_URL/, /127\.0\.0\.1|connect|reach/)
         assert.notInclude(ended.err, "hunter2")
       }
       const wrongPassword = new URL(yield* DatabaseUrl)
       wrongPassword.password = "hunter2"
       const ended = yield* runCommand(["migrate"], { DATABASE_URL: wrongPassword.href })
-      failed(ended, /DATABASE_URL/, /password|authenti/i)
+      assertFailure(ended, /DATABASE_URL/, /password|authenti/i)
       assert.notInclude(ended.err, "hunter2")
     }))
 
-  it.effect("README, embedded server: with DATABASE_URL nothing embedded is started or needed", () =>
+  it.effect("starts no embedded server if DATABASE_URL is set (operations/data)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
@@ -966,7 +983,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(code, 0)
     }))
 
-  it.effect("README, deploy: SIGTERM exits with 0 whatever options stand before serve", () =>
+  it.effect("exits with 0 after SIGTERM, with options before serve (operations/deployment)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const running = yield* startCommandProcess(["--log-level", "warn", "serve"], {
@@ -979,7 +996,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     }))
 })
 
-/** Until standard output says it; a process that ended before fails with what it said. */
+/** Sends a request and parses a JSON body. */
 const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.promise(async () => {
     const response = await fetch(url, { headers })
@@ -991,7 +1008,7 @@ const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
 
 const dataOf = (home: string) => `${home}/postgres/cluster/data`
 
-/** Every process whose arguments name the data of the home. */
+/** Finds the processes whose arguments name the data directory of the home. */
 const serversOf = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const pids = (yield* fs.readDirectory("/proc")).filter((name) => /^\d+$/.test(name))
@@ -1002,7 +1019,7 @@ const serversOf = Effect.fnUntraced(function* (home: string) {
     ))
 })
 
-/** A new home whose server, should a test fail, does not outlive the test. */
+/** A new home folder whose server is stopped even if a test fails. */
 class Home extends Context.Service<Home, { readonly home: string; readonly port: number }>()("test/commands/Home") {
   static readonly layer = Layer.effect(
     Home,
@@ -1021,8 +1038,8 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** The line to paste: what it asks with which key. */
-const pasted = (out: string) => {
+/** Parses the curl command in the greeting. */
+const parseCurlCommand = (out: string) => {
   const [, header = "", url = ""] = /^ *curl -H "([^"]+)" "([^"]+)"$/m.exec(out) ?? []
   const [name = "", value = ""] = header.split(": ")
   return { headers: { [name]: value }, url, key: value.replace("Bearer ", "") }
@@ -1046,13 +1063,13 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
     assert.isFalse(yield* fs.exists(`${dataOf(home)}/postmaster.pid`))
   })
 
-  it.effect("README, the two commands: the first start prints docs and a curl that answers; SIGTERM ends it", () =>
+  it.effect("prints the documentation and a working curl command at the first start; SIGTERM stops it (README)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home
       const base = `http://127.0.0.1:${port}`
       const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json" })
-      const { headers, key, url } = pasted(out)
+      const { headers, key, url } = parseCurlCommand(out)
       Object.assign(remembered, { key, milliseconds })
       assert.strictEqual((yield* serversOf(home)).length, 1)
 
@@ -1063,7 +1080,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       assert.strictEqual(answer.status, 200)
       assert.strictEqual(valueAt(answer.body, "results", 0, "current_ticker"), "NXH")
 
-      // Logs are JSON lines on standard error; standard output has the address alone.
+      // Logs are JSON lines on standard error.
       const lines = running.output.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
       assert.isAtLeast(lines.length, 1)
       for (const line of lines) assert.strictEqual(valueAt(line, "level"), "INFO")
@@ -1077,13 +1094,13 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
         runProgram(["load", "historical-tickers", file, "--append"], environment),
         runProgram(["keys", "create", "--account", "beside", "--tier", "basic"], environment),
       ], { concurrency: 2 })
-      assert.match(succeeded(loaded), /^historical_tickers: 1 row merged: 1 added/)
-      const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": succeeded(made).trim() })
+      assert.match(assertSuccess(loaded), /^historical_tickers: 1 row merged: 1 added/)
+      const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": assertSuccess(made).trim() })
       assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })
 
-      // A second service finds its port in use, says so, and does no harm to the first.
+      // A second service reports that its port is in use, and does not disturb the first.
       const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
-      failed(
+      assertFailure(
         second,
         new RegExp(`PORT is ${port}, but another program already uses that port.*example PORT=${port + 1}`),
       )
@@ -1094,14 +1111,14 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       yield* assertStopped
     }))
 
-  it.effect("README, the two commands: the second start is faster and has the same key and data; SIGINT ends it", () =>
+  it.effect("keeps key and data at the second start; SIGINT stops it (README)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { port } = yield* Home
       const { milliseconds, out, running } = yield* serving()
       console.info(`first start ${remembered.milliseconds.toFixed(0)} ms, second ${milliseconds.toFixed(0)} ms`)
       assert.notInclude(running.output.err, "Loaded sample data")
-      const { headers, key, url } = pasted(out)
+      const { headers, key, url } = parseCurlCommand(out)
       assert.strictEqual(key, remembered.key)
       assert.strictEqual((yield* get(url, headers)).status, 200)
       assert.strictEqual(
@@ -1114,12 +1131,12 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       yield* assertStopped
     }))
 
-  it.effect("README, embedded server: after a kill -9 of the service the next one works and has the data", () =>
+  it.effect("starts again with the data after kill -9 (operations/data)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home
       const killed = yield* serving()
-      const { headers } = pasted(killed.out)
+      const { headers } = parseCurlCommand(killed.out)
       yield* endProcess(killed.running, "SIGKILL")
       const { running } = yield* serving()
       assert.strictEqual(

@@ -1,4 +1,4 @@
-/** `doctor`: what it finds in databases that are ill in one way each, and that it leaves all as it was. */
+/** Tests the findings of `doctor` about databases and settings that each have one defect, and that it changes nothing. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted, Schema } from "effect"
@@ -6,10 +6,9 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createServer, type Socket } from "node:net"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { readOnlyConnection as readOnly } from "../../src/cli/doctor/DatabaseChecks.ts"
 import { type Finding, runCheck } from "../../src/cli/doctor/Finding.ts"
-import * as Ill from "../../src/cli/doctor/SchemaChecks.ts"
-import { settingReaders } from "../../src/cli/doctor/SettingChecks.ts"
+import * as Checks from "../../src/cli/doctor/DatabaseChecks.ts"
+import { settingNames } from "../../src/cli/Settings.ts"
 import { type Environment, findFreePort, projectRoot, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
 
@@ -28,8 +27,8 @@ const Report = Schema.fromJsonString(Schema.Struct({
   })),
 }))
 
-/** As a process, with what it says of each check. */
-const doctor = Effect.fnUntraced(function* (environment: Environment) {
+/** Runs `doctor` as a process. `of` returns the findings of a check. */
+const runDoctor = Effect.fnUntraced(function* (environment: Environment) {
   const { code, err, out } = yield* runCommandProcess(["doctor", "--json"], {
     PORT: String(yield* findFreePort),
     ...environment,
@@ -39,20 +38,26 @@ const doctor = Effect.fnUntraced(function* (environment: Environment) {
   return { code, err, out, report, of }
 })
 
-/** Within the process, over the connection that doctor itself has. */
-const looked = <E>(
-  url: Redacted.Redacted,
-  look: Effect.Effect<Finding | ReadonlyArray<Finding>, E, SqlClient.SqlClient | FileSystem.FileSystem | PathService>,
-) => runCheck({ name: "check", effect: look }).pipe(Effect.provide(readOnly(url)), Effect.map(([first]) => first))
+type NodeService = Layer.Success<typeof NodeServices.layer>
 
-/** Another program on a port of the loopback. */
-const listening = (greet: (socket: Socket) => void) =>
+/** Runs one check in this process, over the connection that `doctor` uses. */
+const runDatabaseCheck = <E>(
+  url: Redacted.Redacted,
+  effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, SqlClient.SqlClient | NodeService>,
+) =>
+  Effect.map(
+    Effect.provide(runCheck({ name: "check", effect }), Checks.readOnlyConnection(url)),
+    ([first]) => first,
+  )
+
+/** Starts another program on a loopback port. */
+const startOtherProgram = (greet: (socket: Socket) => void) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly port: number; readonly close: () => void }>((resume) => {
       const sockets = new Set<Socket>()
       const server = createServer((socket) => {
         sockets.add(socket)
-        // The doctor hangs up where it has waited long enough.
+        // Doctor closes the connection after its timeout.
         socket.on("error", () => socket.destroy())
         greet(socket)
       })
@@ -68,21 +73,18 @@ const listening = (greet: (socket: Socket) => void) =>
     ({ close }) => Effect.sync(close),
   )
 
-type PathService = Layer.Success<typeof NodeServices.layer>
-
-const admin = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
-
-const as = (url: Redacted.Redacted, ...statements: ReadonlyArray<string>) =>
+/** Runs statements as the owner of the database. */
+const runAsOwner = (url: Redacted.Redacted, ...statements: ReadonlyArray<string>) =>
   Effect.flatMap(
     SqlClient.SqlClient,
     (sql) => Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }),
-  ).pipe(Effect.provide(admin(url)))
+  ).pipe(Effect.provide(databaseClientLayer({ url, applicationName: "tickerline-test" })))
 
 layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
-  it.effect("README, doctor: a database that is as it should be, though empty, is well; nothing in it changes", () =>
+  it.effect("reports no failure for an empty database, and cannot write to it (operations/command-line)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      const { code, err, of, report } = yield* doctor({ DATABASE_URL: Redacted.value(url) })
+      const { code, err, of, report } = yield* runDoctor({ DATABASE_URL: Redacted.value(url) })
       assert.strictEqual(code, 0, err)
       assert.strictEqual(err, "")
       assert.isTrue(report.ok)
@@ -93,104 +95,120 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.include(of("datasets")[0]?.advice ?? "", "tickerline load")
       const refused = yield* Effect.flip(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`create table mine (a int)`).pipe(
-          Effect.provide(readOnly(url)),
+          Effect.provide(Checks.readOnlyConnection(url)),
         ),
       )
       assert.include(String(refused.reason.cause), "read-only")
     }))
 
-  it.effect("D17 a trigger that is off or gone is found, by name and with the cure", () =>
+  it.effect("finds a disabled or missing change trigger, and says how to enable it (D17)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      yield* as(url, "alter table news disable trigger note_change")
-      const off = yield* looked(url, Ill.checkTriggers)
+      yield* runAsOwner(url, "alter table news disable trigger note_change")
+      const off = yield* runDatabaseCheck(url, Checks.checkTriggers)
       assert.strictEqual(off?.state, "failed")
       assert.match(off?.found ?? "", /: news;/)
-      yield* as(url, off?.advice ?? "")
-      assert.strictEqual((yield* looked(url, Ill.checkTriggers))?.state, "ok")
-      yield* as(url, "drop trigger note_change on screener")
-      assert.match((yield* looked(url, Ill.checkTriggers))?.found ?? "", /: screener;/)
+      yield* runAsOwner(url, off?.advice ?? "")
+      assert.strictEqual((yield* runDatabaseCheck(url, Checks.checkTriggers))?.state, "ok")
+      yield* runAsOwner(url, "drop trigger note_change on screener")
+      assert.match((yield* runDatabaseCheck(url, Checks.checkTriggers))?.found ?? "", /: screener;/)
     }))
 
-  it.effect("README, doctor: an invalid index is found, with the cure", () =>
+  it.effect("finds an invalid index, and says how to rebuild it (operations/command-line)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      assert.strictEqual((yield* looked(url, Ill.checkIndexes))?.state, "ok")
-      yield* as(
+      assert.strictEqual((yield* runDatabaseCheck(url, Checks.checkIndexes))?.state, "ok")
+      yield* runAsOwner(
         url,
         "update pg_index set indisvalid = false where indexrelid = 'news_ticker_created_at_id_idx'::regclass",
       )
-      const found = yield* looked(url, Ill.checkIndexes)
+      const found = yield* runDatabaseCheck(url, Checks.checkIndexes)
       assert.deepStrictEqual([found?.state, found?.advice], [
         "failed",
         "reindex index concurrently news_ticker_created_at_id_idx",
       ])
     }))
 
-  it.effect("README, doctor: a database that takes connections and says nothing holds it up for seconds only", () =>
+  it.effect("warns of each constraint that is not validated, and says how to find the rows (D34)", () =>
     Effect.gen(function* () {
-      const { port } = yield* listening(() => {})
-      const { code, of } = yield* doctor({ DATABASE_URL: `postgres://a:geheim@127.0.0.1:${port}/x` })
+      const url = yield* copyMigratedDatabase
+      const rules = ["close > 1", "close < 9"].map((rule, index) => ({ rule, name: `daily_prices_test_${index}` }))
+      for (const { name, rule } of rules) {
+        yield* runAsOwner(url, `alter table daily_prices add constraint ${name} check (${rule}) not valid`)
+      }
+      const { of } = yield* runDoctor({ DATABASE_URL: Redacted.value(url) })
+      const findings = of("rules")
+      assert.deepStrictEqual(findings.map(({ state }) => state), ["warning", "warning"])
+      for (const [index, { advice = "", found }] of findings.entries()) {
+        const [, query = ""] = /^Find the rows: (select .*)\. Correct/.exec(advice) ?? []
+        yield* runAsOwner(url, query)
+        assert.include(advice, `alter table daily_prices validate constraint ${rules[index]?.name}.`)
+        assert.match(found, new RegExp(`^${rules[index]?.name} is not validated; `))
+      }
+    }))
+
+  it.effect("waits only seconds for a database that accepts connections but never answers (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const { port } = yield* startOtherProgram(() => {})
+      const { code, of } = yield* runDoctor({ DATABASE_URL: `postgres://a:geheim@127.0.0.1:${port}/x` })
       assert.strictEqual(code, 1)
       assert.deepStrictEqual(of("connection").map(({ state }) => state), ["failed"])
     }))
 
-  it.effect("README, deploy: missing migrations fail; a database that is newer than the program, as while a release is replaced, is told", () =>
+  it.effect("fails if migrations are missing, and warns if the database is newer than the program (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      yield* as(url, "delete from tickerline_migrations where migration_id = 24")
-      const older = yield* looked(url, Ill.checkMigrations)
+      yield* runAsOwner(url, "delete from tickerline_migrations where migration_id = 24")
+      const older = yield* runDatabaseCheck(url, Checks.checkMigrations)
       assert.strictEqual(older?.state, "failed")
       assert.match(older?.found ?? "", /1 are missing: 24_/)
       assert.include(older?.advice ?? "", "tickerline migrate")
-      yield* as(
+      yield* runAsOwner(
         url,
         "insert into tickerline_migrations (migration_id, name) values (24, 'triggers_that_loads_dropped'), (9999, 'later')",
       )
-      const newer = yield* looked(url, Ill.checkMigrations)
+      const newer = yield* runDatabaseCheck(url, Checks.checkMigrations)
       assert.strictEqual(newer?.state, "warning")
       assert.match(newer?.found ?? "", /newer than this program: 9999_later/)
     }))
 
-  it.effect("README, deploy: a role is told what it lacks, and what it has too much", () =>
+  it.effect("lists the privileges that a role lacks or has in excess (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       const name = `doctored_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
       yield* Effect.acquireRelease(
-        as(url, `create role ${name} login password 'hunter2'`),
-        () => Effect.orDie(as(url, `drop owned by ${name}`, `drop role ${name}`)),
+        runAsOwner(url, `create role ${name} login password 'hunter2'`),
+        () => Effect.orDie(runAsOwner(url, `drop owned by ${name}`, `drop role ${name}`)),
       )
       const its = new URL(Redacted.value(url))
       its.username = name
       its.password = "hunter2"
       const environment = { DATABASE_URL: its.href }
-      const bare = yield* doctor(environment)
+      const bare = yield* runDoctor(environment)
       assert.strictEqual(bare.code, 1)
       assert.match(bare.of("role")[0]?.found ?? "", /lacks: .*select on/)
       assert.include(bare.of("role")[0]?.advice ?? "", `tickerline grant ${name}`)
       assert.notInclude(`${bare.out}${bare.err}`, "hunter2")
       assert.strictEqual((yield* runCommandProcess(["grant", name], { DATABASE_URL: Redacted.value(url) })).code, 0)
-      const serving = yield* doctor(environment)
+      const serving = yield* runDoctor(environment)
       assert.deepStrictEqual(serving.of("role").map(({ state }) => state), ["ok"], JSON.stringify(serving.of("role")))
-      yield* as(url, `grant insert on news to ${name}`)
-      const rich = yield* looked(Redacted.make(its.href), Ill.checkRole(false))
-      assert.deepStrictEqual([rich?.state, rich?.found], ["warning", `${name} may also write news`])
+      yield* runAsOwner(url, `grant insert on news to ${name}`)
+      const rich = yield* runDatabaseCheck(Redacted.make(its.href), Checks.checkRole(false))
+      assert.deepStrictEqual([rich?.state, rich?.found], ["warning", `${name} can also write news`])
     }))
 
-  it.effect("README, doctor: a database that is away, wrong and misspelt settings, and no secret is told", () =>
+  it.effect("reports an unreachable database, invalid and misspelt settings, and no secret (operations/command-line)", () =>
     Effect.gen(function* () {
-      const { code, err, of, out, report } = yield* doctor({
+      const { code, err, of, out, report } = yield* runDoctor({
         DATABASE_URL: "postgres://user:geheim@127.0.0.1:1/none",
-        REDIS_URL: "redis://:geheim@127.0.0.1:1",
         RATE_LIMIT_PRO: "many",
         TICKERLINE_HOM: "/tmp/x",
         RATE_LIMT_BASIC: "5",
         BASE_URL: "https://api.example.com",
       })
       assert.strictEqual(code, 1)
-      assert.strictEqual(err, `tickerline: doctor: 3 of ${report.checks.length} checks failed.\n`)
+      assert.strictEqual(err, `tickerline: doctor: 2 of ${report.checks.length} checks failed.\n`)
       assert.match(of("connection")[0]?.found ?? "", /DATABASE_URL: no connection/)
-      assert.match(of("limits")[0]?.found ?? "", /REDIS_URL: no connection to Redis: ECONNREFUSED/)
       assert.match(
         of("settings")[0]?.found ?? "",
         /^RATE_LIMIT_PRO is "many", but must be a whole number of requests per minute/,
@@ -201,11 +219,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.notInclude(out, "geheim")
     }))
 
-  it.effect("README, doctor: a home that is not there stays so, and a taken port is told", () =>
+  it.effect("reports a port in use, and does not create the home folder (operations/command-line)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-doctor-" })}/home`
-      const port = yield* listening((socket) => socket.end("220 mail\r\n"))
+      const port = yield* startOtherProgram((socket) => socket.end("220 mail\r\n"))
       const { code, err, out } = yield* runCommandProcess(["doctor"], {
         TICKERLINE_HOME: home,
         PORT: String(port.port),
@@ -214,22 +232,21 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.strictEqual(code, 1)
       assert.match(err, /^tickerline: doctor: 1 of \d+ checks failed\.\n$/)
       assert.include(out, `x  port: ${port.port} is in use by another program\n    -> End that program, or set PORT`)
-      assert.match(out, /ok home: .* is not there; the first start makes it/)
+      assert.match(out, /ok home: .* does not exist yet; the first start creates it/)
       assert.isTrue(Array.from(out).every((sign) => sign === "\n" || (sign >= " " && sign <= "~")), out)
       assert.isFalse(yield* fs.exists(home))
     }))
 
-  it.effect("README, settings: each variable of the table is one that doctor reads, and no other is", () =>
+  it.effect("reads exactly the settings that the documentation lists (operations/settings)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      const readme = yield* fs.readFileString(`${projectRoot}/README.md`)
-      const [, section = ""] = /\n### Settings\n(.*?)\n## /s.exec(readme) ?? []
-      const named = Array.from(section.matchAll(/^\| (`[^|]*?) +\|/gm), ([, cell = ""]) => {
+      const page = yield* fs.readFileString(`${projectRoot}/docs/operations/settings.md`)
+      const named = Array.from(page.matchAll(/^\| (`[^|]*?) +\|/gm), ([, cell = ""]) => {
         const names = Array.from(cell.matchAll(/`([A-Z_]+)`/g), ([, name = ""]) => name)
         const [first = ""] = names
         return names.map((name) => name.startsWith("_") ? `${first.slice(0, first.lastIndexOf("_"))}${name}` : name)
       }).flat()
       assert.isAbove(named.length, 20)
-      assert.sameMembers(Object.keys(settingReaders), named)
+      assert.sameMembers([...settingNames], named)
     }))
 })

@@ -20,11 +20,11 @@ import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt } = Service
 
-/** The service on a database that got its samples as a new embedded one gets them. */
+/** A client of a new, migrated database. */
 const ownClient = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 )
-/** A migrated database in which nothing happened yet. */
+/** An empty, migrated database. */
 const FreshLayer = Layer.mergeAll(ownClient, NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
 
 const file = (path: string) =>
@@ -33,8 +33,8 @@ const file = (path: string) =>
     (fs) => fs.readFileString(fileURLToPath(new URL(`../../samples/${path}`, import.meta.url))),
   )
 
-/** The symbols that the table under a heading of the README tells to try. */
-const promised = Effect.fnUntraced(function* (heading: string) {
+/** Reads the first column of the table under a heading of samples/README.md. */
+const readDocumented = Effect.fnUntraced(function* (heading: string) {
   const [, rest = ""] = (yield* file("README.md")).split(heading)
   const table = rest.trimStart().split(/\n\n(?!\|)/).find((part) => part.includes("|")) ?? ""
   return Array.from(table.matchAll(/^\| `([^`]+)` \|/gm), ([, symbol]) => symbol ?? "")
@@ -80,7 +80,7 @@ const chains: Readonly<Record<string, Chain>> = {
 interface Refused {
   readonly reasons: ReadonlyArray<string>
   readonly tickers: ReadonlyArray<string>
-  /** CIK and current symbol of each chain that stands alone. */
+  /** CIK and current symbol of each candidate. */
   readonly candidates: ReadonlyArray<readonly [string, string]>
 }
 
@@ -108,7 +108,7 @@ const refusals: Readonly<Record<string, Refused>> = {
 }
 
 layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) => {
-  it.effect("README, sample data: at most 200 real facts, and the numbers of rows that the README tells", () =>
+  it.effect("loads at most 200 real facts, and the documented numbers of rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [counted] = yield* sql`
@@ -133,7 +133,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.isAtMost(Number(valueAt(counted, "real")), 200)
     }))
 
-  it.effect("README, sample data: what is made up cannot be taken for real", () =>
+  it.effect("marks all fictional rows as fictional (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const symbols = (made: string) =>
@@ -154,13 +154,13 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
         `,
         [],
       )
-      // Every fact says where it comes from.
+      // Every fact names its source.
       assert.deepStrictEqual(yield* sql`select old_ticker from ticker_changes where source is null`, [])
     }))
 
-  it.effect("README, sample data: every symbol that the README names answers as it says", () =>
+  it.effect("gives the documented response for every documented symbol (samples/README)", () =>
     Effect.gen(function* () {
-      const named = yield* promised("`/v1/ticker-changes?ticker=…`")
+      const named = yield* readDocumented("`/v1/ticker-changes?ticker=…`")
       assert.isAtLeast(named.length, 15)
       for (const symbol of named) {
         const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
@@ -179,7 +179,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
     }))
 
   it.effect.each(Object.entries(chains).map(([symbol, chain]) => ({ symbol, ...chain })))(
-    "§2.2 $symbol is one chain, whole",
+    "resolves $symbol to one complete chain (§2.2)",
     ({ current, history, symbol }) =>
       Effect.gen(function* () {
         const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
@@ -192,7 +192,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }),
   )
 
-  it.effect("§2.2 any symbol of a chain gives the same chain", () =>
+  it.effect("resolves every symbol of a chain to the same chain (§2.2)", () =>
     Effect.gen(function* () {
       for (const symbols of [["OSTK", "BYON", "BBBY", "NXH"], twelve.flatMap((link) => link.split(" ").slice(0, 2))]) {
         const answers = yield* Effect.forEach(symbols, (symbol) =>
@@ -207,7 +207,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
     }))
 
   it.effect.each(Object.entries(refusals).map(([symbol, refused]) => ({ symbol, ...refused })))(
-    "D21 $symbol is refused, with its reasons, symbols and candidates",
+    "refuses $symbol with its reasons, symbols and candidates (D21)",
     ({ candidates, reasons, symbol, tickers }) =>
       Effect.gen(function* () {
         const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
@@ -227,7 +227,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }),
   )
 
-  it.effect("D21 SPWR, MEGX, FNGU, BD0 and KNT0 show the remaining reasons", () =>
+  it.effect("refuses SPWR, MEGX, FNGU, BD0 and KNT0 with the remaining reasons (D21)", () =>
     Effect.gen(function* () {
       const details = (symbol: string) =>
         Effect.map(requestJson(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) => valueAt(body, "error", "details"))
@@ -241,7 +241,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.strictEqual(Array.isArray(knotted) ? knotted.length : 0, 4)
     }))
 
-  it.effect("D19 BNT is a chain of two, and its three estimated events move nothing", () =>
+  it.effect("resolves BNT to a chain of two, without its three estimated events (D19)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/v1/ticker-changes?ticker=BNT")
       const history = links(valueAt(body, "results", 0, "history"))
@@ -250,7 +250,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.strictEqual(history[1], "BNRE BNT 2024-09-06")
     }))
 
-  it.effect("D19 an event dated 2099 does not count yet, from either of its symbols", () =>
+  it.effect("ignores an event in 2099, from both of its symbols (D19)", () =>
     Effect.gen(function* () {
       const former = yield* requestJson("/v1/ticker-changes?ticker=FTR1")
       assert.deepStrictEqual(links(valueAt(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
@@ -261,7 +261,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }
     }))
 
-  it.effect("D23 the former names that the README promises, and no other symbols of its table", () =>
+  it.effect("returns exactly the documented former names (D23)", () =>
     Effect.gen(function* () {
       const names: Readonly<Record<string, ReadonlyArray<{ readonly ticker: string; readonly date: string | null }>>> =
         {
@@ -275,16 +275,19 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
           }],
           QVL2: [{ ticker: "QVL1", date: null }],
         }
-      assert.deepStrictEqual(yield* promised("`/v1/historical-tickers?ticker=…` (all made up)"), Object.keys(names))
+      assert.deepStrictEqual(
+        yield* readDocumented("`/v1/historical-tickers?ticker=…` (all made up)"),
+        Object.keys(names),
+      )
       for (const [symbol, historical_tickers] of Object.entries(names)) {
         const { body } = yield* requestJson(`/v1/historical-tickers?ticker=${symbol}`)
         assert.deepStrictEqual(body, { count: historical_tickers.length, historical_tickers })
       }
     }))
 
-  it.effect("README, sample data: every request that the README promises has something to show", () =>
+  it.effect("returns rows for every documented request (samples/README)", () =>
     Effect.gen(function* () {
-      const requests = yield* promised("The made-up market (companies live from 2024-11-13 to 2026-11-13)")
+      const requests = yield* readDocumented("The made-up market (companies live from 2024-11-13 to 2026-11-13)")
       assert.strictEqual(requests.length, 16)
       for (const request of requests) {
         const { body, status } = yield* requestJson(request)
@@ -293,7 +296,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }
     }))
 
-  it.effect("§2.5 §2.6 §2.7 the stories of the README", () =>
+  it.effect("matches the documented examples (§2.5, §2.6, §2.7)", () =>
     Effect.gen(function* () {
       const first = Effect.fnUntraced(function* (request: string, ...path: ReadonlyArray<string>) {
         return valueAt((yield* requestJson(request)).body, "results", 0, ...path)
@@ -315,7 +318,7 @@ describe("the first start", () => {
     (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
   )
 
-  it.effect("README, the two commands: the demo key is made once, for its owner only, and anew after its end", () =>
+  it.effect("creates the demo key once, readable only by its owner, and again after it expires (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -325,7 +328,7 @@ describe("the first start", () => {
       assert.strictEqual((yield* fs.stat(`${home}/demo-key`)).mode & 0o777, 0o600)
       yield* sql`delete from historical_tickers`
       assert.strictEqual(yield* FirstStart.prepareFirstStart(home), first)
-      // Samples come once: what was deleted stays so.
+      // Sample data are loaded once, so deleted rows stay deleted.
       assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
       let last = first
       for (const ended of ["revoked_at", "disabled_at", "expires_at"]) {
@@ -335,7 +338,7 @@ describe("the first start", () => {
         assert.strictEqual(yield* FirstStart.prepareFirstStart(home), next)
         last = next
       }
-      // All of them are the demo account's, which sees everything and is billed for nothing.
+      // All keys belong to the demo account, which opens all endpoints and pays nothing.
       assert.deepStrictEqual(
         yield* sql`
           select accounts.name, tier, balance_microdollars, array_agg(distinct api_keys.name) as keys, count(*)::int
@@ -345,7 +348,7 @@ describe("the first start", () => {
       )
     }).pipe(Effect.provide(FreshLayer)))
 
-  it.effect("README, the two commands: data that somebody loaded before the first start are kept", () =>
+  it.effect("keeps data that were loaded before (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -371,10 +374,10 @@ describe("the first start", () => {
     )
   })
 
-  /** The same after a first start that nothing interrupts. */
+  /** The number of rows after an uninterrupted first start. */
   const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepareFirstStart), rowCounts)
 
-  it.effect("README, sample data: the folder that the first start writes loads what it loaded", () =>
+  it.effect("writes a folder that loads the same rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const home = yield* folder
@@ -384,12 +387,12 @@ describe("the first start", () => {
       assert.deepStrictEqual([tasks.length, others], [datasets.length, []])
       for (const task of tasks) yield* loadFile({ ...task, append: false }, yield* Ref.make(0))
       assert.deepStrictEqual(yield* rowCounts, loaded)
-      // The README's first request.
+      // The example request in the README.
       const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
     }).pipe(Effect.provide(FreshLayer)))
 
-  /** What standard error gets of a first start that has to wait for more than ten seconds. */
+  /** Returns the lines on standard error of a first start that takes more than ten seconds. */
   const standardError = Effect.fnUntraced(function* (LOG_FORMAT: string) {
     const sql = yield* SqlClient.SqlClient
     const home = yield* folder
@@ -419,7 +422,7 @@ describe("the first start", () => {
     return lines
   })
 
-  it.effect("README, Watching it: with LOG_FORMAT=json the progress of a slow first start is log entries", () =>
+  it.effect("logs the progress of a slow first start as JSON with LOG_FORMAT=json (operations/monitoring)", () =>
     Effect.gen(function* () {
       const messages = (yield* standardError("json")).map((line) => valueAt(JSON.parse(line), "message"))
       assert.strictEqual(messages.length, 2)
@@ -427,23 +430,23 @@ describe("the first start", () => {
       assert.match(String(messages[1]), /^Loaded sample data/)
     }).pipe(Effect.provide(FreshLayer)))
 
-  it.effect("README, command line: otherwise the progress of a slow first start is plain lines", () =>
+  it.effect("prints the progress of a slow first start as plain lines otherwise (operations/command-line)", () =>
     Effect.gen(function* () {
       assert.match((yield* standardError("pretty"))[0] ?? "", /^sample data {2}0:10 so far$/)
     }).pipe(Effect.provide(FreshLayer)))
 
-  /** A first start in a process of its own. */
+  /** A script that runs a first start as a process. */
   const firstStart = `
     import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
     import { Effect, Layer, Redacted } from "effect"
-    import { client } from "./src/db/Database.ts"
-    import { prepare } from "./src/cli/FirstStart.ts"
+    import { databaseClientLayer } from "./src/db/Database.ts"
+    import { prepareFirstStart } from "./src/cli/FirstStart.ts"
     const url = Redacted.make(process.env.DATABASE_URL)
-    const layer = Layer.mergeAll(client({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)
-    NodeRuntime.runMain(Effect.provide(prepare(process.env.TICKERLINE_HOME), layer))
+    const layer = Layer.mergeAll(databaseClientLayer({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)
+    NodeRuntime.runMain(Effect.provide(prepareFirstStart(process.env.TICKERLINE_HOME), layer))
   `
 
-  it.live("README, sample data: a first start that is killed while it loads any table is begun anew by the next", () =>
+  it.live("starts again after it was killed while loading a table (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const home = yield* folder

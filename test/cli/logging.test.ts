@@ -1,4 +1,4 @@
-/** README, "Watching it": a line a request, where the log shows that much. */
+/** Tests the log entry of each request at the level debug. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
@@ -7,7 +7,7 @@ import * as Service from "../support/Service.ts"
 
 const { startInstance, requestOverWire } = Instances
 
-/** A log at a level, as lines of JSON. */
+/** Returns a logger layer with a minimum level, and the entries that it records about requests. */
 const log = (level: "Debug" | "Info") => {
   const lines: Array<unknown> = []
   const logger = Logger.make((options) => void lines.push(JSON.parse(Logger.formatJson.log(options))))
@@ -16,7 +16,7 @@ const log = (level: "Debug" | "Info") => {
 }
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true })("The log", (it) => {
-  it.effect("README, Watching it: at the level debug each request is one line, from memory or not, without its key", () =>
+  it.effect("logs one entry per request at level debug, cached or not, without its key (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Debug")
       const port = yield* startInstance({}, { port: 0 }, { watched })
@@ -45,7 +45,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The log", (it)
       assert.notInclude(JSON.stringify(lines), basic.slice(12))
     }))
 
-  it.effect("README, Watching it: at the level info there is none", () =>
+  it.effect("logs no requests at level info (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Info")
       const port = yield* startInstance({}, { port: 0 }, { watched })

@@ -10,20 +10,20 @@ import { TestKeys } from "../support/Service.ts"
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
-  it.effect("README, deploy: whoever gets a connection while the service starts is answered", () =>
+  it.effect("answers every connection that it accepts while starting (operations/deployment)", () =>
     Effect.gen(function* () {
       const port = yield* findFreePort
       const asking = Instances.requestOverWire(port, "/health/live", "").pipe(
         Effect.retry({ while: isRefused, schedule: Schedule.spaced("1 millis") }),
         Effect.timeout("20 seconds"),
       )
-      // Each tries again until it is let in, so that all of them are there in the first moment.
+      // Each request retries until it connects, so that all arrive as soon as the port is open.
       const first = yield* Effect.forkChild(Effect.all(Array.from({ length: 20 }, () => asking), { concurrency: 20 }))
       yield* Instances.startInstance({}, { port })
       for (const { status } of yield* Fiber.join(first)) assert.strictEqual(status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("README, deploy: with REUSE_PORT several instances answer at one port, and who goes leaves it to the others", () =>
+  it.effect("shares a port among instances with REUSE_PORT, also after one of them stops (operations/deployment)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const at = { port: yield* findFreePort, reusePort: true }
@@ -46,7 +46,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
     }).pipe(Effect.scoped))
 
-  it.effect("ops/README, upgrades: between requests a connection outlives the 60 seconds that balancers keep theirs", () =>
+  it.effect("keeps idle connections longer than the 60 seconds of load balancers (operations/upgrades)", () =>
     Effect.gen(function* () {
       const port = yield* Instances.startInstance({}, { port: 0 })
       const { headers } = yield* Instances.requestOverWire(port, "/health/live", "", {
@@ -55,7 +55,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       assert.strictEqual(headers["keep-alive"], "timeout=75")
     }).pipe(Effect.scoped))
 
-  it.effect("README, deploy: an orderly end closes a connection after the request that is under way on it", () =>
+  it.effect("closes a connection after its current request when it stops (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
@@ -87,13 +87,13 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       assert.deepStrictEqual([status, headers["connection"]], [200, "close"])
     }).pipe(Effect.scoped))
 
-  it.effect("README, deploy: an orderly end does not wait for a client that does not take its answer", () =>
+  it.effect("does not wait at shutdown for a client that reads no response (operations/deployment)", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const short = { ...defaultConnectionTimeouts, end: Duration.millis(300) }
       const port = yield* Scope.provide(Instances.startInstance({}, { port: 0 }, { patience: short }), scope)
       const { socket } = yield* Raw.openConnection(port)
-      // Longer than what the buffers between them take up.
+      // More data than the socket buffers can hold.
       const beginning = Effect.callback<void>((resume) => {
         socket.removeAllListeners("data").once("data", () => {
           socket.pause()

@@ -1,18 +1,18 @@
-/** The settings: what a wrong or misspelt one makes the service say. */
+/** Tests the messages about invalid and misspelt settings, and about ports that cannot be used. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { ConfigProvider, Effect, FileSystem, Redacted, Result } from "effect"
+import { ConfigProvider, Effect, FileSystem, Option, Redacted, Result } from "effect"
 import { HttpServerError } from "effect/http"
 import { createServer } from "node:net"
-import { invalidSettings, settingReaders } from "../../src/cli/doctor/SettingChecks.ts"
-import { describeListenError } from "../../src/cli/ListenErrors.ts"
+import { describeListenError } from "../../src/cli/ErrorReport.ts"
 import {
   findMisspeltSettings,
   formatSettingProblem,
   formatSettingProblems,
+  invalidSettings,
   settingNames,
-} from "../../src/cli/SettingErrors.ts"
-import { settings } from "../../src/cli/SettingsTable.ts"
+  settings,
+} from "../../src/cli/Settings.ts"
 import * as Commands from "../support/InProcessCommands.ts"
 import { findFreePort, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
@@ -20,17 +20,16 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 type Environment = Readonly<Record<string, string>>
 
-const under = (env: Environment) => ConfigProvider.layer(ConfigProvider.fromEnv({ env }))
+const configOf = (env: Environment) => ConfigProvider.layer(ConfigProvider.fromEnv({ env }))
 
-const problemsUnder = (env: Environment) => Effect.provide(invalidSettings, under(env))
+const findProblems = (env: Environment) => Effect.provide(invalidSettings, configOf(env))
 
-/** A value that each setting refuses. Every text is a host, a folder or a key. */
-const wrong: Environment = {
+/** An invalid value of each setting, except those that accept any text. Secrets contain `geheim`. */
+const invalidValues: Environment = {
   PORT: "abc",
   BASE_URL: "ftp://example.com",
   DATABASE_URL: "mysql://user:geheim@host/database",
   DATABASE_READ_URLS: "http://user:geheim@host",
-  MAX_REPLICA_LAG: "often",
   DATABASE_DIRECT_URL: "geheim",
   DATABASE_POOLER_PREPARES: "perhaps",
   DATABASE_POOL_SIZE: "0",
@@ -44,7 +43,6 @@ const wrong: Environment = {
   RATE_LIMIT_BASIC: "many",
   RATE_LIMIT_PRO: "0",
   RATE_LIMIT_ULTIMATE: "-5",
-  REDIS_URL: "http://user:geheim@host",
   WRONG_KEYS_LIMIT: "0",
   TRUSTED_PROXIES: "10.0.0/8",
   USAGE_BUFFER: "none",
@@ -61,8 +59,8 @@ const wrong: Environment = {
   OTEL_EXPORTER_OTLP_ENDPOINT: "collector",
 }
 
-/** Variables of other programs, the shell, npm and Kubernetes. */
-const common = `
+/** Variables that other programs, the shell, npm and Kubernetes set. */
+const foreignVariables = `
   PATH HOME HOST HOSTNAME PORT PORT_RANGE SHELL TERM LANG LC_ALL PWD USER NODE_OPTIONS NODE_ENV NO_COLOR CI DEBUG
   TZ EDITOR DISPLAY LOGNAME MAIL SSH_TTY DATABASE_USER DATABASE_NAME DATABASE_HOST DATABASE_PORT DATABASE_PASSWORD
   POSTGRES_URL PGHOST REDIS_HOST REDIS_PORT REDIS_TLS_URL SMTP_HOST SMTP_PORT SMTP_USER MAIL_HOST HTTP_URL FTP_URL
@@ -73,68 +71,81 @@ const common = `
 `.trim().split(/\s+/)
 
 describe("Settings", () => {
-  it.effect("README, settings: every setting has a description, and its example is one that the service takes", () =>
+  it.effect("accepts the example of every setting (operations/settings)", () =>
     Effect.gen(function* () {
-      assert.sameMembers(Object.keys(settingReaders), [...settingNames])
-      for (const [name, reader] of Object.entries(settingReaders)) {
-        const example = settings[name]?.example ?? ""
-        const read = yield* Effect.result(Effect.provide(reader, under({ [name]: example })))
-        assert.isTrue(Result.isSuccess(read), `${name}=${example}`)
+      for (const [name, { example, read }] of Object.entries(settings)) {
+        const result = yield* Effect.result(Effect.provide(read, configOf({ [name]: example })))
+        assert.isTrue(Result.isSuccess(result), `${name}=${example}`)
       }
     }))
 
-  it.effect("README, settings: a wrong value is named with what is expected, an example and the fix; no secret is", () =>
+  it.effect("names an invalid value, the expected one, an example and the fix, but no secret (operations/settings)", () =>
     Effect.gen(function* () {
-      const text = new Set(["HOST", "TICKERLINE_HOME", "TICKERLINE_KEY", "METRICS_HOST"])
-      assert.sameMembers(Object.keys(wrong), settingNames.filter((name) => !text.has(name)))
-      for (const [name, value] of Object.entries(wrong)) {
-        const problems = yield* problemsUnder({ [name]: value })
+      const acceptAnyText = new Set(["HOST", "TICKERLINE_HOME", "TICKERLINE_KEY", "METRICS_HOST"])
+      assert.sameMembers(Object.keys(invalidValues), settingNames.filter((name) => !acceptAnyText.has(name)))
+      for (const [name, value] of Object.entries(invalidValues)) {
+        const problems = yield* findProblems({ [name]: value })
         assert.deepStrictEqual(problems.map((problem) => problem.name), [name])
-        const said = problems.map(formatSettingProblem).join("")
+        const message = problems.map(formatSettingProblem).join("")
         const { expected, isSecret } = settings[name] ?? { expected: "?" }
-        assert.isTrue(said.startsWith(`${name} `), said)
-        assert.include(said, `must be ${expected}`)
-        assert.include(said, `for example ${name}=`)
-        assert.include(said, "Correct it, or unset it")
-        if (isSecret !== true) assert.include(said, `is ${JSON.stringify(value)}`)
-        assert.notInclude(said, "geheim")
+        assert.isTrue(message.startsWith(`${name} `), message)
+        assert.include(message, `must be ${expected}`)
+        assert.include(message, `for example ${name}=`)
+        assert.match(message, /Correct it, or unset it (to|for|if|together) [^[]+\.$/)
+        if (isSecret !== true) assert.include(message, `is ${JSON.stringify(value)}`)
+        assert.notInclude(message, "geheim")
       }
     }))
 
-  it.effect("README, settings: several wrong settings are reported together", () =>
+  it.effect.each([
+    ["PORT", "to use the default: 8080"],
+    ["DATABASE_POOL_TIMEOUT", "to use the default: 5s"],
+    ["REUSE_PORT", "to use the default: false"],
+    ["LOG_FORMAT", "to use the default: pretty"],
+    ["DATABASE_READ_URLS", "to read from the primary"],
+  ])(
+    "explains what happens when %s is unset (operations/settings)",
+    ([name = "", unset]) =>
+      Effect.map(
+        findProblems({ [name]: invalidValues[name] ?? "" }),
+        ([problem]) => assert.strictEqual(problem?.fix, `Correct it, or unset it ${unset}.`),
+      ),
+  )
+
+  it.effect("reports several invalid settings together (operations/settings)", () =>
     Effect.gen(function* () {
-      const problems = yield* problemsUnder(wrong)
-      assert.strictEqual(problems.length, Object.keys(wrong).length)
+      const problems = yield* findProblems(invalidValues)
+      assert.strictEqual(problems.length, Object.keys(invalidValues).length)
       const lines = formatSettingProblems(problems).split("\n")
       assert.strictEqual(lines[0], `${problems.length} settings cannot be used:`)
       assert.strictEqual(lines.length, problems.length + 1)
     }))
 
-  it.effect("SECURITY, secrets: no message shows the password of a URL, whatever else is wrong with it", () =>
+  it.effect("shows no password, however malformed the URL is (SECURITY, secrets)", () =>
     Effect.gen(function* () {
       const secret = "hunter2"
       const secrets = settingNames.filter((name) => settings[name]?.isSecret === true && name !== "TICKERLINE_KEY")
-      assert.isAbove(secrets.length, 4)
+      assert.isAtLeast(secrets.length, 4)
       for (const name of secrets) {
         for (const url of [`x://a:${secret}@b/c`, `x://b?p=${secret}`, `x://:${secret}@`, `//a:${secret}@b`, secret]) {
-          assert.notInclude(formatSettingProblems(yield* problemsUnder({ [name]: url })), secret, `${name}=${url}`)
+          assert.notInclude(formatSettingProblems(yield* findProblems({ [name]: url })), secret, `${name}=${url}`)
         }
       }
     }))
 
-  it.effect("README, settings: SMTP_URL without MAIL_FROM, and one port for the API and the metrics, are refused", () =>
+  it.effect("refuses SMTP_URL without MAIL_FROM, and one port for both API and metrics (operations/settings)", () =>
     Effect.gen(function* () {
-      const sender = formatSettingProblems(yield* problemsUnder({ SMTP_URL: "smtp://mail.example" }))
+      const sender = formatSettingProblems(yield* findProblems({ SMTP_URL: "smtp://mail.example" }))
       assert.match(sender, /^MAIL_FROM is not set, but SMTP_URL is.* for example MAIL_FROM=.*, or unset SMTP_URL\.$/)
       const both = { SMTP_URL: "smtp://mail.example", MAIL_FROM: "a@example.com" }
-      assert.deepStrictEqual(yield* problemsUnder(both), [])
-      const port = formatSettingProblems(yield* problemsUnder({ METRICS_PORT: "8080" }))
-      assert.match(port, /^METRICS_PORT is 8080, which is the PORT of the API too\./)
+      assert.deepStrictEqual(yield* findProblems(both), [])
+      const port = formatSettingProblems(yield* findProblems({ METRICS_PORT: "8080" }))
+      assert.match(port, /^METRICS_PORT is 8080, which is also the PORT of the API\./)
     }))
 
-  it("README, settings: a misspelt name is noticed, and no variable of another program is", () => {
-    const meant = (name: string, value = "x") =>
-      findMisspeltSettings({ [name]: value }).map((one) => one.meant._tag === "Some" ? one.meant.value : null)
+  it("recognizes misspelt settings, and ignores variables of other programs (operations/settings)", () => {
+    const findSimilar = (name: string, value = "x") =>
+      findMisspeltSettings({ [name]: value }).map(({ similar }) => Option.getOrNull(similar))
     for (
       const [name, setting] of [
         ["DATABSE_URL", "DATABASE_URL"],
@@ -147,48 +158,51 @@ describe("Settings", () => {
         ["TICKERLINE_HOST", "TICKERLINE_HOME"],
         ["TICKERLINE_DATABASE", null],
       ] as const
-    ) assert.deepStrictEqual(meant(name), [setting], name)
-    assert.deepStrictEqual(common.filter((name) => meant(name).length > 0), [])
-    assert.deepStrictEqual(meant("TICKERLINE_PORT", "tcp://10.0.0.7:8080"), [])
-    // A setting that is set is not misspelt.
+    ) assert.deepStrictEqual(findSimilar(name), [setting], name)
+    assert.deepStrictEqual(foreignVariables.filter((name) => findSimilar(name).length > 0), [])
+    assert.deepStrictEqual(findSimilar("TICKERLINE_PORT", "tcp://10.0.0.7:8080"), [])
+    // A variable does not stand for a setting that is set.
     assert.deepStrictEqual(findMisspeltSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspeltSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
   })
 })
 
-const listening = (cause: object, env: Environment = {}) =>
-  Effect.provide(describeListenError(new HttpServerError.ServeError({ cause })), under(env))
+const describeFailure = (cause: object, env: Environment = {}) =>
+  Effect.provide(describeListenError(new HttpServerError.ServeError({ cause })), configOf(env))
 
-describe("Listening", () => {
-  it.effect("README, settings: what cannot be listened on blames the setting that is wrong", () =>
+describe("A port that cannot be used", () => {
+  it.effect("names the setting to change if a port cannot be used (operations/settings)", () =>
     Effect.gen(function* () {
       const socket = { address: "127.0.0.1", port: 80, syscall: "listen" }
       assert.match(
-        yield* listening({ ...socket, code: "EACCES" }, { PORT: "80" }),
+        yield* describeFailure({ ...socket, code: "EACCES" }, { PORT: "80" }),
         /^PORT is 80, but this user may not listen .*1024.*for example PORT=8080/,
       )
       assert.match(
-        yield* listening({ ...socket, code: "EADDRINUSE" }),
+        yield* describeFailure({ ...socket, code: "EADDRINUSE" }),
         /^PORT is 80, but another program .*lsof -i :80 .*example PORT=81\.$/,
       )
       assert.match(
-        yield* listening({ ...socket, port: 9464, code: "EADDRINUSE" }, { METRICS_PORT: "9464" }),
+        yield* describeFailure({ ...socket, port: 9464, code: "EADDRINUSE" }, { METRICS_PORT: "9464" }),
         /^METRICS_PORT is 9464, but another program .*METRICS_PORT=9465\.$/,
       )
       assert.match(
-        yield* listening({ ...socket, address: "192.0.2.1", code: "EADDRNOTAVAIL" }, { HOST: "192.0.2.1" }),
+        yield* describeFailure({ ...socket, address: "192.0.2.1", code: "EADDRNOTAVAIL" }, { HOST: "192.0.2.1" }),
         /^HOST is "192\.0\.2\.1", which is not an address of this machine .*HOST=127\.0\.0\.1/,
       )
       assert.match(
-        yield* listening({ code: "ENOTFOUND", hostname: "nowhere", syscall: "getaddrinfo" }, { HOST: "nowhere" }),
+        yield* describeFailure({ code: "ENOTFOUND", hostname: "nowhere", syscall: "getaddrinfo" }, { HOST: "nowhere" }),
         /^HOST is "nowhere", .*ENOTFOUND/,
       )
       assert.match(
-        yield* listening({ code: "ENOTFOUND", hostname: "nowhere" }, { METRICS_PORT: "1", METRICS_HOST: "nowhere" }),
+        yield* describeFailure({ code: "ENOTFOUND", hostname: "nowhere" }, {
+          METRICS_PORT: "1",
+          METRICS_HOST: "nowhere",
+        }),
         /^METRICS_HOST is "nowhere"/,
       )
       assert.match(
-        yield* listening({ ...socket, code: "ENOTSUP" }, { REUSE_PORT: "true" }),
+        yield* describeFailure({ ...socket, code: "ENOTSUP" }, { REUSE_PORT: "true" }),
         /^REUSE_PORT is set, but this system cannot share a port .*Linux can/,
       )
     }))
@@ -196,8 +210,8 @@ describe("Listening", () => {
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
-layer(NodeServices.layer, { excludeTestServices: true })("settings of commands", (it) => {
-  it.effect("README, settings: the start reports all wrong settings, warns of misspelt ones, and exits with 1", () =>
+layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it) => {
+  it.effect("reports all invalid settings at the start, and warns of misspelt ones (operations/settings)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
@@ -222,7 +236,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("settings of commands",
       assert.isFalse(yield* fs.exists(home))
     }))
 
-  it.effect("README, settings: a command names the setting that it cannot use, with an example", () =>
+  it.effect("names the invalid setting and an example if a command fails (operations/settings)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const file = yield* fs.makeTempFileScoped({ prefix: "tickerline-home-" })
@@ -238,7 +252,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("settings of commands",
       assert.notInclude(noUrl.err, "geheim")
     }))
 
-  it.effect("README, settings: a port of the metrics that is in use is blamed on METRICS_PORT", () =>
+  it.effect("names METRICS_PORT if the port of the metrics is in use (operations/settings)", () =>
     Effect.gen(function* () {
       const port = yield* findFreePort
       yield* Effect.acquireRelease(

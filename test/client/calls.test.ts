@@ -1,4 +1,4 @@
-/** Both faces of the client against the service and its sample data, through a socket. */
+/** Both clients against the service and its sample data, over HTTP. */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Logger, Predicate, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -14,32 +14,32 @@ import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts
 import * as Contract from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
-const address = Effect.map(Service.servicePort, (port) => `http://127.0.0.1:${port}`)
+const serviceUrl = Effect.map(Service.servicePort, (port) => `http://127.0.0.1:${port}`)
 
-const inEffect = Effect.fnUntraced(function* (options: Partial<ClientOptions> = {}) {
+const makeEffectClient = Effect.fnUntraced(function* (options: Partial<ClientOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
-  const asked = { baseUrl: yield* address, apiKey: Redacted.make(ultimate), ...options }
-  return yield* Effect.provide(makeClient(asked), FetchHttpClient.layer)
+  const clientOptions = { baseUrl: yield* serviceUrl, apiKey: Redacted.make(ultimate), ...options }
+  return yield* Effect.provide(makeClient(clientOptions), FetchHttpClient.layer)
 })
 
-type Promised = Parameters<typeof createClient>[0]
+type PromiseOptions = Parameters<typeof createClient>[0]
 
-const inPromises = Effect.fnUntraced(function* (options: Partial<Promised> = {}) {
+const makePromiseClient = Effect.fnUntraced(function* (options: Partial<PromiseOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return createClient({ baseUrl: yield* address, apiKey: ultimate, ...options })
+  return createClient({ baseUrl: yield* serviceUrl, apiKey: ultimate, ...options })
 })
 
-const rejected = (promise: () => Promise<unknown>) =>
+const rejectionOf = (promise: () => Promise<unknown>) =>
   Effect.promise(async () => {
     try {
       await promise()
     } catch (error) {
       return error
     }
-    return assert.fail("It was not rejected")
+    return assert.fail("The call was not rejected")
   })
 
-/** What must be sent, by name. */
+/** The required parameters. */
 const queryOf = (endpoint: Contract.DocumentedEndpoint) => Object.fromEntries(Contract.requiredQuery(endpoint))
 
 const method = (client: object, path: string, name: string) => {
@@ -48,16 +48,16 @@ const method = (client: object, path: string, name: string) => {
   return Predicate.isFunction(found) ? found : undefined
 }
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", (it) => {
-  it.effect("§4.5 each endpoint of the contract has its method in both faces, lists have pages and rows, and all answer", () =>
+layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it) => {
+  it.effect("offer a method for every endpoint, and pages and rows for lists (§4.5)", () =>
     Effect.gen(function* () {
-      const [effects, promises] = [yield* inEffect(), yield* inPromises({ onDeprecated: () => {} })]
-      // A feed is no JSON, and has no method.
-      const asked = Contract.documentedEndpoints.filter(({ path }) => !path.endsWith(".atom"))
-      const names = asked.map(({ path }) => endpointNameOf(path)).toSorted()
+      const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient({ onDeprecated: () => {} })]
+      // The feed is not JSON.
+      const jsonEndpoints = Contract.documentedEndpoints.filter(({ path }) => !path.endsWith(".atom"))
+      const names = jsonEndpoints.map(({ path }) => endpointNameOf(path)).toSorted()
       assert.deepStrictEqual(Object.keys(effects).toSorted(), names)
       assert.deepStrictEqual(Object.keys(promises).toSorted(), names)
-      for (const endpoint of asked) {
+      for (const endpoint of jsonEndpoints) {
         const paged = endpoint.parameters.some(({ name }) => name === "page")
         for (const client of [effects, promises]) {
           for (const name of ["get", "getWithHeaders"]) assert.isDefined(method(client, endpoint.path, name))
@@ -66,101 +66,104 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", 
           }
         }
         const query = { ...queryOf(endpoint), ...(paged ? { limit: 100 } : {}) }
-        const ask = method(promises, endpoint.path, "get")
+        const get = method(promises, endpoint.path, "get")
         const answer: unknown = yield* Effect.promise(async () => {
           try {
-            return await ask?.(query)
+            return await get?.(query)
           } catch (error) {
             return error
           }
         })
-        // What the sample data do not know is not_found; all else can be read.
+        // Symbols without sample data are not_found.
         if (answer instanceof TickerlineError) {
           assert.strictEqual(answer.code, "not_found", `${endpoint.path}: ${answer.message}`)
         } else assert.isTrue(Predicate.isObject(answer), endpoint.path)
       }
     }))
 
-  it.effect("§2.1 D16 every list is answered in both faces with what the service sends, to the letter", () =>
+  it.effect("return lists exactly as the service sends them (§2.1, D16)", () =>
     Effect.gen(function* () {
-      const promises = yield* inPromises({ onDeprecated: () => {} })
+      const promises = yield* makePromiseClient({ onDeprecated: () => {} })
       const { ultimate } = yield* Service.TestKeys
       let compared = 0
       for (const endpoint of Contract.documentedDatasetEndpoints) {
         const query = { ...queryOf(endpoint), ticker: "GAP7" }
-        const sent = yield* Service.requestJson(Contract.buildUrl(endpoint.path, Object.entries(query)), {
+        const response = yield* Service.requestJson(Contract.buildUrl(endpoint.path, Object.entries(query)), {
           key: ultimate,
         })
-        const ask = method(promises, endpoint.path, "get")
+        const get = method(promises, endpoint.path, "get")
         const answer: unknown = yield* Effect.promise(async () => {
           try {
-            return await ask?.(query)
+            return await get?.(query)
           } catch {
             return undefined
           }
         })
-        if (sent.status !== 200) continue
+        if (response.status !== 200) continue
         compared += 1
-        // Decimals are text with the digits of the number; nothing else differs.
-        const digits = (value: unknown): unknown =>
+        // Only decimals differ: the client returns them as text.
+        const quoteDecimals = (value: unknown): unknown =>
           Array.isArray(value)
-            ? value.map(digits)
+            ? value.map(quoteDecimals)
             : Predicate.isObject(value)
-            ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, digits(inner)]))
+            ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, quoteDecimals(inner)]))
             : typeof value === "number"
             ? String(value)
             : value
-        assert.deepStrictEqual(digits(answer), digits(sent.body), endpoint.path)
+        assert.deepStrictEqual(quoteDecimals(answer), quoteDecimals(response.body), endpoint.path)
       }
       assert.isAbove(compared, 18)
     }))
 
-  it.effect("§4.1 D21 an ambiguous lineage is a typed error with its candidates, in both faces", () =>
+  it.effect("fail with a typed error for an ambiguous lineage (§4.1, D21)", () =>
     Effect.gen(function* () {
-      const asked = (yield* inEffect()).tickerChanges.get({ ticker: "META" })
-      const seen = yield* asked.pipe(
+      const call = (yield* makeEffectClient()).tickerChanges.get({ ticker: "META" })
+      const refusal = yield* call.pipe(
         Effect.as<AmbiguousTickerLineage | undefined>(undefined),
         Effect.catchTag("AmbiguousTickerLineage", (error) => Effect.succeed(error)),
       )
-      if (seen === undefined) return assert.fail("It was answered")
-      assert.strictEqual(seen.error.details.candidates.length, 2)
-      const promises = yield* inPromises()
-      const error = yield* rejected(() => promises.tickerChanges.get({ ticker: "META" }))
+      if (refusal === undefined) return assert.fail("The call succeeded")
+      assert.strictEqual(refusal.error.details.candidates.length, 2)
+      const promises = yield* makePromiseClient()
+      const error = yield* rejectionOf(() => promises.tickerChanges.get({ ticker: "META" }))
       if (!TickerlineError.is(error, "ambiguous_ticker_lineage")) return assert.fail(String(error))
-      assert.strictEqual(error.details.candidates[1]?.current_ticker, seen.error.details.candidates[1]?.current_ticker)
+      assert.strictEqual(
+        error.details.candidates[1]?.current_ticker,
+        refusal.error.details.candidates[1]?.current_ticker,
+      )
       assert.strictEqual(error.status, 409)
-      assert.strictEqual(error.message, seen.error.message)
+      assert.strictEqual(error.message, refusal.error.message)
       assert.match(error.request_id ?? "", /^[0-9a-f-]{36}$/)
     }))
 
-  it.effect("D11 what is wrong with a parameter is for the service to say", () =>
+  it.effect("leave the validation of parameters to the service (D11)", () =>
     Effect.gen(function* () {
-      const promises = yield* inPromises()
-      const error = yield* rejected(() => promises.intradayRunners.get({ ticker: [], limit: 1000 }))
+      const promises = yield* makePromiseClient()
+      const error = yield* rejectionOf(() => promises.intradayRunners.get({ ticker: [], limit: 1000 }))
       if (!TickerlineError.is(error, "validation_error")) return assert.fail(String(error))
       assert.sameMembers(error.details.fields.map(({ field }) => field), ["ticker", "limit"])
     }))
 
-  it.effect("D8 rows are those of all pages, each once, and no page is asked for that nobody takes", () =>
+  it.effect("return the rows of all pages once, and request no page that is not used (D8)", () =>
     Effect.gen(function* () {
-      const asked: Array<ResponseMetadata> = []
-      const onAnswer = (_: string, told: ResponseMetadata) => Effect.sync(() => void asked.push(told))
-      const tickerline = yield* inEffect({ onAnswer })
+      const responses: Array<ResponseMetadata> = []
+      const onAnswer = (_: string, metadata: ResponseMetadata) => Effect.sync(() => void responses.push(metadata))
+      const tickerline = yield* makeEffectClient({ onAnswer })
       const query = { ticker: ["GAP7", "PMP1"], limit: 3 }
       const all = yield* Stream.runCollect(tickerline.gapStats.rows(query))
-      const whole = yield* tickerline.gapStats.get({ ...query, limit: 100 })
-      assert.isAbove(whole.count, 6)
-      assert.deepStrictEqual(Array.from(all), Array.from(whole.results))
-      assert.strictEqual(asked.length, Math.ceil(whole.count / 3) + 1)
-      asked.length = 0
+      const page = yield* tickerline.gapStats.get({ ...query, limit: 100 })
+      assert.isAbove(page.count, 6)
+      assert.deepStrictEqual(Array.from(all), Array.from(page.results))
+      assert.strictEqual(responses.length, Math.ceil(page.count / 3) + 1)
+      responses.length = 0
       const some = yield* Stream.runCollect(Stream.take(tickerline.gapStats.rows(query), 4))
       assert.strictEqual(Array.from(some).length, 4)
-      assert.strictEqual(asked.length, 2)
+      assert.strictEqual(responses.length, 2)
       const second = yield* Stream.runHead(tickerline.gapStats.pages({ ...query, page: 2 }))
       assert.strictEqual(second._tag === "Some" ? second.value.page : 0, 2)
 
-      const told: Array<ResponseMetadata> = []
-      const promises = yield* inPromises({ onAnswer: (_, seen) => void told.push(seen) })
+      const promiseResponses: Array<ResponseMetadata> = []
+      const promises = yield* makePromiseClient({ onAnswer: (_, metadata) => void promiseResponses.push(metadata) })
       const rows: Array<string> = []
       yield* Effect.promise(async () => {
         for await (const { date, ticker } of promises.gapStats.rows(query)) {
@@ -169,13 +172,13 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", 
         }
       })
       assert.deepStrictEqual(rows, Array.from(all).slice(0, 4).map(({ date, ticker }) => `${ticker} ${date}`))
-      assert.strictEqual(told.length, 2)
-      assert.isAbove(told[0]?.cost_microdollars ?? 0, 0)
+      assert.strictEqual(promiseResponses.length, 2)
+      assert.isAbove(promiseResponses[0]?.cost_microdollars ?? 0, 0)
     }))
 
-  it.effect("§2.1 D16 times are instants in Effect and -05:00 in promises; decimals keep digits that no float has", () =>
+  it.effect("return times as DateTime in Effect and as text in promises (§2.1, D16)", () =>
     Effect.gen(function* () {
-      const [effects, promises] = [yield* inEffect(), yield* inPromises()]
+      const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient()]
       const query = { ticker: "GAP7", limit: 1 }
       const [row] = (yield* effects.intradayRunners.get(query)).results
       const { results: [plain] } = yield* Effect.promise(() => promises.intradayRunners.get(query))
@@ -188,7 +191,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", 
       assert.strictEqual(plain.market_open, row.market_open)
     }))
 
-  it.effect("D16 a decimal comes with digits that no float holds", () =>
+  it.effect("keep the digits of decimals that a double cannot hold (D16)", () =>
     Effect.gen(function* () {
       yield* Service.insertRows("intraday_runners", {
         ticker: "ZZEXACT",
@@ -208,7 +211,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", 
         last_updated: "2025-07-01 20:05:00",
         anomaly_flagged: true,
       })
-      const promises = yield* inPromises()
+      const promises = yield* makePromiseClient()
       const { results: [row] } = yield* Effect.promise(() => promises.intradayRunners.get({ ticker: "ZZEXACT" }))
       assert.deepInclude(row, {
         gap_percentage: "-99999999999999.9999",
@@ -221,14 +224,14 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", 
         market_cap: "999999999999999999.99",
         dollar_volume: null,
       })
-      // A bound as text is compared by all of its digits.
+      // A bound as text keeps all its digits.
       const query = { ticker: "ZZEXACT", min_gap_percentage: "-99999999999999.9998" }
       assert.strictEqual((yield* Effect.promise(() => promises.intradayRunners.get(query))).count, 0)
     }))
 
-  it.effect("D5 D12 D27 what headers tell comes along: dropped symbols, cost, limits, the request's id", () =>
+  it.effect("return the metadata of a response (D5, D12, D27)", () =>
     Effect.gen(function* () {
-      const { told } = yield* (yield* inEffect()).gapStats.getWithHeaders({ ticker: "GAP7,@@,a,b" })
+      const { told } = yield* (yield* makeEffectClient()).gapStats.getWithHeaders({ ticker: "GAP7,@@,a,b" })
       assert.deepStrictEqual(told.dropped_tickers, ["@@"])
       assert.isAbove(told.cost_microdollars ?? 0, 0)
       assert.isAbove(told.rate_limit?.remaining ?? 0, 0)
@@ -236,11 +239,11 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", 
       assert.strictEqual(told.deprecated, null)
     }))
 
-  it.effect("§9.4 a deprecated endpoint is logged once as a warning, with its successor", () =>
+  it.effect("log one warning for a deprecated endpoint, with its successor (§9.4)", () =>
     Effect.gen(function* () {
       const lines: Array<string> = []
       const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
-      const tickerline = yield* inEffect()
+      const tickerline = yield* makeEffectClient()
       const twice = Effect.andThen(
         tickerline.historicalTickers.get({ ticker: "NXH" }),
         tickerline.historicalTickers.get({ ticker: "OSTK" }),
@@ -250,41 +253,41 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", 
       assert.match(lines[0] ?? "", /^Warn .*\/v1\/historical-tickers is deprecated\. Use .*\/v1\/ticker-changes/)
     }))
 
-  it.effect("D2 without a key what is open is answered, and all else is missing_api_key", () =>
+  it.effect("need a key only for endpoints that are not open (D2)", () =>
     Effect.gen(function* () {
-      const promises = createClient({ baseUrl: yield* address })
+      const promises = createClient({ baseUrl: yield* serviceUrl })
       assert.isAbove((yield* Effect.promise(() => promises.endpoints.get())).count, 20)
-      const error = yield* rejected(() => promises.news.get())
+      const error = yield* rejectionOf(() => promises.news.get())
       assert.isTrue(TickerlineError.is(error, "missing_api_key"))
     }))
 
-  it.effect("docs/client.md a signal ends a call with its reason, before it and while it waits", () =>
+  it.effect("reject a call with the reason of its signal, before and during the request (client guide)", () =>
     Effect.gen(function* () {
       const controller = new AbortController()
-      const promises = yield* inPromises({
+      const promises = yield* makePromiseClient({
         fetch: (_, init) =>
           new Promise((_, reject) => {
             init?.signal?.addEventListener("abort", () => reject(new Error("aborted")))
             controller.abort(new Error("enough"))
           }),
       })
-      const during = yield* rejected(() => promises.news.get({}, { signal: controller.signal }))
+      const during = yield* rejectionOf(() => promises.news.get({}, { signal: controller.signal }))
       assert.strictEqual(String(during), "Error: enough")
-      const before = yield* rejected(() => promises.news.get({}, { signal: AbortSignal.abort("no") }))
+      const before = yield* rejectionOf(() => promises.news.get({}, { signal: AbortSignal.abort("no") }))
       assert.strictEqual(before, "no")
     }))
 
-  it.effect("docs/client.md nobody there is no_answer with the cause, and wrong options are thrown at once", () =>
+  it.effect("fail with no_answer and its cause without a service, and throw on invalid options (client guide)", () =>
     Effect.gen(function* () {
       const promises = createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 })
-      const error = yield* rejected(() => promises.healthLive.get())
+      const error = yield* rejectionOf(() => promises.healthLive.get())
       if (!TickerlineError.is(error, "no_answer")) return assert.fail(String(error))
       assert.deepStrictEqual([error.status, error.retry_after_seconds], [null, null])
       assert.isDefined(error.cause)
       assert.throws(() => createClient({ baseUrl: "nowhere" }), TickerlineError, "baseUrl")
     }))
 
-  it.effect("§7.2 an answer that breaks off is asked for again, and what is known of it is never taken for all", () =>
+  it.effect("retry a truncated response (§7.2)", () =>
     Effect.gen(function* () {
       let requests = 0
       const whole = JSON.stringify({ status: "ok" })
@@ -302,7 +305,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("docs/client.md", 
       const baseUrl = `http://127.0.0.1:${typeof at === "object" && at !== null ? at.port : 0}`
       const answer = yield* Effect.promise(() => createClient({ baseUrl }).healthLive.getWithHeaders())
       assert.deepStrictEqual([answer.answer, answer.told.attempts], [{ status: "ok" }, 2])
-      const error = yield* rejected(() => createClient({ baseUrl, retries: 0 }).healthLive.get())
+      const error = yield* rejectionOf(() => createClient({ baseUrl, retries: 0 }).healthLive.get())
       assert.isTrue(TickerlineError.is(error, "no_answer"))
     }))
 })

@@ -1,6 +1,6 @@
-/** A program of somebody else's: what the published package is for. It is compiled and run outside of the repository. */
+/** A program with Effect. It is compiled and run outside of the repository. */
 import { DateTime, Effect, Redacted, Stream } from "effect"
-import { Tickerline } from "tickerline/client"
+import { type ClientOptions, type Options, type ResponseMetadata, Tickerline, type Told } from "tickerline/client"
 import { createClient, TickerlineError } from "tickerline/promise"
 
 declare const process: { readonly env: Readonly<Record<string, string | undefined>> }
@@ -39,15 +39,20 @@ const program = Effect.gen(function* () {
   return { times: times.map(DateTime.formatIso), reason }
 })
 
+/** Release 0.2.0 has other names for these types. */
+export const metadata = (told: Told): ResponseMetadata => told
+const options: Options = { baseUrl, apiKey: Redacted.make(apiKey) }
+const clientOptions: ClientOptions = options
+
 const inEffect = await Effect.runPromise(
-  Effect.provide(program, Tickerline.layerFetch({ baseUrl, apiKey: Redacted.make(apiKey) })),
+  Effect.provide(program, Tickerline.layerFetch(clientOptions)),
 )
 
-// @ts-expect-error a parameter that there is not
-export const misspelt = () => plain.intradayRunners.get({ min_gap: 5 })
-// @ts-expect-error one that is missing
-export const missing = () => plain.tickerChanges.get()
-// @ts-expect-error a field that there is not
-export const strange = () => plain.news.get().then(({ results }) => results[0]?.mood)
+// @ts-expect-error unknown parameter
+export const unknownParameter = () => plain.intradayRunners.get({ min_gap: 5 })
+// @ts-expect-error missing parameter
+export const missingParameter = () => plain.tickerChanges.get()
+// @ts-expect-error unknown field
+export const unknownField = () => plain.news.get().then(({ results }) => results[0]?.mood)
 
 console.log(JSON.stringify({ count, current, refused, days, inEffect }))

@@ -1,12 +1,12 @@
-/** A program without Effect, as a user of the package writes it. It is compiled and run outside of the repository. */
-import { type Code, createClient, type PromiseClientOptions, type TickerlineClient, TickerlineError } from "tickerline"
+/** A program without Effect. It is compiled and run outside of the repository, with names of release 0.2.0. */
+import { type Code, createClient, type Options, type TickerlineClient, TickerlineError } from "tickerline"
 import * as Promises from "tickerline/promise"
 
 declare const process: { readonly env: Readonly<Record<string, string | undefined>> }
 
 const { API_KEY: apiKey = "", BASE_URL: baseUrl = "" } = process.env
 
-const options: PromiseClientOptions = { baseUrl, apiKey, retries: 1, longestWaitMs: 1_000 }
+const options: Options = { baseUrl, apiKey, retries: 1, longestWaitMs: 1_000 }
 const tickerline: TickerlineClient = createClient(options)
 
 const { count, results: [chain] } = await tickerline.tickerChanges.get({ ticker: "OSTK" })
@@ -32,11 +32,11 @@ for await (const { date, last_updated, market_open } of tickerline.gapStats.rows
 
 const isSame = Promises.TickerlineError === TickerlineError
 
-// @ts-expect-error there is no such parameter
-export const misspelt = () => tickerline.intradayRunners.get({ min_gap: 5 })
-// @ts-expect-error the parameter ticker is missing
-export const missing = () => tickerline.tickerChanges.get()
-// @ts-expect-error there is no such field
-export const strange = () => tickerline.news.get().then(({ results }) => results[0]?.mood)
+// @ts-expect-error unknown parameter
+export const unknownParameter = () => tickerline.intradayRunners.get({ min_gap: 5 })
+// @ts-expect-error missing parameter
+export const missingParameter = () => tickerline.tickerChanges.get()
+// @ts-expect-error unknown field
+export const unknownField = () => tickerline.news.get().then(({ results }) => results[0]?.mood)
 
 console.log(JSON.stringify({ count, current, refused, days, isSame }))

@@ -1,30 +1,39 @@
-/** The client before answers that a healthy service of today does not give: what comes later, in part, or not at all. */
+/** The client against scripted responses: errors, lost connections, delays and responses of other services. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Clock, Effect, Fiber, Layer, Redacted, Result, Schema } from "effect"
 import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { type ClientOptions, makeClient, type ResponseMetadata } from "../../src/client/Client.ts"
 
-type Said = { readonly status: number; readonly body: string; readonly headers?: Readonly<Record<string, string>> }
-/** An answer, a connection that is lost, or one on which nothing ever comes. */
-type Turn = Said | "lost" | "silent"
+type ScriptedResponse = {
+  readonly status: number
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+/** A response, a lost connection, or a request without a response. */
+type Turn = ScriptedResponse | "lost" | "silent"
 
-const refusal = (status: number, code: string, headers: Readonly<Record<string, string>> = {}, more = {}): Said => ({
+const refusal = (
+  status: number,
+  code: string,
+  headers: Readonly<Record<string, string>> = {},
+  more = {},
+): ScriptedResponse => ({
   status,
   body: JSON.stringify({ error: { code, message: `It is ${code}.`, ...more }, request_id: "r-1" }),
   headers: { "content-type": "application/json", "x-request-id": "r-1", ...headers },
 })
 
 const chain = { query_ticker: "A", has_changes: false, current_ticker: null, history: [] }
-const right: Said = { status: 200, body: JSON.stringify({ count: 0, results: [chain] }) }
+const success: ScriptedResponse = { status: 200, body: JSON.stringify({ count: 0, results: [chain] }) }
 
-/** Takes its turns one request after the other; the last one stands for all that follow. */
+/** An HTTP client with one turn per request. The last turn repeats. */
 const scripted = (...turns: readonly [Turn, ...ReadonlyArray<Turn>]) => {
-  const asked: Array<HttpClientRequest.HttpClientRequest> = []
+  const requests: Array<HttpClientRequest.HttpClientRequest> = []
   const client = HttpClient.make((request) =>
     Effect.suspend(() => {
-      const turn = turns[Math.min(asked.length, turns.length - 1)] ?? "lost"
-      asked.push(request)
+      const turn = turns[Math.min(requests.length, turns.length - 1)] ?? "lost"
+      requests.push(request)
       if (turn === "silent") return Effect.never
       if (turn === "lost") {
         const reason = new HttpClientError.TransportError({ request, cause: new Error("ECONNRESET") })
@@ -34,118 +43,118 @@ const scripted = (...turns: readonly [Turn, ...ReadonlyArray<Turn>]) => {
       return Effect.succeed(HttpClientResponse.fromWeb(request, new Response(body, { status, headers })))
     })
   )
-  return { asked, layer: Layer.succeed(HttpClient.HttpClient, client) }
+  return { requests, layer: Layer.succeed(HttpClient.HttpClient, client) }
 }
 
 const key = "tl_live_secret"
 
-const clientOf = (script: ReturnType<typeof scripted>, options: Partial<ClientOptions> = {}) =>
+const makeScriptedClient = (script: ReturnType<typeof scripted>, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl: "http://x.example", apiKey: Redacted.make(key), ...options }), script.layer)
 
-/** Asks once; the clock goes on as far as told. */
-const outcome = Effect.fnUntraced(function* (
+/** Starts a call, and lets time pass. */
+const callFor = Effect.fnUntraced(function* (
   script: ReturnType<typeof scripted>,
   elapsed: Parameters<typeof TestClock.adjust>[0],
   options: Partial<ClientOptions> = {},
 ) {
-  const tickerline = yield* clientOf(script, options)
-  const asking = yield* Effect.forkChild(Effect.result(tickerline.tickerChanges.getWithHeaders({ ticker: "A" })))
+  const tickerline = yield* makeScriptedClient(script, options)
+  const fiber = yield* Effect.forkChild(Effect.result(tickerline.tickerChanges.getWithHeaders({ ticker: "A" })))
   yield* TestClock.adjust(elapsed)
-  return { asking, requests: script.asked.length }
+  return { fiber, requestCount: script.requests.length }
 })
 
-const limited = (after: string) => refusal(429, "rate_limit_exceeded", { "retry-after": after })
+const rateLimited = (after: string) => refusal(429, "rate_limit_exceeded", { "retry-after": after })
 
-describe("docs/client.md, retries", () => {
-  it.effect("D18 a 429 is sent again after Retry-After, and not a moment before", () =>
+describe("Retries", () => {
+  it.effect("retries a 429 after Retry-After, not earlier (D18)", () =>
     Effect.gen(function* () {
-      const script = scripted(limited("5"), right)
-      const { asking, requests } = yield* outcome(script, "4999 millis")
-      assert.strictEqual(requests, 1)
+      const script = scripted(rateLimited("5"), success)
+      const { fiber, requestCount } = yield* callFor(script, "4999 millis")
+      assert.strictEqual(requestCount, 1)
       yield* TestClock.adjust("501 millis")
-      assert.strictEqual(script.asked.length, 2)
-      const answered = yield* Effect.fromResult(yield* Fiber.join(asking))
+      assert.strictEqual(script.requests.length, 2)
+      const answered = yield* Effect.fromResult(yield* Fiber.join(fiber))
       assert.deepStrictEqual([answered.told.attempts, answered.answer.results[0].query_ticker], [2, "A"])
     }))
 
-  it.effect("§7.2 a Retry-After that is a date is kept to as well", () =>
+  it.effect("accepts a date in Retry-After (§7.2)", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 10, 21, 12, 0, 0))
       const script = scripted(
         refusal(503, "data_refreshing", { "retry-after": "Sat, 21 Nov 2026 12:00:10 GMT" }),
-        right,
+        success,
       )
-      const { requests } = yield* outcome(script, "9999 millis")
-      assert.strictEqual(requests, 1)
+      const { requestCount } = yield* callFor(script, "9999 millis")
+      assert.strictEqual(requestCount, 1)
       yield* TestClock.adjust("1002 millis")
-      assert.strictEqual(script.asked.length, 2)
+      assert.strictEqual(script.requests.length, 2)
     }))
 
-  it.effect("D18 who is told to wait longer than longestWait gets the error at once", () =>
+  it.effect("fails at once if Retry-After exceeds longestWait (D18)", () =>
     Effect.gen(function* () {
-      const script = scripted(limited("3600"), right)
-      const { asking, requests } = yield* outcome(script, 0)
-      assert.strictEqual(requests, 1)
-      const error = yield* Effect.flip(Effect.fromResult(yield* Fiber.join(asking)))
+      const script = scripted(rateLimited("3600"), success)
+      const { fiber, requestCount } = yield* callFor(script, 0)
+      assert.strictEqual(requestCount, 1)
+      const error = yield* Effect.flip(Effect.fromResult(yield* Fiber.join(fiber)))
       assert.strictEqual(error._tag, "RateLimitExceeded")
     }))
 
-  it.effect("§7.2 a lost connection is sent again as often as said, then is a NoAnswer with the id of the last one", () =>
+  it.effect("retries lost connections, then fails with NoAnswer and the id of the last request (§7.2)", () =>
     Effect.gen(function* () {
       const script = scripted("lost")
-      const { asking } = yield* outcome(script, "1 minute", { retries: { times: 2 } })
-      const error = yield* Effect.flip(Effect.fromResult(yield* Fiber.join(asking)))
-      assert.strictEqual(script.asked.length, 3)
+      const { fiber } = yield* callFor(script, "1 minute", { retries: { times: 2 } })
+      const error = yield* Effect.flip(Effect.fromResult(yield* Fiber.join(fiber)))
+      assert.strictEqual(script.requests.length, 3)
       if (error._tag !== "NoAnswer") return assert.fail(error._tag)
       assert.deepStrictEqual([error.reason, error.attempts], ["connection", 3])
-      assert.strictEqual(error.request_id, script.asked[2]?.headers["x-request-id"])
-      assert.strictEqual(new Set(script.asked.map(({ headers }) => headers["x-request-id"])).size, 3)
+      assert.strictEqual(error.request_id, script.requests[2]?.headers["x-request-id"])
+      assert.strictEqual(new Set(script.requests.map(({ headers }) => headers["x-request-id"])).size, 3)
       assert.notInclude(JSON.stringify(error) + String(error.cause), key)
     }))
 
-  it.effect("§7.2 an attempt that takes longer than timeout is ended and sent again", () =>
+  it.effect("interrupts and retries an attempt that exceeds the timeout (§7.2)", () =>
     Effect.gen(function* () {
-      const script = scripted("silent", right)
-      const { asking, requests } = yield* outcome(script, "1999 millis", { timeout: "2 seconds" })
-      assert.strictEqual(requests, 1)
+      const script = scripted("silent", success)
+      const { fiber, requestCount } = yield* callFor(script, "1999 millis", { timeout: "2 seconds" })
+      assert.strictEqual(requestCount, 1)
       yield* TestClock.adjust("1 second")
-      assert.isTrue(Result.isSuccess(yield* Fiber.join(asking)))
+      assert.isTrue(Result.isSuccess(yield* Fiber.join(fiber)))
     }))
 
-  const final = [400, 401, 402, 403, 404, 409, 410, 418, 422, 500, 501]
-  it.effect.each(final)("§7.2 %s is never sent again", (status) =>
+  const finalStatuses = [400, 401, 402, 403, 404, 409, 410, 418, 422, 500, 501]
+  it.effect.each(finalStatuses)("never retries status %s (§7.2)", (status) =>
     Effect.gen(function* () {
       const script = scripted(refusal(status, "whatever", { "retry-after": "1" }))
-      const { asking } = yield* outcome(script, "1 hour")
-      yield* Fiber.join(asking)
-      assert.strictEqual(script.asked.length, 1)
+      const { fiber } = yield* callFor(script, "1 hour")
+      yield* Fiber.join(fiber)
+      assert.strictEqual(script.requests.length, 1)
     }))
 
-  it.effect("docs/client.md in an outage a client falls silent: a hundred calls send ten requests again in all", () =>
+  it.effect("sends at most ten retries for a hundred calls during an outage (client guide)", () =>
     Effect.gen(function* () {
       const script = scripted(refusal(503, "database_pool_timeout"))
-      const tickerline = yield* clientOf(script)
-      const asking = yield* Effect.forkChild(
+      const tickerline = yield* makeScriptedClient(script)
+      const fiber = yield* Effect.forkChild(
         Effect.forEach(Array.from({ length: 100 }), () => Effect.result(tickerline.tickerChanges.get({ ticker: "A" }))),
       )
       yield* TestClock.adjust("1 hour")
-      yield* Fiber.join(asking)
-      assert.strictEqual(script.asked.length, 110)
+      yield* Fiber.join(fiber)
+      assert.strictEqual(script.requests.length, 110)
     }))
 
-  it.effect("docs/client.md waits grow, and clients do not come back all at the same moment", () =>
+  it.effect("spreads the delay before a retry at random (client guide)", () =>
     Effect.gen(function* () {
       const times = yield* Effect.forEach(Array.from({ length: 20 }), () =>
         Effect.gen(function* () {
-          const script = scripted("lost", right)
+          const script = scripted("lost", success)
           const before = yield* Clock.currentTimeMillis
-          const { asking } = yield* outcome(script, 0)
+          const { fiber } = yield* callFor(script, 0)
           let waited = 0
-          while (script.asked.length < 2 && waited < 1000) {
+          while (script.requests.length < 2 && waited < 1000) {
             yield* TestClock.adjust("1 millis")
             waited += 1
           }
-          yield* Fiber.join(asking)
+          yield* Fiber.join(fiber)
           return (yield* Clock.currentTimeMillis) - before
         }))
       assert.isTrue(times.every((time) => time >= 125 && time <= 377), times.join())
@@ -153,8 +162,8 @@ describe("docs/client.md, retries", () => {
     }))
 })
 
-describe("docs/client.md, a newer service", () => {
-  it.effect("§9.3 unknown fields are left out, and unknown words are handed on", () =>
+describe("Responses that the client does not know", () => {
+  it.effect("drops unknown fields, and keeps unknown words (§9.3)", () =>
     Effect.gen(function* () {
       const account = {
         account_id: 7,
@@ -165,16 +174,16 @@ describe("docs/client.md, a newer service", () => {
         moon_phase: "full",
       }
       const script = scripted({ status: 200, body: JSON.stringify({ count: 1, results: [account], mood: "good" }) })
-      const answer = yield* (yield* clientOf(script)).account.get()
+      const answer = yield* (yield* makeScriptedClient(script)).account.get()
       assert.deepStrictEqual(Object.keys(answer), ["count", "results"])
       assert.strictEqual(answer.results[0].tier, "platinum")
       assert.notProperty(answer.results[0], "moon_phase")
     }))
 
-  it.effect("§7.2 an unknown code is an UnknownCode with all that was said", () =>
+  it.effect("fails with UnknownCode and all its details for an unknown error code (§7.2)", () =>
     Effect.gen(function* () {
       const script = scripted(refusal(451, "legal_reasons", {}, { details: { court: "x" } }))
-      const error = yield* Effect.flip((yield* clientOf(script)).news.get())
+      const error = yield* Effect.flip((yield* makeScriptedClient(script)).news.get())
       if (error._tag !== "UnknownCode") return assert.fail(error._tag)
       assert.deepStrictEqual(
         [error.code, error.status, error.details, error.request_id, error.message],
@@ -182,16 +191,16 @@ describe("docs/client.md, a newer service", () => {
       )
     }))
 
-  it.effect("§4.1 a reason of an ambiguous lineage that is not known yet keeps its code and details", () =>
+  it.effect("keeps the code and details of an ambiguous lineage with an unknown reason (§4.1)", () =>
     Effect.gen(function* () {
       const details = { query_ticker: "A", reason: "new", reasons: ["new"], tickers: [], candidates: [] }
       const script = scripted(refusal(409, "ambiguous_ticker_lineage", {}, { details }))
-      const error = yield* Effect.flip((yield* clientOf(script)).tickerChanges.get({ ticker: "A" }))
+      const error = yield* Effect.flip((yield* makeScriptedClient(script)).tickerChanges.get({ ticker: "A" }))
       if (error._tag !== "UnknownCode") return assert.fail(error._tag)
       assert.deepStrictEqual([error.code, error.details], ["ambiguous_ticker_lineage", details])
     }))
 
-  it.effect("docs/client.md what is not the service's is an UnreadableAnswer: a page of a balancer, half a body, a 200", () =>
+  it.effect("fails with UnreadableAnswer if the response does not come from the service (client guide)", () =>
     Effect.gen(function* () {
       const bodies: ReadonlyArray<readonly [number, string]> = [
         [404, "<html>no such site</html>"],
@@ -203,7 +212,7 @@ describe("docs/client.md, a newer service", () => {
       ]
       for (const [status, body] of bodies) {
         const script = scripted({ status, body })
-        const error = yield* Effect.flip((yield* clientOf(script)).news.get())
+        const error = yield* Effect.flip((yield* makeScriptedClient(script)).news.get())
         if (error._tag !== "UnreadableAnswer") return assert.fail(error._tag)
         assert.deepStrictEqual([error.status, error.body], [status, body])
         assert.notStrictEqual(error.request_id, "")
@@ -211,7 +220,7 @@ describe("docs/client.md, a newer service", () => {
     }))
 
   it.effect.prop(
-    "D16 digits within text stay text, whatever stands around them",
+    "does not change digits inside of strings (D16)",
     [Arbitrary.schema(Schema.String), Arbitrary.schema(Schema.String)],
     ([before, after]) =>
       Effect.gen(function* () {
@@ -219,36 +228,38 @@ describe("docs/client.md, a newer service", () => {
         const account = { account_id: 9007199254740991, name, contact_email: null, tier: "pro" }
         const created_at = "2026-06-01T08:30:00-05:00"
         const body = JSON.stringify({ count: 1, results: [{ ...account, created_at }] })
-        const { results: [row] } = yield* (yield* clientOf(scripted({ status: 200, body }))).account.get()
+        const { results: [row] } = yield* (yield* makeScriptedClient(scripted({ status: 200, body }))).account.get()
         assert.deepStrictEqual([row.name, row.account_id], [name, 9007199254740991])
       }),
   )
 
-  it.effect("D16 a text of many million characters, with digits and quotes, is read as it is", () =>
+  it.effect("decodes strings of many million characters with digits and quotes (D16)", () =>
     Effect.gen(function* () {
       const name = `${`\\"`.repeat(1_000_000)}1234567890123456789${"7".repeat(5_000_000)}`
       const account = { account_id: 1, name, contact_email: null, tier: "pro", created_at: "2026-06-01T08:30:00-05:00" }
       const body = JSON.stringify({ count: 1, results: [account] })
-      const { results: [row] } = yield* (yield* clientOf(scripted({ status: 200, body }))).account.get()
+      const { results: [row] } = yield* (yield* makeScriptedClient(scripted({ status: 200, body }))).account.get()
       assert.isTrue(row.name === name)
     }))
 
   it.effect.prop(
-    "docs/client.md whatever is answered, a call ends in a value or in an error of its type, never in a defect",
+    "succeeds or fails with a typed error for any response (client guide)",
     [Arbitrary.schema(Schema.Json), Arbitrary.schema(Schema.Literals([200, 204, 304, 400, 404, 409, 422, 500, 599]))],
     ([body, status]) =>
       Effect.gen(function* () {
         const empty = status === 204 || status === 304
         const script = scripted({ status, body: JSON.stringify(body) })
         const client = empty ? scripted("lost") : script
-        const exit = yield* Effect.exit(Effect.result((yield* clientOf(client, { retries: { times: 0 } })).news.get()))
+        const exit = yield* Effect.exit(
+          Effect.result((yield* makeScriptedClient(client, { retries: { times: 0 } })).news.get()),
+        )
         assert.strictEqual(exit._tag, "Success")
       }),
   )
 })
 
-describe("docs/client.md, headers", () => {
-  it.effect("§9.4 D5 D18 D27 are told of each answer, an error's too, and a deprecation once of each endpoint", () =>
+describe("Headers and options", () => {
+  it.effect("reports the metadata of every response, and each deprecation once (§9.4, D5, D18, D27)", () =>
     Effect.gen(function* () {
       const answers: Array<readonly [string, ResponseMetadata]> = []
       const deprecations: Array<unknown> = []
@@ -266,7 +277,7 @@ describe("docs/client.md, headers", () => {
           "x-api-version": "v1",
         }),
       })
-      const tickerline = yield* clientOf(script, {
+      const tickerline = yield* makeScriptedClient(script, {
         onAnswer: (path, told) => Effect.sync(() => void answers.push([path, told])),
         onDeprecated: (path, deprecated) => Effect.sync(() => void deprecations.push([path, deprecated])),
       })
@@ -292,20 +303,20 @@ describe("docs/client.md, headers", () => {
       }])
     }))
 
-  it.effect("D2 D12 each request has the key, an id of its own and whose it is", () =>
+  it.effect("sends the key, a request id and the user agent (D2, D12)", () =>
     Effect.gen(function* () {
-      const script = scripted(right)
-      const tickerline = yield* clientOf(script, { userAgent: "desk/1", baseUrl: "http://x.example/market/" })
+      const script = scripted(success)
+      const tickerline = yield* makeScriptedClient(script, { userAgent: "desk/1", baseUrl: "http://x.example/market/" })
       yield* tickerline.tickerChanges.get({ ticker: "a b&c" })
-      const [request] = script.asked
-      if (request === undefined) return assert.fail("Nothing was asked")
+      const [request] = script.requests
+      if (request === undefined) return assert.fail("There was no request")
       assert.strictEqual(request.url, "http://x.example/market/v1/ticker-changes?ticker=a+b%26c")
       assert.strictEqual(request.headers["authorization"], `Bearer ${key}`)
       assert.match(request.headers["user-agent"] ?? "", /^desk\/1 tickerline-client\/\d/)
       assert.notInclude(JSON.stringify(request), key)
     }))
 
-  it.effect("D2 options that no request can be sent with are refused when the client is made, without the key", () =>
+  it.effect("rejects invalid options without revealing the key (D2)", () =>
     Effect.gen(function* () {
       const wrong: ReadonlyArray<Partial<ClientOptions>> = [
         { baseUrl: "" },
@@ -319,7 +330,7 @@ describe("docs/client.md, headers", () => {
         { headers: { "X-A": "é" } },
       ]
       for (const options of wrong) {
-        const error = yield* Effect.flip(clientOf(scripted(right), options))
+        const error = yield* Effect.flip(makeScriptedClient(scripted(success), options))
         assert.strictEqual(error._tag, "InvalidOptions")
         assert.notInclude(error.message, "secret")
       }

@@ -1,4 +1,4 @@
-/** §9.2, §9.3: that no change of the contract goes unseen, and that each is taken for what it is. */
+/** Every change of the contract is found and classified: §9.2 (breaking changes), §9.3 (compatible changes). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import type { ContractDifference } from "../../contract/Difference.ts"
@@ -14,7 +14,7 @@ const isMutable = (value: unknown): value is Mutable =>
 
 const today = "2026-11-21"
 
-/** A small contract in which everything stands where a test can reach it; the real one is walked below. */
+/** A small contract with every part that a test changes. */
 const contract = () => ({
   openapi: "3.1.0",
   paths: {
@@ -93,7 +93,7 @@ type Contract = ReturnType<typeof contract>
 
 const into = (value: unknown, ...path: ReadonlyArray<string | number>): Mutable => {
   const found = path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), value)
-  if (!isMutable(found)) throw new Error(`nothing stands at ${path.join(".")}`)
+  if (!isMutable(found)) throw new Error(`there is no object at ${path.join(".")}`)
   return found
 }
 
@@ -105,7 +105,7 @@ const answers = (one: Contract) => into(one, "paths", "/v1/widgets", "get", "res
 
 const list = (value: unknown): Array<unknown> => Array.isArray(value) ? value : []
 
-/** What is done to the contract, and what is to be found: name, kind, and whether it breaks. */
+/** A change to the contract and the expected difference: name, kind, and whether it is breaking. */
 const mutations: ReadonlyArray<
   readonly [
     what: string,
@@ -133,7 +133,7 @@ const mutations: ReadonlyArray<
     false,
   ],
   [
-    "a needed parameter is added",
+    "a required parameter is added",
     (c) => list(operation(c)["parameters"]).push({ name: "x", in: "query", required: true, schema: {} }),
     "x",
     "added",
@@ -141,91 +141,91 @@ const mutations: ReadonlyArray<
   ],
   ["a parameter is needed", (c) => Object.assign(parameter(c, 1), { required: true }), "limit", "changed", true],
   [
-    "a parameter is no longer needed",
+    "a parameter becomes optional",
     (c) => Object.assign(parameter(c, 0), { required: false }),
     "ticker",
     "changed",
     false,
   ],
   [
-    "a parameter's type is another",
+    "a parameter changes its type",
     (c) => Object.assign(parameter(c, 0), { schema: { type: "integer" } }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a parameter takes more numbers",
+    "an integer parameter accepts any number",
     (c) => Object.assign(parameter(c, 1), { schema: { type: "number", minimum: 1, maximum: 100, default: 10 } }),
     "limit",
     "changed",
     false,
   ],
   [
-    "a bound is tightened",
+    "a limit becomes stricter",
     (c) => Object.assign(into(parameter(c, 1), "schema"), { maximum: 50 }),
     "limit",
     "changed",
     true,
   ],
   [
-    "a bound is loosened",
+    "a limit becomes less strict",
     (c) => Object.assign(into(parameter(c, 1), "schema"), { maximum: 500 }),
     "limit",
     "changed",
     false,
   ],
   [
-    "a bound is new",
+    "a limit is added",
     (c) => Object.assign(into(parameter(c, 0), "schema"), { maxLength: 6 }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a pattern is new",
+    "a pattern is added",
     (c) => Object.assign(into(parameter(c, 0), "schema"), { pattern: "^A" }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a default is another",
+    "a default changes",
     (c) => Object.assign(into(parameter(c, 1), "schema"), { default: 20 }),
     "limit",
     "changed",
     true,
   ],
   [
-    "a parameter is written in another style",
+    "a parameter changes its style",
     (c) => Object.assign(parameter(c, 0), { explode: true }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a word is no longer taken",
+    "an enum value of a parameter is removed",
     (c) => Object.assign(into(parameter(c, 2), "schema"), { enum: ["up"] }),
     "sort",
     "removed",
     true,
   ],
   [
-    "a word is taken, too",
+    "an enum value of a parameter is added",
     (c) => Object.assign(into(parameter(c, 2), "schema"), { enum: ["up", "down", "off"] }),
     "sort",
     "added",
     false,
   ],
   [
-    "only listed words are taken",
+    "a parameter is restricted to enum values",
     (c) => Object.assign(into(parameter(c, 0), "schema"), { enum: ["A"] }),
     "ticker",
     "changed",
     true,
   ],
   [
-    "a listed word is no longer described",
+    "a value is removed from the description of a list",
     (c) => Object.assign(parameter(c, 3), { description: "One of round; several comma-separated." }),
     "kind",
     "removed",
@@ -234,14 +234,14 @@ const mutations: ReadonlyArray<
   ["a field is removed", (c) => Reflect.deleteProperty(fields(c), "shape"), "shape", "removed", true],
   ["a field is added", (c) => Object.assign(fields(c), { colour: { type: "string" } }), "colour", "added", false],
   [
-    "a field's type is another",
+    "a field changes its type",
     (c) => Object.assign(fields(c), { name: { type: "integer" } }),
     "name",
     "changed",
     true,
   ],
   [
-    "a whole number may have decimals",
+    "an integer field becomes a number",
     (c) =>
       Object.assign(into(answers(c), "200", "content", "application/json", "schema", "properties"), {
         count: { type: "number" },
@@ -251,14 +251,14 @@ const mutations: ReadonlyArray<
     true,
   ],
   [
-    "a field may be null",
+    "a field becomes nullable",
     (c) => Object.assign(fields(c), { name: { anyOf: [{ type: "string" }, { type: "null" }] } }),
     "name",
     "added",
     true,
   ],
   [
-    "a field may be null, said otherwise",
+    "a field becomes nullable by a list of types",
     (c) => Object.assign(fields(c), { name: { type: ["string", "null"] } }),
     "name",
     "added",
@@ -267,28 +267,28 @@ const mutations: ReadonlyArray<
   ["a field is never null", (c) => Object.assign(fields(c), { price: { type: "number" } }), "price", "removed", false],
   ["a field may be missing", (c) => Object.assign(widget(c), { required: ["price"] }), "name", "changed", true],
   [
-    "a field is always there",
+    "a field becomes required",
     (c) => Object.assign(widget(c), { required: ["name", "price", "shape"] }),
     "shape",
     "changed",
     false,
   ],
   [
-    "a field's form is another",
+    "a field changes its format",
     (c) => Object.assign(fields(c), { name: { type: "string", format: "date" } }),
     "name",
     "changed",
     true,
   ],
   [
-    "a word is answered, too",
+    "an enum value of a field is added",
     (c) => Object.assign(into(fields(c), "shape"), { enum: ["round", "square", "flat"] }),
     "shape",
     "added",
     false,
   ],
   [
-    "a list is no list",
+    "an array is no longer an array",
     (c) => Object.assign(fields(c), { parts: { $ref: "#/components/schemas/Widget" } }),
     "parts",
     "changed",
@@ -298,7 +298,7 @@ const mutations: ReadonlyArray<
   ["an error is gone", (c) => Reflect.deleteProperty(answers(c), "404"), "404", "removed", false],
   ["an error is new", (c) => Object.assign(answers(c), { "429": {} }), "429", "added", false],
   [
-    "a status has another code, too",
+    "a status gets another error code",
     (c) =>
       Object.assign(into(answers(c), "404", "content", "application/json"), {
         schema: {
@@ -313,56 +313,56 @@ const mutations: ReadonlyArray<
     false,
   ],
   [
-    "a format is gone",
+    "a media type is removed",
     (c) => Object.assign(into(answers(c), "200"), { content: {} }),
     "application/json",
     "removed",
     true,
   ],
   [
-    "a format is new",
+    "a media type is added",
     (c) => Object.assign(into(answers(c), "200", "content"), { "text/csv": { schema: { type: "string" } } }),
     "text/csv",
     "added",
     false,
   ],
   [
-    "a header is gone",
+    "a header is removed",
     (c) => Reflect.deleteProperty(into(answers(c), "200", "headers"), "ETag"),
     "ETag",
     "removed",
     true,
   ],
   [
-    "a header by reference is gone",
+    "a referenced header is removed",
     (c) => Reflect.deleteProperty(into(answers(c), "200", "headers"), "Age"),
     "Age",
     "removed",
     true,
   ],
   [
-    "a header may be missing",
+    "a header becomes optional",
     (c) => Object.assign(c.components.headers.Age, { required: false }),
     "Age",
     "changed",
     true,
   ],
   [
-    "a header is always there",
+    "a header becomes required",
     (c) => Object.assign(into(answers(c), "200", "headers", "ETag"), { required: true }),
     "ETag",
     "changed",
     false,
   ],
   [
-    "a header's type is another",
+    "a header changes its type",
     (c) => Object.assign(c.components.headers.Age, { schema: { type: "string" } }),
     "Age",
     "changed",
     true,
   ],
   [
-    "a word is no longer taken in a list that is declared as an array",
+    "an enum value is removed from a parameter that is declared as an array",
     (c) =>
       Object.assign(parameter(c, 3), {
         style: "form",
@@ -375,7 +375,7 @@ const mutations: ReadonlyArray<
     true,
   ],
   [
-    "a list is sent as a parameter for each word",
+    "an array parameter is repeated instead of comma-separated",
     (c) =>
       Object.assign(parameter(c, 3), {
         style: "form",
@@ -387,28 +387,28 @@ const mutations: ReadonlyArray<
     true,
   ],
   [
-    "a header is new",
+    "a header is added",
     (c) => Object.assign(into(answers(c), "200", "headers"), { "X-Row-Count": { schema: {} } }),
     "X-Row-Count",
     "added",
     false,
   ],
   [
-    "a way to send a key is gone",
+    "a way to send a key is removed",
     (c) => Object.assign(operation(c), { security: [{ bearer: [] }] }),
     "authentication",
     "changed",
     true,
   ],
   [
-    "a key is sent otherwise",
+    "a key is sent in another header",
     (c) => Object.assign(c.components.securitySchemes.apiKey, { name: "Api-Key" }),
     "authentication",
     "changed",
     true,
   ],
   [
-    "a key is needed",
+    "a key becomes required",
     (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { security: [{ bearer: [] }] }),
     "authentication",
     "added",
@@ -423,21 +423,21 @@ const mutations: ReadonlyArray<
     false,
   ],
   [
-    "a sunset is committed",
+    "a sunset is set",
     (c) => Object.assign(operation(c), { "x-sunset": "2029-01-01" }),
     "x-sunset",
     "changed",
     false,
   ],
   [
-    "a sunset comes sooner",
+    "a sunset moves to an earlier date",
     (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { "x-sunset": "2027-06-01" }),
     "x-sunset",
     "changed",
     true,
   ],
   [
-    "a sunset comes later",
+    "a sunset moves to a later date",
     (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { "x-sunset": "2029-06-01" }),
     "x-sunset",
     "changed",
@@ -445,14 +445,14 @@ const mutations: ReadonlyArray<
   ],
 ]
 
-describe("differences", () => {
-  it.each(mutations)("§9.2 §9.3 it is seen, and taken for what it is, that %s", (_, mutate, name, kind, breaking) => {
+describe("compareContracts", () => {
+  it.each(mutations)("finds and classifies that %s (§9.2, §9.3)", (_, mutate, name, kind, breaking) => {
     const after = contract()
     mutate(after)
     const found = compareContracts(contract(), after, today)
     assert.isAbove(found.length, 0)
     assert.deepInclude(found.map(({ breaking, kind, name }) => ({ breaking, kind, name })), { breaking, kind, name })
-    // Nothing that does not break is taken for something that does.
+    // No compatible change is reported as breaking.
     assert.strictEqual(
       found.some((one) => one.breaking),
       breaking,
@@ -461,7 +461,7 @@ describe("differences", () => {
     for (const one of found) assert.match(one.description, /^\/v1\/[a-z]+, /)
   })
 
-  it("§9.2 a field under another name is one that is gone and one that is new", () => {
+  it("reports a renamed field as removed and added (§9.2)", () => {
     const after = contract()
     Reflect.deleteProperty(fields(after), "shape")
     Object.assign(fields(after), { form: { type: "string", enum: ["round", "square"] } })
@@ -471,7 +471,7 @@ describe("differences", () => {
     )
   })
 
-  it("§3 D24 an endpoint may go once its sunset has passed, and on that day not yet", () => {
+  it("accepts the removal of an endpoint after its sunset, but not on that day (§3, D24)", () => {
     const after = contract()
     Reflect.deleteProperty(after.paths, "/v1/old")
     const breaks = (day: string) => compareContracts(contract(), after, day).map(({ breaking }) => breaking)
@@ -479,7 +479,7 @@ describe("differences", () => {
     assert.deepStrictEqual(breaks("2028-01-02"), [false])
   })
 
-  it("§9.3 how something is described, ordered, named inside or shown by example is no difference", () => {
+  it("ignores descriptions, order, schema names and examples (§9.3)", () => {
     const text = JSON.stringify(contract()).replaceAll("Widget", "Gadget").replaceAll("Its name.", "What it is called.")
     const after = JSON.parse(text)
     after.paths["/v1/widgets"].get.parameters.reverse()
@@ -489,14 +489,14 @@ describe("differences", () => {
     assert.deepStrictEqual(compareContracts(contract(), after, today), [])
   })
 
-  it("§9.3 a comma-separated list declared as an array of words is the same text", () => {
+  it("treats a comma-separated array and its text form as equal (§9.3)", () => {
     const after = contract()
     const items = { type: "string", enum: ["round", "square"] }
     Object.assign(parameter(after, 3), { style: "form", explode: false, schema: { type: "array", items } })
     assert.deepStrictEqual(compareContracts(contract(), after, today), [])
   })
 
-  it("§9.3 a list of exactly one is the same by prefixItems and by items", () => {
+  it("treats prefixItems and items of a one-element list as equal (§9.3)", () => {
     const of = (one: object) => {
       const whole = contract()
       Object.assign(fields(whole), { parts: { type: "array", minItems: 1, maxItems: 1, ...one } })
@@ -506,7 +506,7 @@ describe("differences", () => {
     assert.deepStrictEqual(compareContracts(of({ prefixItems: [item] }), of({ items: item }), today), [])
   })
 
-  it("§9.2 the contract of today is the same as itself, written and read again, too", () => {
+  it("finds no difference between the current contract and itself, also after serialization (§9.2)", () => {
     assert.deepStrictEqual(compareContracts(openApiDocument, openApiDocument, today), [])
     assert.deepStrictEqual(
       compareContracts(
@@ -520,7 +520,7 @@ describe("differences", () => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Whatever is done to the real one
+// Changes to the real contract
 // ---------------------------------------------------------------------------------------------------------------------
 
 const annotation = new Set([
@@ -536,7 +536,7 @@ const annotation = new Set([
   "openapi",
 ])
 
-/** Every place that is a part of the contract: the keys that lead there. */
+/** The path of keys to every part of the contract. */
 const places = (value: unknown, path: ReadonlyArray<string | number> = []): Array<ReadonlyArray<string | number>> =>
   Array.isArray(value)
     ? value.flatMap((inner, index) => places(inner, [...path, index]))
@@ -551,14 +551,14 @@ const operations = places({ paths: into(bare, "paths") }).filter((path) => path.
 
 const meaningless = (path: ReadonlyArray<string | number>) => {
   const value = at(path)
-  // false, an empty list or an empty object is what is meant where nothing is said.
+  // false, [] and {} are the defaults, so removing them changes nothing.
   return value === false || canonicalJson(value) === "[]" || canonicalJson(value) === "{}"
 }
 
 const at = (path: ReadonlyArray<string | number>) =>
   path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), bare)
 
-/** An element of a list moves those behind it, so only named things are taken out. */
+/** Only named parts are removed, because removing an array element moves the elements after it. */
 const removable = operations.filter((path) => !Array.isArray(at(path.slice(0, -1))) && !meaningless(path))
 
 const chosen = Arbitrary.map(
@@ -566,8 +566,8 @@ const chosen = Arbitrary.map(
   (index) => removable[index] ?? [],
 )
 
-describe("differences of the real contract", () => {
-  it.prop("§9.2 whatever is taken out of an endpoint is found there, and nowhere else", [chosen], ([path]) => {
+describe("compareContracts on the real contract", () => {
+  it.prop("finds each removed part of an endpoint, and no other difference (§9.2)", [chosen], ([path]) => {
     assert.isAbove(removable.length, 1000)
     const after = structuredClone(bare)
     Reflect.deleteProperty(into(after, ...path.slice(0, -1)), path.at(-1) ?? "")

@@ -1,4 +1,4 @@
-/** §9.2, §9.3, §9.6: what the service promises today, held against what was released last (contract/v1.json). */
+/** Compares the current contract with the released one (contract/v1.json): §9.2, §9.3, §9.6 (notification). */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { describeProblems, entriesSince, reviewDifferences } from "../../contract/ChangelogCoverage.ts"
@@ -31,14 +31,14 @@ const broken: ContractDifference = { ...field, kind: "removed", breaking: true }
 const endpoint: ContractDifference = { ...field, name: null }
 
 describe("the contract", () => {
-  it("§9.2 §9.6 nothing that was released is broken, and every change stands in the changelog", () => {
+  it("breaks nothing that was released, and lists every change in the changelog (§9.2, §9.6)", () => {
     const entries = entriesSince(readReleaseVersion(contract), changelog)
     const wrong = describeProblems(reviewDifferences(compareContracts(contract, openApiDocument, today), entries))
-    // vitest shows a long text in full only where it is the message.
+    // vitest shows a long text in full only if it is the message of an error.
     if (wrong !== "") throw new Error(wrong)
   })
 
-  it("§9.6 the contract is that of a release that the changelog knows, and no later one than package.json's", () => {
+  it("belongs to a release in the changelog that is not later than the version in package.json (§9.6)", () => {
     const order = releases.map(({ release }) => release)
     const [released, current] = [order.indexOf(readReleaseVersion(contract)), order.indexOf(packageJson.version)]
     assert.isAtLeast(current, 0, "package.json's version has no release in the changelog")
@@ -47,8 +47,8 @@ describe("the contract", () => {
   })
 })
 
-describe("what a changelog covers", () => {
-  it("§9.6 a change is told of by an entry that names its path and what of it changed", () => {
+describe("changelog coverage", () => {
+  it("an entry documents a change if it names its path and the changed part (§9.6)", () => {
     const untold = (one: ContractDifference, ...entries: ReadonlyArray<ChangelogEntry>) =>
       reviewDifferences([one], entries).undocumented.length
     assert.strictEqual(untold(field), 1)
@@ -59,26 +59,26 @@ describe("what a changelog covers", () => {
     assert.strictEqual(untold(field, entry({ paths: ["/v1/*"], names: ["colour"] })), 0)
   })
 
-  it("§9.6 a new endpoint is told of by its own path, not by a pattern", () => {
+  it("a new endpoint is documented by its own path, not by a pattern (§9.6)", () => {
     const untold = (paths: ReadonlyArray<string>) =>
       reviewDifferences([endpoint], [entry({ paths })]).undocumented.length
     assert.strictEqual(untold(["/v1/*"]), 1)
     assert.strictEqual(untold(["/v1/widgets"]), 0)
   })
 
-  it("§9.6 D24 a deprecation is told of by the entry that its declaration makes", () => {
+  it("a deprecation is documented by the entry derived from its declaration (§9.6, D24)", () => {
     const deprecated: ContractDifference = { ...field, name: "deprecated", kind: "changed" }
     assert.strictEqual(reviewDifferences([deprecated], [entry({})]).undocumented.length, 1)
     assert.strictEqual(reviewDifferences([deprecated], [entry({ type: "deprecated" })]).undocumented.length, 0)
   })
 
-  it("§9.6 where paths are listed a new one is told of by its own entry", () => {
+  it("a new value in a list of paths is documented by the entry of that path (§9.6)", () => {
     const listed: ContractDifference = { ...field, path: "/estimate", name: "endpoint", addedValue: "/v1/widgets" }
     assert.strictEqual(reviewDifferences([listed], [entry({})]).undocumented.length, 0)
     assert.strictEqual(reviewDifferences([listed], [entry({ paths: ["/v1/gadgets"] })]).undocumented.length, 1)
   })
 
-  it("§9.2 §9.3 what breaks is broken whatever is told, but for a bug fix that names path and field", () => {
+  it("a breaking change is reported unless a fix names its path and field (§9.2, §9.3)", () => {
     const breaks = (...entries: ReadonlyArray<ChangelogEntry>) => reviewDifferences([broken], entries).breaking.length
     assert.strictEqual(breaks(entry({ type: "removed", breaking: true, names: ["colour"] })), 1)
     assert.strictEqual(breaks(entry({ type: "fixed", paths: ["/v1/*"], names: ["colour"] })), 1)
@@ -86,7 +86,7 @@ describe("what a changelog covers", () => {
     assert.strictEqual(breaks(entry({ type: "fixed", names: ["colour"] })), 0)
   })
 
-  it("§9.6 entries of releases that are made already excuse nothing", () => {
+  it("entries of earlier releases do not count (§9.6)", () => {
     const [newest] = releases
     const last = releases.at(-1)
     assert.deepStrictEqual(entriesSince(newest?.release ?? "", changelog), [])
@@ -95,7 +95,7 @@ describe("what a changelog covers", () => {
     assert.throws(() => entriesSince("9.9.9", changelog), /9\.9\.9/)
   })
 
-  it("§9.6 who fails is told what broke, which file to edit and what to write there", () => {
+  it("the report names the broken part, the file to edit and the text to add (§9.6)", () => {
     const text = describeProblems(reviewDifferences([broken, field, endpoint], []))
     assert.include(text, "§9.2")
     assert.include(text, "src/changelog/entries.json")

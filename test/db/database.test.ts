@@ -11,14 +11,14 @@ import { isPoolerRequested, poolableClient } from "../support/PoolerMode.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
-/** A connection beside the service's pool, as another program has it. */
-class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
+/** A connection outside the service's pool. */
+class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/OtherConnection") {}
 
 const over = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
     poolableClient({ url, applicationName: "tickerline-test" }),
-    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
+    Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   )
 }))
 
@@ -35,9 +35,9 @@ const elapsed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E
   return { value, seconds: Duration.toSeconds(taken) }
 })
 
-/** How many sessions wait for a lock in this database. */
-const waiting = Effect.gen(function* () {
-  const other = yield* Other
+/** Counts the sessions that wait for a lock in this database. */
+const countLockWaits = Effect.gen(function* () {
+  const other = yield* OtherConnection
   const result = yield* other.query(
     `select 1 from pg_locks join pg_database on pg_database.oid = database where not granted and datname = current_database()`,
   )
@@ -49,10 +49,10 @@ const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("60 seconds"),
   )
 
-layer(service({}), { excludeTestServices: true })("a table being reloaded", (it) => {
-  it.effect("§7.2 a table locked throughout: one retry after two seconds, then 503 data_refreshing, Retry-After 5", () =>
+layer(service({}), { excludeTestServices: true })("A table under reload", (it) => {
+  it.effect("causes one retry after two seconds and then 503 data_refreshing with Retry-After 5 (§7.2)", () =>
     Effect.gen(function* () {
-      const other = yield* Other
+      const other = yield* OtherConnection
       yield* insertRows("ticker_changes", event)
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
@@ -63,38 +63,38 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
       assert.match(String(valueAt(value.body, "error", "message")), /being refreshed.*[Rr]etry in a few seconds/)
       assert.strictEqual(value.headers["retry-after"], "5")
       assert.strictEqual(value.headers["x-request-id"], valueAt(value.body, "request_id"))
-      assert.isAtLeast(seconds, 5.9, "two waits of two seconds for the lock, and two seconds between them")
+      assert.isAtLeast(seconds, 5.9, "two lock waits of two seconds each, and a delay of two seconds")
       assert.isBelow(seconds, 9.9, "a second retry would take four seconds more")
     }))
 
-  it.effect("§7.2 a lock that ends before the retry goes unnoticed but for the time it takes", () =>
+  it.effect("answers 200 if the lock ends before the retry (§7.2)", () =>
     Effect.gen(function* () {
-      const other = yield* Other
+      const other = yield* OtherConnection
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
       const answer = yield* Effect.forkChild(elapsed(requestJson(path)))
-      yield* until(Effect.map(waiting, (count) => count === 1))
-      yield* until(Effect.map(waiting, (count) => count === 0))
+      yield* until(Effect.map(countLockWaits, (count) => count === 1))
+      yield* until(Effect.map(countLockWaits, (count) => count === 0))
       yield* other.query("rollback")
       const { seconds, value } = yield* Fiber.join(answer)
       assert.strictEqual(value.status, 200)
-      assert.isAtLeast(seconds, 3.9, "the lock wait of two seconds and the wait of two seconds before the retry")
+      assert.isAtLeast(seconds, 3.9, "a lock wait of two seconds, and a delay of two seconds")
     }))
 
-  it.effect("§8 a lock shorter than two seconds costs no retry", () =>
+  it.effect("causes no retry if the lock is shorter than two seconds (§8)", () =>
     Effect.gen(function* () {
-      const other = yield* Other
+      const other = yield* OtherConnection
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
       const answer = yield* Effect.forkChild(elapsed(requestJson(path)))
-      yield* until(Effect.map(waiting, (count) => count === 1))
+      yield* until(Effect.map(countLockWaits, (count) => count === 1))
       yield* other.query("rollback")
       const { seconds, value } = yield* Fiber.join(answer)
       assert.strictEqual(value.status, 200)
       assert.isBelow(seconds, 3.9, "a retry would take four seconds")
     }))
 
-  it.effect("§8 sessions count the time limits themselves: 2 s for a lock, 30 s for a statement", () =>
+  it.effect("is read with server-side time limits: 2 s for a lock, 30 s for a statement (§8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const settings = yield* sql`
@@ -104,7 +104,7 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
       assert.deepStrictEqual(settings, [{ lock: "2s", statement: "30s", zone: "UTC" }])
     }))
 
-  it.effect("§7.2 a query that reaches its time limit is 503 data_refreshing, not retried", () =>
+  it.effect("answers 503 data_refreshing without a retry if a query reaches its time limit (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const database = yield* Effect.provide(Database, Database.layer)
@@ -117,16 +117,16 @@ layer(service({}), { excludeTestServices: true })("a table being reloaded", (it)
       const { seconds, value } = yield* elapsed(Effect.flip(database.read(slow)))
       assert.strictEqual(value._tag, "DataRefreshing")
       assert.strictEqual(asked, 1)
-      assert.isBelow(seconds, 4.9, "it did not wait for the query's own end")
+      assert.isBelow(seconds, 4.9, "the query was cancelled")
     }))
 })
 
 layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }), { excludeTestServices: true })(
-  "a pool at its limit",
+  "A pool at its limit",
   (it) => {
-    it.effect("§7.2 requests that get no connection in time are 503 database_pool_timeout; it recovers at once", () =>
+    it.effect("answers 503 database_pool_timeout after the timeout, and recovers at once (§7.2)", () =>
       Effect.gen(function* () {
-        const other = yield* Other
+        const other = yield* OtherConnection
         yield* insertRows("ticker_changes", event)
         assert.strictEqual((yield* requestJson(path)).status, 200)
         yield* other.query("begin")
@@ -135,39 +135,39 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
           ["A", "B"],
           (ticker) => Effect.forkChild(requestJson(`/v1/ticker-changes?ticker=${ticker}`)),
         )
-        yield* until(Effect.map(waiting, (count) => count === 2))
+        yield* until(Effect.map(countLockWaits, (count) => count === 2))
         const { seconds, value } = yield* elapsed(requestJson(path))
         assert.strictEqual(value.status, 503)
         assert.strictEqual(valueAt(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
-        assert.isBelow(seconds, 1.9, "it did not wait for the lock")
-        // A busy instance goes on taking requests, and its health asks for no connection.
+        assert.isBelow(seconds, 1.9, "the request did not wait for the lock")
+        // A busy instance still accepts requests, and its health check needs no connection.
         assert.strictEqual((yield* requestJson("/health/ready")).status, 200)
         yield* other.query("rollback")
         for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
         assert.strictEqual((yield* requestJson(path)).status, 200)
       }))
 
-    it.effect("§7.2 an endpoint that uses all connections it may have leaves others to look up keys", () =>
+    it.effect("leaves connections for key look-ups while one endpoint uses its full share (§7.2)", () =>
       Effect.gen(function* () {
         const settings = { DATABASE_POOL_SIZE: "5", DATABASE_POOL_TIMEOUT: "300 millis" }
         const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
         const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
         const { read } = Context.get(context, Database)
-        const { again } = yield* Effect.provideContext(makeKeyLookup, context)
+        const findKey = yield* Effect.provideContext(makeKeyLookup, context)
         const busy = { ...makeRequestContext({ id: "", target: "/" }), route: "/v1/busy" }
         yield* Effect.gen(function* () {
           for (let count = 0; count < 4; count++) {
             yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
           }
           assert.strictEqual((yield* Effect.flip(read(Effect.void)))._tag, "DatabasePoolTimeout")
-          assert.strictEqual((yield* Effect.flip(again("00")))._tag, "InvalidApiKey")
+          assert.strictEqual((yield* Effect.flip(findKey("00")))._tag, "InvalidApiKey")
         }).pipe(Effect.provideService(RequestContext, busy))
       }).pipe(Effect.scoped))
 
-    it.effect("§7.2 connections cut by the server cost nobody an answer", () =>
+    it.effect("hides from clients that the server closed its connections (§7.2)", () =>
       Effect.gen(function* () {
-        const other = yield* Other
+        const other = yield* OtherConnection
         for (const _ of [1, 2, 3]) {
           yield* other.query(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tickerline-test' " +
@@ -178,15 +178,15 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         }
       }))
 
-    it.effect("§7.2 a client that goes away leaves no query running", () =>
+    it.effect("cancels the query of a client that disconnects (§7.2)", () =>
       Effect.gen(function* () {
-        const other = yield* Other
+        const other = yield* OtherConnection
         yield* other.query("begin")
         yield* other.query("lock table ticker_changes in access exclusive mode")
         const answer = yield* Effect.forkChild(requestJson(path))
-        yield* until(Effect.map(waiting, (count) => count === 1))
+        yield* until(Effect.map(countLockWaits, (count) => count === 1))
         yield* Fiber.interrupt(answer)
-        yield* until(Effect.map(waiting, (count) => count === 0)).pipe(Effect.timeout("1900 millis"))
+        yield* until(Effect.map(countLockWaits, (count) => count === 0)).pipe(Effect.timeout("1900 millis"))
         yield* other.query("rollback")
         assert.strictEqual((yield* requestJson(path)).status, 200)
       }))
@@ -195,11 +195,11 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
 
 layer(
   Database.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))),
-)("the waits, by the clock", (it) => {
+)("A read", (it) => {
   const locked = new SqlError.SqlError({ reason: new SqlError.LockTimeoutError({ cause: new Error("55P03") }) })
   const lost = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }) })
 
-  it.effect("§8 the retry comes two seconds after the refusal, and only once", () =>
+  it.effect("is retried once, two seconds after a lock timeout (§8)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       let asked = 0
@@ -215,7 +215,7 @@ layer(
       assert.strictEqual(asked, 2)
     }))
 
-  it.effect("§7.2 a server that is away is tried again for 150 ms, then 503 database_pool_timeout", () =>
+  it.effect("is retried for 150 ms if the server is down, then answers 503 database_pool_timeout (§7.2)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       let asked = 0
@@ -228,7 +228,7 @@ layer(
       assert.strictEqual(asked, 4)
     }))
 
-  it.effect("§8 a server that falls silent holds nobody for more than 36 seconds", () =>
+  it.effect("ends after 36 seconds if the server stops responding (§8)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       const fiber = yield* Effect.forkChild(Effect.flip(read(Effect.never)))
@@ -236,7 +236,7 @@ layer(
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "DataRefreshing")
     }))
 
-  it.effect("§7.2 ten connections, eight of them for one endpoint, then a wait of at most five seconds", () =>
+  it.effect("uses up to eight of ten connections for one endpoint, and waits at most five seconds for one (§7.2)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       const end = yield* Deferred.make<void>()
@@ -250,7 +250,7 @@ layer(
       assert.strictEqual(yield* Fiber.join(inTime), "in time")
     }))
 
-  it.effect("§7.1 what is not the database's weather is a defect: 500, not a promise that a retry helps", () =>
+  it.effect("dies with other errors, which become 500 because a retry cannot help (§7.1)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       const wrong = new SqlError.SqlError({ reason: new SqlError.SqlSyntaxError({ cause: new Error("42P01") }) })
@@ -259,8 +259,8 @@ layer(
     }))
 })
 
-describe("a database that is away", () => {
-  it.live("§7.2 every endpoint that needs it answers 503 with Retry-After, never a bare 500", () =>
+describe("A database that is down", () => {
+  it.live("makes every endpoint that needs it answer 503 with Retry-After, never 500 (§7.2)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(
@@ -275,15 +275,17 @@ describe("a database that is away", () => {
         yield* connection.query(`alter database ${name} with allow_connections false`)
         yield* connection.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
         yield* until(Effect.map(requestJson("/health/ready"), ({ status }) => status === 503))
-        for (const away of ["/health/ready", path, "/v1/intraday-runners", "/v1/historical-tickers?ticker=LCK1"]) {
-          const { body, headers, status } = yield* requestJson(away)
-          assert.strictEqual(status, 503, away)
+        for (
+          const unavailable of ["/health/ready", path, "/v1/intraday-runners", "/v1/historical-tickers?ticker=LCK1"]
+        ) {
+          const { body, headers, status } = yield* requestJson(unavailable)
+          assert.strictEqual(status, 503, unavailable)
           assert.strictEqual(valueAt(body, "error", "code"), "database_pool_timeout")
           assert.strictEqual(headers["retry-after"], "5")
         }
         assert.strictEqual((yield* requestJson("/health/live")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections true`)
-        // A pooler does not try each time whether a server that was away is back.
+        // A pooler does not retry a failed server on every request.
         if (isPoolerRequested) yield* until(Effect.map(requestJson(path), ({ status }) => status === 200))
         assert.strictEqual((yield* requestJson(path)).status, 200, "the pool heals by itself")
       }).pipe(Effect.provideContext(context))

@@ -1,4 +1,4 @@
-/** Rows that decide about money, limits or rights are checked. */
+/** Rows that affect money, limits or permissions are validated. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Cause, Effect, Exit, Option, Schema } from "effect"
 import { decodeRows } from "../../src/db/DecodeRows.ts"
@@ -7,7 +7,7 @@ const Row = Schema.Struct({ account_id: Schema.String, used: Schema.Finite })
 const decode = decodeRows(Row)
 
 it.effect.prop(
-  "D18 rows of the declared shape are returned as they are",
+  "returns rows of the declared shape unchanged (D18)",
   { rows: Arbitrary.schema(Schema.Array(Row)) },
   ({ rows }) =>
     Effect.gen(function* () {
@@ -15,7 +15,7 @@ it.effect.prop(
     }),
 )
 
-it.effect("D18 a row of another shape is a defect, which no caller takes for an answer", () =>
+it.effect("dies on a row of another shape, so that no caller uses it (D18)", () =>
   Effect.gen(function* () {
     const wrong = [{}, { account_id: "1" }, { account_id: 1n, used: 1 }, { account_id: "1", used: null }, {
       account_id: "1",

@@ -1,4 +1,4 @@
-/** The service as its users start it, where the runtime itself takes away what it does not need. */
+/** The service under the permission models of Node and Deno, which allow only what it needs. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -29,7 +29,7 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-confined-" }),
 )
 
-/** Whether the confinement confines: the same flags keep a script from a file of the temporary folder. */
+/** Asserts that the flags take effect: a script with the same flags cannot read a temporary file. */
 const cannotWrite = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* folder}/written`
@@ -44,7 +44,7 @@ const cannotWrite = Effect.fnUntraced(function* (program: string, flags: Readonl
   assert.isFalse(yield* fs.exists(file))
 })
 
-/** With a database of somebody else's: it reads its own folder, and writes nothing at all. */
+/** With an external database, the service reads its own folder and writes no files. */
 const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const url = yield* Service.copyMigratedDatabase
   const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
@@ -60,47 +60,50 @@ const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArra
   assert.notMatch(combinedOutput(running), /ERR_ACCESS_DENIED|NotCapable|ERROR/)
 })
 
-layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("confined", (it) => {
-  it.effect("README, deploy: with DATABASE_URL it writes to no file, under Node's permission model", () =>
-    Effect.gen(function* () {
-      const flags = ["--permission", `--allow-fs-read=${projectRoot}`]
-      yield* cannotWrite(process.execPath, flags)
-      yield* serves(process.execPath, flags)
-    }))
+layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })(
+  "A confined service",
+  (it) => {
+    it.effect("writes no files with DATABASE_URL under Node's permission model (operations: deployment)", () =>
+      Effect.gen(function* () {
+        const flags = ["--permission", `--allow-fs-read=${projectRoot}`]
+        yield* cannotWrite(process.execPath, flags)
+        yield* serves(process.execPath, flags)
+      }))
 
-  it.effect("README, deploy: with DATABASE_URL it needs one address, its folder to read, and settings, on Deno", () =>
-    Effect.gen(function* () {
-      const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
-      const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${projectRoot}`]
-      yield* cannotWrite(deno, flags)
-      yield* serves(deno, flags)
-    }))
+    it.effect("needs only one network address, its own folder and its settings with DATABASE_URL on Deno (operations: deployment)", () =>
+      Effect.gen(function* () {
+        const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
+        const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${projectRoot}`]
+        yield* cannotWrite(deno, flags)
+        yield* serves(deno, flags)
+      }))
 
-  it.effect("README, embedded server: from its first start on it writes to nothing but TICKERLINE_HOME", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const place = yield* folder
-      yield* fs.chmod(place, 0o755)
-      const home = `${place}/home`
-      yield* fs.makeDirectory(home)
-      // Should the test fail, the server does not outlive it.
-      yield* Effect.addFinalizer(() =>
-        Effect.ignore(Effect.map(fs.readFileString(`${home}/postgres/cluster/data/postmaster.pid`), (text) => {
-          process.kill(Number(text.split("\n")[0]), "SIGQUIT")
-        }))
-      )
-      const flags = ["--permission", "--allow-fs-read=*", `--allow-fs-write=${home}`, "--allow-child-process"]
-      yield* cannotWrite(process.execPath, flags)
-      const port = yield* findFreePort
-      const running = yield* startProgram(process.execPath, [...flags, "src/main.ts", "serve"], {
-        TICKERLINE_HOME: home,
-        PORT: String(port),
-      })
-      yield* waitForOutput(running, /Bearer tl_live_/)
-      const key = (yield* fs.readFileString(`${home}/demo-key`)).trim()
-      const { status, text } = yield* get(port, "/v1/ticker-changes?ticker=OSTK", key)
-      assert.strictEqual(status, 200)
-      assert.include(text, "NXH")
-      assert.strictEqual((yield* endProcess(running, "SIGTERM")).code, 0)
-    }))
-})
+    it.effect("writes only to TICKERLINE_HOME with the embedded server (operations: embedded server)", () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const place = yield* folder
+        yield* fs.chmod(place, 0o755)
+        const home = `${place}/home`
+        yield* fs.makeDirectory(home)
+        // Stops the server even if the test fails.
+        yield* Effect.addFinalizer(() =>
+          Effect.ignore(Effect.map(fs.readFileString(`${home}/postgres/cluster/data/postmaster.pid`), (text) => {
+            process.kill(Number(text.split("\n")[0]), "SIGQUIT")
+          }))
+        )
+        const flags = ["--permission", "--allow-fs-read=*", `--allow-fs-write=${home}`, "--allow-child-process"]
+        yield* cannotWrite(process.execPath, flags)
+        const port = yield* findFreePort
+        const running = yield* startProgram(process.execPath, [...flags, "src/main.ts", "serve"], {
+          TICKERLINE_HOME: home,
+          PORT: String(port),
+        })
+        yield* waitForOutput(running, /Bearer tl_live_/)
+        const key = (yield* fs.readFileString(`${home}/demo-key`)).trim()
+        const { status, text } = yield* get(port, "/v1/ticker-changes?ticker=OSTK", key)
+        assert.strictEqual(status, 200)
+        assert.include(text, "NXH")
+        assert.strictEqual((yield* endProcess(running, "SIGTERM")).code, 0)
+      }))
+  },
+)

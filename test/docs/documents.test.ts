@@ -1,4 +1,4 @@
-/** What documents name is there: commands with their flags, npm scripts, files, settings. */
+/** Everything that the documents name exists: commands with their flags, npm scripts, files. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, globSync, readFileSync } from "node:fs"
@@ -12,7 +12,7 @@ const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md"], { cwd: 
   .filter((file) => !file.includes("node_modules") && !file.startsWith("bench/results"))
   .map((file) => ({ file, text: readFileSync(join(projectRoot, file), "utf8") }))
 
-/** The lines of its shell blocks without comments; one that goes on after a backslash is one. */
+/** Lines of the shell blocks, without comments; a backslash joins lines. */
 const linesOf = (text: string) =>
   Array.from(text.matchAll(/^( *)```sh\n([\s\S]*?)^\1```/gm), ([, , block = ""]) => block.replaceAll(/\\\n\s*/g, ""))
     .flatMap((block) => block.split("\n"))
@@ -21,7 +21,7 @@ const linesOf = (text: string) =>
 
 const lines = documents.flatMap(({ file, text }) => linesOf(text).map((line) => ({ file, line })))
 
-/** What follows a call of the program, up to where the shell begins something else. */
+/** Arguments of each call of the program, up to the next shell operator. */
 const calls = lines.flatMap(({ file, line }) =>
   Array.from(
     line.matchAll(
@@ -31,7 +31,7 @@ const calls = lines.flatMap(({ file, line }) =>
   )
 )
 
-/** All commands with their flags, as the program itself tells a shell that completes them. */
+/** All commands with their flags, read from the program's shell completion. */
 const commands = Effect.map(runCommand(["--completions", "fish"], {}), ({ code, out }) => {
   assert.strictEqual(code, 0)
   const found = new Map<string, Set<string>>()
@@ -47,7 +47,7 @@ const commands = Effect.map(runCommand(["--completions", "fish"], {}), ({ code, 
 
 describe("The documents", () => {
   it.effect(
-    "README and others: each command in them exists, with the flags that it is shown with",
+    "shows only existing commands and flags (documents)",
     () =>
       Effect.gen(function* () {
         assert.isAbove(calls.length, 20)
@@ -57,17 +57,17 @@ describe("The documents", () => {
           const depth = words.findIndex((_, at) => !known.has(words.slice(0, at + 1).join(" ")))
           const command = words.slice(0, depth < 0 ? words.length : depth).join(" ")
           const flags = words.filter((word) => word.startsWith("--")).map((word) => word.slice(2).split("=")[0] ?? "")
-          // What has others below it is followed by one of them, or stands alone.
+          // A command with subcommands needs one of them.
           const next = depth < 0 ? "" : words[depth] ?? ""
           const hasOthers = [...known.keys()].some((name) => name.startsWith(`${command} `))
           const isKnown = command !== "" && !(hasOthers && /^\w/.test(next))
-          assert.isTrue(isKnown || flags.includes("help"), `${shown}: there is no such command`)
+          assert.isTrue(isKnown || flags.includes("help"), `${shown}: no such command`)
           for (const flag of flags) assert.include([...known.get(command) ?? []], flag, shown)
         }
       }),
   )
 
-  it("ARCHITECTURE.md has a paragraph on each room, and README names each", () => {
+  it("names every folder of src in ARCHITECTURE.md and README.md (documents)", () => {
     const rooms = globSync("src/*/", { cwd: projectRoot }).map((path) =>
       `${path.replace(/^src\//, "").replace(/\/$/, "")}/`
     )
@@ -78,7 +78,7 @@ describe("The documents", () => {
     }
   })
 
-  it("README and others: each npm script in them exists", () => {
+  it("names only existing npm scripts (documents)", () => {
     const scripts = new Set([...Object.keys(packageJson.scripts), ...Object.keys(bench.scripts)])
     const named = documents.flatMap(({ file, text }) =>
       Array.from(text.matchAll(/npm run (?:--silent |-s )?([a-z][\w:]*)/g), ([, name = ""]) => ({ file, name }))
@@ -87,7 +87,7 @@ describe("The documents", () => {
     assert.deepStrictEqual(named.filter(({ name }) => !scripts.has(name)), [])
   })
 
-  it("README and others: each file and folder of the repository that they name is there", () => {
+  it("names only existing files and folders (documents)", () => {
     const named = documents.flatMap(({ file, text }) =>
       Array.from(
         text.matchAll(/`((?:src|test|sql|samples|ops|docs|bench|\.ci)\/[\w@./-]*)`/g),
@@ -96,7 +96,7 @@ describe("The documents", () => {
     )
     assert.isAbove(named.length, 50)
     const missing = named.filter(({ file, path }) =>
-      // A test or a room may go without its ending; one that somebody is told to make has a name of letters.
+      // A test may be named without its ending; `widgets` and `00NN_` are examples.
       !/widgets|NN_/.test(path) && ![path, `${path}.ts`, `${path}.test.ts`].some((name) =>
         existsSync(join(projectRoot, name)) || existsSync(join(projectRoot, dirname(file), name))
       )

@@ -1,9 +1,9 @@
-/** Every block of code in the documents is run against the sample data, and what stands below it is what it prints. */
+/** Runs the code blocks of README and guides against the sample data, and compares the output shown below them. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger } from "effect"
 import { globSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { BaseUrl } from "../../src/http/Middleware.ts"
+import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { LineageReason } from "../../src/rules/Errors.ts"
 import {
@@ -27,12 +27,12 @@ import { TestKeys } from "../support/Service.ts"
 
 // @module-tag slow
 
-const files = ["README.md", ...globSync("docs/*.md", { cwd: repositoryRoot }).toSorted()]
+const files = ["README.md", ...globSync("docs/{guides,operations}/*.md", { cwd: repositoryRoot }).toSorted()]
 
-/** `UPDATE_EXAMPLES=1 npm test -- docs/examples` writes down what the examples print now. */
+/** `UPDATE_EXAMPLES=1 npm run test:all -- docs/examples` writes the current output into the documents. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
-/** Without it these examples are skipped, and say so; where it is required they fail. */
+/** Whether to skip Python examples because Python or `requests` is missing; REQUIRE_PYTHON forbids that. */
 const skipped = pythonWithRequests === undefined && (process.env["REQUIRE_PYTHON"] ?? "") === ""
 const named = (name: string) => `${name}${skipped ? " (no python3 with requests on this machine)" : ""}`
 
@@ -41,11 +41,11 @@ const sampled = Layer.effectDiscard(Effect.scoped(Effect.gen(function* () {
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
 }))).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(Instances.databaseWithKeys))
 
-const asks = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
-const isRun = (fence: CodeBlock) => asks(fence) || fence.language === "ts" || fence.language === "python"
+const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
+const isRun = (fence: CodeBlock) => isCurl(fence) || fence.language === "ts" || fence.language === "python"
 const isOutput = ({ language }: CodeBlock) => language === "json" || language === "text"
 
-/** Each block that is run, with the block of its output, where the document shows one. */
+/** Each runnable block, with the block of its output, if the document shows one. */
 const examplesOf = (file: string) =>
   readCodeBlocks(file).flatMap((fence, at, all) => {
     const next = all[at + 1]
@@ -85,16 +85,19 @@ layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The docum
     if (changes.length > 0) replaceCodeBlocks(file, changes)
   }, Effect.scoped)
 
-  it.effect.each(files)("%s, its examples run, and print what stands below them", (file) => check(file, ["sh", "ts"]))
+  it.effect.each(files)(
+    "runs the examples of %s, which print what the document shows (documents)",
+    (file) => check(file, ["sh", "ts"]),
+  )
 
   for (const file of files.filter((file) => readCodeBlocks(file).some(({ language }) => language === "python"))) {
     it.effect.skipIf(skipped)(
-      named(`${file}, its Python runs, and prints what stands below it`),
+      named(`runs the Python of ${file}, which prints what the document shows (documents)`),
       () => check(file, ["python"]),
     )
   }
 
-  it.effect("docs/lineage.md, each picture shows what the service answers", () =>
+  it.effect("draws the chains that the service returns (guides, lineage)", () =>
     Effect.gen(function* () {
       const { base, key } = yield* started
       const port = Number(new URL(base).port)
@@ -118,31 +121,43 @@ layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The docum
       }
     }).pipe(Effect.scoped))
 
-  it.effect("docs, every reason to refuse a chain is drawn", () =>
+  it.effect("draws every reason to refuse a chain (guides, lineage)", () =>
     Effect.sync(() => {
       const shown = files.flatMap(readCodeBlocks).filter(({ language }) => language === "chain").map(({ text }) => text)
         .join()
       for (const reason of LineageReason.literals) assert.include(shown, `"reason": "${reason}"`)
     }))
 
-  it.effect("docs, TypeScript in the documents has no type error", () =>
+  it.effect("has no type error in the TypeScript of the documents (documents)", () =>
     Effect.gen(function* () {
       const fences = files.flatMap(readCodeBlocks).filter(({ language }) => language === "ts")
       assert.isAbove(fences.length, 3)
       assert.strictEqual(yield* findTypeErrors(yield* makeReaderProject, fences), "")
-      const wrong = { file: "docs/wrong.md", line: 7, language: "ts", argument: "", text: "const text: string = 1" }
-      assert.include(yield* findTypeErrors(yield* makeReaderProject, [wrong]), "docs/wrong.md:7(1,7): error TS2322")
+      const wrong = {
+        file: "docs/guides/wrong.md",
+        line: 7,
+        language: "ts",
+        argument: "",
+        text: "const text: string = 1",
+      }
+      assert.include(
+        yield* findTypeErrors(yield* makeReaderProject, [wrong]),
+        "docs/guides/wrong.md:7(1,7): error TS2322",
+      )
     }).pipe(Effect.scoped))
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// What is not run
+// Kinds of blocks
 // ---------------------------------------------------------------------------------------------------------------------
 
-const known = new Set(["sh", "ts", "python", "json", "text", "chain", "table", "deprecations", "converter"])
+/** Blocks that are run, filled in by the site, or configuration of other programs. */
+const known = new Set(
+  "sh ts python json text chain table deprecations converter ini haproxy yaml".split(" "),
+)
 
 describe("The documents' blocks", () => {
-  it("docs, each is of a kind that is run, drawn, filled in or shown as output; and each output is somebody's", () => {
+  it("has only known kinds of code blocks, and outputs only after runnable blocks (documents)", () => {
     const wrong = files.flatMap((file) =>
       readCodeBlocks(file).filter((fence, at, all) => {
         const before = all[at - 1]

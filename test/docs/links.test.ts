@@ -1,4 +1,4 @@
-/** Links lead somewhere: in the documents of the repository, and on the pages that are served. */
+/** No link is dead, in the documents of the repository and on the served pages. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, globSync, readFileSync } from "node:fs"
@@ -26,11 +26,11 @@ const linksOf = (file: string) =>
 
 const isServed = (path: string) => path.startsWith("/v1/docs") || endpoints.some(({ row }) => row.path === path)
 
-/** Pages of the service that no file stands for. */
+/** Links from documents to pages of the service. */
 const served = documents.flatMap((file) => linksOf(file).filter((link) => link.startsWith("/")))
 
 describe("The documents' links", () => {
-  it.each(documents)("%s, each of its links leads to a file, a heading or a page", (file) => {
+  it.each(documents)("has no dead link in %s (documents)", (file) => {
     const dead = linksOf(file).filter((link) => {
       if (/^https?:/.test(link)) return false
       if (link.startsWith("/")) return !isServed(link.split("#")[0] ?? link)
@@ -54,7 +54,7 @@ const attributes = (text: string, name: string) =>
     ([, value = ""]) => value.replaceAll("&amp;", "&"),
   )
 
-/** A page that works without the internet loads nothing from elsewhere; a reader may go there, unknown. */
+/** Resources of other origins. Pages must work without the internet; only links without referrer may leave. */
 const foreign = ({ text }: Page) => {
   const own = text.replaceAll(/<a href="https:[^"]*" rel="noreferrer">/g, "<a>")
   return [...attributes(own, "href"), ...attributes(own, "src")].filter((link) =>
@@ -65,7 +65,7 @@ const foreign = ({ text }: Page) => {
 layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => {
   const open = (path: string) => Service.requestJson(path, { key: null })
 
-  it.effect("§9.4 docs, from the first page every page is reached, and no link is dead", () =>
+  it.effect("reaches every page from the first one without a dead link (§9.4, documentation)", () =>
     Effect.gen(function* () {
       const pages = new Map<string, Page>()
       const wanted = new Map<string, string>([
@@ -76,8 +76,8 @@ layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => 
         const path = link.split("#")[0] ?? link
         if (pages.has(path)) continue
         const { headers, status, text } = yield* open(path)
-        // What needs a key is there all the same.
-        assert.include([200, 401, 422], status, `${link}, to which ${from} leads`)
+        // Pages of the API answer 401 or 422 without a key or parameters.
+        assert.include([200, 401, 422], status, `${link}, linked from ${from}`)
         const isPage = path.startsWith("/v1/docs") && headers["content-type"]?.startsWith("text/html") === true
         pages.set(path, { path, text: isPage ? text : "" })
         if (!isPage) continue
@@ -90,7 +90,7 @@ layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => 
       assert.isAbove(pages.size, 12)
       const lost = Array.from(wanted.keys()).filter((link) => {
         const [path = "", anchor] = link.split("#")
-        // There it is a symbol to look up.
+        // The explorer reads a symbol from the fragment.
         if (path === "/v1/docs/explorer" && /^[A-Z0-9]+$/.test(anchor ?? "")) return false
         const page = pages.get(path)
         return anchor !== undefined && page?.text !== "" && !page?.text.includes(`id="${anchor}"`)

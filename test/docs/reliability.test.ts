@@ -1,48 +1,39 @@
-/** That RELIABILITY.md is true: each promise names the test that tries it, and that test is there. */
+/** RELIABILITY.md: every promise cites an existing test. */
 import { assert, describe, it } from "@effect/vitest"
-import { existsSync, globSync, readFileSync } from "node:fs"
-import { fileURLToPath } from "node:url"
+import { globSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { scenarios } from "../cluster/Scenarios.ts"
+import { repositoryRoot } from "../support/CodeBlocks.ts"
+import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
 
-const root = fileURLToPath(new URL("../..", import.meta.url))
+const rows = tableRowsOf(readFileSync(join(repositoryRoot, "RELIABILITY.md"), "utf8"))
 
-const text = readFileSync(`${root}/RELIABILITY.md`, "utf8")
-
-/** What a cluster is put through, named `cluster/…`. */
-const ofCluster = (line: string) => Array.from(line.matchAll(/`cluster\/([\w-]+)`/g), ([, name = ""]) => name)
-
-/** The rows of the tables, without their heads. */
-const rows = text.split("\n").filter((line) => /^\| (?!Promise|-)/.test(line))
-
-const named = (line: string) =>
-  Array.from(
-    line.matchAll(/`((?:test|faults|soak|account)\/[\w/-]+)`/g),
-    ([, name = ""]) => `${name.startsWith("test/") ? "" : "test/"}${name}.test.ts`,
-  )
+/** Cluster scenarios, cited as `cluster/name`. */
+const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)`/g), ([, name = ""]) => name)
 
 describe("RELIABILITY.md", () => {
-  it("RELIABILITY each promise names its test, which is there", () => {
+  it("cites at least one test or cluster scenario for every promise (RELIABILITY.md)", () => {
     assert.isAbove(rows.length, 25)
-    for (const row of rows) {
-      const files = named(row)
-      const tried = ofCluster(row)
-      assert.isAbove(files.length + tried.length, 0, row)
-      for (const name of tried) assert.isTrue(scenarios.some((scenario) => scenario.name === name), `${name}: ${row}`)
-      for (const file of files) assert.isTrue(existsSync(`${root}/${file}`), `${file}: ${row}`)
-    }
+    assert.deepStrictEqual(rows.filter((row) => citationsOf(row).length + scenariosOf(row).length === 0), [])
   })
 
-  it("RELIABILITY each scenario of the cluster stands behind a promise", () => {
-    const behind = new Set(rows.flatMap(ofCluster))
-    // How much two processes answer is SCALING.md's.
-    const left = scenarios.map(({ name }) => name).filter((name) => name !== "scaling" && !behind.has(name))
-    assert.deepStrictEqual(left, [])
+  it("cites only existing tests and scenarios, by their exact titles (RELIABILITY.md)", () => {
+    assert.deepStrictEqual(missingOf(rows.flatMap(citationsOf)), [])
+    const known = new Set(scenarios.map(({ name }) => name))
+    assert.deepStrictEqual(rows.flatMap(scenariosOf).filter((name) => !known.has(name)), [])
   })
 
-  it("RELIABILITY each test of faults stands behind a promise", () => {
-    const files = globSync("test/{faults,soak}/*.test.ts", { cwd: root })
+  it("has a promise for every cluster scenario (RELIABILITY.md)", () => {
+    const cited = new Set(rows.flatMap(scenariosOf))
+    // The scenario `scaling` measures throughput for SCALING.md.
+    const uncited = scenarios.map(({ name }) => name).filter((name) => name !== "scaling" && !cited.has(name))
+    assert.deepStrictEqual(uncited, [])
+  })
+
+  it("has a promise for every fault and soak test (RELIABILITY.md)", () => {
+    const files = globSync("test/{faults,soak}/*.test.ts", { cwd: repositoryRoot })
     assert.isAbove(files.length, 8)
-    const behind = new Set(rows.flatMap(named))
-    assert.deepStrictEqual(files.filter((file) => !behind.has(file)), [])
+    const cited = new Set(rows.flatMap(citationsOf).map(({ file }) => file))
+    assert.deepStrictEqual(files.filter((file) => !cited.has(file)), [])
   })
 })

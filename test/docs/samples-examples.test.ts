@@ -15,17 +15,17 @@ interface Example {
 
 const examples: ReadonlyArray<Example> = JSON.parse(readFileSync(file, "utf8"))
 
-/** An error's id is another one each time. */
+/** Replaces request ids, which differ each time. */
 const sameId = (response: unknown) =>
   JSON.parse(
     JSON.stringify(response).replace(/"request_id":"[^"]*"/, `"request_id":"01a1f000-0000-7000-8000-000000000000"`),
   )
 
-/** `UPDATE_EXAMPLES=1 npm test -- examples` writes down what the service answers now. */
+/** `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples` writes the current responses into the file. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("the documentation's examples", (it) => {
-  it.effect("are what the service answers over its sample data", () =>
+layer(Service.sampleDataLayer, { excludeTestServices: true })("samples/examples.json", (it) => {
+  it.effect("contains the responses of the service over the sample data (§4.5, OpenAPI examples)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const answers = yield* Effect.forEach(examples, ({ name, request }) =>

@@ -1,4 +1,4 @@
-/** SCALING.md says what the model says, and the model stands on figures that were taken. */
+/** SCALING.md shows the results of the capacity model, and the model uses complete figures. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -9,16 +9,16 @@ import { projectRoot } from "../support/Processes.ts"
 
 const document = readFileSync(join(projectRoot, "SCALING.md"), "utf8")
 
-/** However a formatter lines the tables up. */
+/** Removes the padding that a formatter adds to tables. */
 const cells = (text: string) => text.replace(/ +/g, " ").replace(/-{2,}/g, "--")
 
-const whole = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
+const integer = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
 
-const share = Arbitrary.map(whole(1000), (thousandths) => thousandths / 1000)
-const rate = whole(2_000_000)
+const share = Arbitrary.map(integer(1000), (thousandths) => thousandths / 1000)
+const rate = integer(2_000_000)
 
 describe("SCALING.md", () => {
-  it("SCALING.md has a value for each figure, with its unit, its kind and how and when it was taken", () => {
+  it("has a value, unit, kind, source and date for each figure (SCALING.md)", () => {
     for (const [name, figure] of Object.entries(all)) {
       assert.isNotNull(figure.value, `${name} is not measured yet`)
       assert.isAbove(figure.value ?? 0, 0, name)
@@ -29,11 +29,16 @@ describe("SCALING.md", () => {
     }
   })
 
-  it("SCALING.md shows what `npm run capacity` prints; renew it with --write", () => {
+  it("shows the tables that `npm run capacity -- --write` writes (SCALING.md)", () => {
     assert.strictEqual(cells(withTables(document)), cells(document))
   })
 
-  it.prop("SCALING.md: more requests never need less, and more hits never need more", [rate, rate, share, share], (
+  it.prop("never needs less for more requests, nor more for more cached responses (SCALING.md)", [
+    rate,
+    rate,
+    share,
+    share,
+  ], (
     [one, another, few, many],
   ) => {
     const [low, high] = [Math.min(one, another), Math.max(one, another)]
@@ -44,7 +49,7 @@ describe("SCALING.md", () => {
     }
   })
 
-  it("SCALING.md: below the first ceiling one of everything is enough, and above each something is added", () => {
+  it("needs one process below the first ceiling, and an addition at each ceiling (SCALING.md)", () => {
     const shares = [0, 0.5, 0.95]
     for (const { add, at, what } of ceilings()) {
       assert.strictEqual(at.length, shares.length, what)

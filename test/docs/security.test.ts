@@ -1,68 +1,56 @@
-/** That SECURITY.md is true: its tests are there, and what no other test of it holds. */
+/** SECURITY.md: the cited tests exist; the claims about outgoing requests and the dependency audit hold. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { existsSync, globSync, readFileSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
+import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { projectRoot, startProgram, combinedOutput } = Processes
 
 const textOf = (file: string) => readFileSync(join(projectRoot, file), "utf8")
 
-const security = textOf("SECURITY.md")
-
-/** The cells of each row of the tables that has a test in its last one. */
-const rows = security.split("\n").filter((line) => line.startsWith("|") && line.includes("test/")).map((line) =>
-  line.split("|").slice(1, -1).map((cell) => cell.trim())
-)
-
-const cited = rows.flatMap(([risk = "", , tests = ""]) =>
-  tests.split("<br>").map((test) => {
-    const [, file = "", title = ""] = /^`(test\/[\w./-]+\.test\.ts)` "(.+)"$/.exec(test) ?? []
-    return { risk, test, file, title }
-  })
-)
+/** Cells of each table row: risk, protection, tests. */
+const rows = tableRowsOf(textOf("SECURITY.md")).map((row) => ({ row, cells: row.split("|").slice(1, -1) }))
 
 describe("SECURITY.md", () => {
-  it("SECURITY.md, tests: each of OWASP's ten has its row, in their order, and what stands against it", () => {
-    const ten = rows.filter(([risk = ""]) => risk.startsWith("API"))
+  it("names each of the OWASP top ten in order, with its protection and a test (SECURITY.md)", () => {
+    const ids = rows.map(({ cells: [risk = ""] }) => risk.trim().split(" ")[0] ?? "")
     assert.deepStrictEqual(
-      ten.map(([risk = ""]) => risk.split(" ")[0]),
+      ids.filter((id) => id.startsWith("API")),
       Array.from({ length: 10 }, (_, at) => `API${at + 1}`),
     )
-    for (const [risk = "", how = ""] of rows) assert.isAbove(how.length, 20, risk)
+    for (const { cells: [risk = "", protection = ""], row } of rows) {
+      assert.isAbove(protection.trim().length, 20, risk)
+      assert.isNotEmpty(citationsOf(row), risk)
+    }
   })
 
-  it("SECURITY.md, tests: each test that it names is there, under this very title", () => {
-    assert.isAtLeast(cited.length, 20)
-    const missing = cited.filter(({ file, title }) =>
-      file === "" || !existsSync(join(projectRoot, file)) || !textOf(file).includes(`"${title}"`)
-    )
-    assert.deepStrictEqual(missing.map(({ risk, test }) => `${risk}: ${test}`), [])
+  it("cites only existing tests, by their exact titles (SECURITY.md)", () => {
+    const citations = rows.flatMap(({ row }) => citationsOf(row))
+    assert.isAtLeast(citations.length, 20)
+    assert.isTrue(citations.every(({ title }) => title !== undefined))
+    assert.deepStrictEqual(missingOf(citations), [])
   })
 
-  it("SECURITY.md, API7: nothing in src asks anybody but PostgreSQL, Redis, the collector of traces and the mail server", () => {
-    const asking = [
+  it("sends network requests only to PostgreSQL, the trace collector and the mail server (SECURITY.md, API7)", () => {
+    const requesting = [
       /\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
       /from "(node:)?(https|http2|dgram|tls)"/,
       /from "nodemailer(\/lib\/smtp-connection)?"/,
       /import \{[^}]*\b(request|get|connect|createConnection|Socket)\b[^}]*\} from "node:(http|net)"/,
     ]
-    // These are no part of the service: they ask, and nothing that serves imports them (`test/house.test.ts`).
-    const files = globSync("src/**/*.ts", { cwd: projectRoot }).filter((file) =>
-      !/^src\/(client|query|doctor)\//.test(file)
-    )
-    assert.isAbove(files.length, 100)
-    // The scan finds what it looks for where it is.
-    for (const file of ["test/cli/secrets.test.ts", "test/support/Service.ts", "test/http/middleware.test.ts"]) {
-      assert.isTrue(asking.some((pattern) => pattern.test(textOf(file))), file)
-    }
-    const found = files.filter((file) => asking.some((pattern) => pattern.test(textOf(file))))
-    // The line leads to PostgreSQL alone: its target is read from DATABASE_URL.
+    const isRequesting = (file: string) => requesting.some((pattern) => pattern.test(textOf(file)))
+    // The client and the commands `query` and `doctor` send requests, too, but are not part of the service.
+    const files = globSync("src/**/*.ts", { cwd: projectRoot })
+    const isService = (file: string) => !/^src\/(client|cli\/query|cli\/doctor)\//.test(file)
+    assert.isAbove(files.filter((file) => !isService(file) && isRequesting(file)).length, 1)
+    const found = files.filter((file) => isService(file) && isRequesting(file))
+    // SocketRegistry connects to the host of DATABASE_URL only.
     assert.sameMembers(found, [
       "src/db/health/SocketRegistry.ts",
       "src/mail/SmtpDelivery.ts",
@@ -71,7 +59,7 @@ describe("SECURITY.md", () => {
   })
 })
 
-/** A registry that answers audits so, and knows nothing else. */
+/** An npm registry that answers audits with these advisories, and every other request with 405. */
 const registry = (advisories: unknown) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly stop: () => void }>((resume) => {
@@ -90,20 +78,20 @@ const registry = (advisories: unknown) =>
     ({ stop }) => Effect.sync(stop),
   )
 
-const hole = (severity: string) => ({
+const vulnerability = (severity: string) => ({
   effect: [{ id: 1, url: "https://advisories.example/1", title: "a hole", severity, vulnerable_versions: "*" }],
 })
 
 layer(NodeServices.layer, { excludeTestServices: true })("audit", (it) => {
-  it.effect("SECURITY.md, audit: a known hole of a high severity fails, and an audit that cannot be is said loudly", () =>
+  it.effect("fails on a vulnerability of high severity, and warns loudly if the audit cannot run (SECURITY.md, audit)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const cases = [
         [{}, 0, "No known hole"],
-        [hole("low"), 0, "No known hole"],
-        [hole("high"), 1, "a hole"],
-        [hole("critical"), 1, "a hole"],
+        [vulnerability("low"), 0, "No known hole"],
+        [vulnerability("high"), 1, "a hole"],
+        [vulnerability("critical"), 1, "a hole"],
         [undefined, 0, "THE AUDIT COULD NOT RUN"],
       ] as const
       for (const [advisories, code, said] of cases) {

@@ -1,4 +1,4 @@
-/** What one connection may carry: where a request ends, in which order answers come, and when the connection closes. */
+/** HTTP/1.1 on one connection: request boundaries, response order, and closing. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import * as Instances from "../support/ServiceInstances.ts"
@@ -7,21 +7,21 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = Raw
 
-/** A request that tells in its answer which one it was. */
+/** A request whose response carries its request id. */
 const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
 
 const last = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
-/** What each answer is to: its status, and the id that its request had. */
-const told = (answers: ReadonlyArray<Raw.ParsedResponse>) => {
+/** The status and request id of each response. */
+const summarize = (answers: ReadonlyArray<Raw.ParsedResponse>) => {
   answers.forEach(Raw.assertProperResponse)
   return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
 }
 
 layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
-  // Where a request ends
+  // Request boundaries
   // -------------------------------------------------------------------------------------------------------------------
 
   const length = (value: string) => `${livenessRequestHead}Content-Length: ${value}\r\n\r\nhello`
@@ -38,43 +38,43 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
         "chunks and a length",
         `${livenessRequestHead}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nX`,
       ],
-      ["two lengths", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 5\r\n\r\n`],
-      ["one length twice", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 0\r\n\r\n`],
-      ["two lengths in one line", length("5, 5")],
-      ["a length with a sign", length("+5")],
-      ["a negative length", length("-1")],
-      ["a hexadecimal length", length("0x5")],
-      ["no length where one is announced", length("")],
-      ["a length beyond 64 bits", length("18446744073709551621")],
-      ["a coding that nobody knows", coding("xchunked")],
-      ["a coding that is none", coding("identity")],
-      ["chunks, but not at the end", coding("chunked, identity")],
+      ["two different content lengths", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 5\r\n\r\n`],
+      ["the same content length twice", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 0\r\n\r\n`],
+      ["two content lengths in one line", length("5, 5")],
+      ["a content length with a sign", length("+5")],
+      ["a negative content length", length("-1")],
+      ["a hexadecimal content length", length("0x5")],
+      ["an empty content length", length("")],
+      ["a content length beyond 64 bits", length("18446744073709551621")],
+      ["an unknown transfer coding", coding("xchunked")],
+      ["the coding identity", coding("identity")],
+      ["chunked, but not as the last coding", coding("chunked, identity")],
       [
-        "two codings in two lines",
+        "two codings in separate lines",
         `${livenessRequestHead}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n`,
       ],
-      ["a coding behind a control character", coding("\x0bchunked")],
-      ["a coding in HTTP/1.0", "GET /health/live HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+      ["a coding after a control character", coding("\x0bchunked")],
+      ["a transfer coding in HTTP/1.0", "GET /health/live HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
       ["a space before the colon", `${livenessRequestHead}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
       ["a folded header", `${livenessRequestHead}A: b\r\n c\r\n\r\n`],
-      ["a folded coding", `${livenessRequestHead}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
-      ["a first header that is folded", "GET /health/live HTTP/1.1\r\n Host: x\r\n\r\n"],
+      ["a folded transfer coding", `${livenessRequestHead}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n`],
+      ["a folded first header", "GET /health/live HTTP/1.1\r\n Host: x\r\n\r\n"],
       ["lines that end with LF", livenessRequestHead.replaceAll("\r\n", "\n")],
       ["one line that ends with LF", `${livenessRequestHead}A: b\nContent-Length: 0\r\n\r\n`],
       ["headers that end with LF", `${livenessRequestHead}\n`],
       ["a lone CR in a header", `${livenessRequestHead}A: b\rContent-Length: 5\r\n\r\n`],
       ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`],
       ["no host", "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n"],
-      ["no size of a chunk", chunks("\r\n\r\n")],
-      ["a size that is no number", chunks("zz\r\n")],
-      ["a negative size", chunks("-1\r\n")],
-      ["a size with 0x", chunks("0x5\r\nhello\r\n0\r\n\r\n")],
-      ["a size beyond 64 bits", chunks("fffffffffffffffff\r\n")],
+      ["a missing chunk size", chunks("\r\n\r\n")],
+      ["an invalid chunk size", chunks("zz\r\n")],
+      ["a negative chunk size", chunks("-1\r\n")],
+      ["a chunk size with 0x", chunks("0x5\r\nhello\r\n0\r\n\r\n")],
+      ["a chunk size beyond 64 bits", chunks("fffffffffffffffff\r\n")],
       ["a chunk longer than its size", chunks("2\r\nabcd\r\n0\r\n\r\n")],
-      ["sizes that end with LF", chunks("1\na\n0\n\n")],
-      ["an extension of 20 KB", chunks(`1;${"a".repeat(20_000)}\r\na\r\n0\r\n\r\n`)],
+      ["chunk sizes that end with LF", chunks("1\na\n0\n\n")],
+      ["a chunk extension of 20 KB", chunks(`1;${"a".repeat(20_000)}\r\na\r\n0\r\n\r\n`)],
     ] as const,
-  )("README, Bad input: where it is doubtful where a request ends, it is 400 and nothing after it is read: %s", ([
+  )("answers 400 and reads no further if a request's end is ambiguous: %s (§7.1, D14)", ([
     ,
     bytes,
   ]) =>
@@ -85,27 +85,33 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
 
   it.effect.each(
     [
-      ["of a length", "Content-Length: 5\r\n\r\nhello"],
-      ["of no length", "Content-Length: 0\r\n\r\n"],
+      ["with a content length", "Content-Length: 5\r\n\r\nhello"],
+      ["with content length 0", "Content-Length: 0\r\n\r\n"],
       ["that looks like a request", `Content-Length: ${last.length}\r\n\r\n${last}`],
       ["in chunks", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"],
       ["in chunks with trailers", "Transfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nX-API-Key: x\r\n\r\n"],
-      ["in chunks of another coding", "Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"],
+      ["in chunks with another coding", "Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"],
       ["of 64 KiB", `Content-Length: 65536\r\n\r\n${"a".repeat(65_536)}`],
-      ["that waits to be asked for", "Expect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"],
+      ["that waits for 100 Continue", "Expect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"],
     ] as const,
   )(
-    "D10, README, Bad input: a body means nothing, and the next request is what follows it: %s",
+    "ignores a request body %s, and reads the next request after it (D10)",
     ([, rest]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const first = numbered("/v1/screener", pro, "first", rest)
-        assert.deepStrictEqual(told(yield* Raw.exchangeBytes(yield* ServicePort, `${first}${last}`)), [[200, "first"], [
+        assert.deepStrictEqual(summarize(yield* Raw.exchangeBytes(yield* ServicePort, `${first}${last}`)), [[
+          200,
+          "first",
+        ], [
           200,
           "last",
         ]])
         const post = `POST /v1/screener HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\n${rest}`
-        assert.deepStrictEqual(told(yield* Raw.exchangeBytes(yield* ServicePort, `${post}${last}`)), [[405, "first"], [
+        assert.deepStrictEqual(summarize(yield* Raw.exchangeBytes(yield* ServicePort, `${post}${last}`)), [[
+          405,
+          "first",
+        ], [
           200,
           "last",
         ]])
@@ -116,22 +122,22 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     [
       ["to HTTP/2, with chunks", "GET", "Upgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200],
       ["to HTTP/2, with a body", "POST", "Upgrade: h2c\r\nContent-Length: 5\r\n\r\nhello", 405],
-      ["to nothing that is known", "GET", "Upgrade: \r\n\r\n", 200],
+      ["to an empty protocol", "GET", "Upgrade: \r\n\r\n", 200],
       ["to a WebSocket", "GET", "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n", 200],
     ] as const,
   )(
-    "D14, README, Bad input: whoever asks for another protocol is answered in this one, and connects anew: %s",
+    "answers an upgrade %s with HTTP/1.1, and closes the connection (D14)",
     ([, method, rest, status]) =>
       Effect.gen(function* () {
         const start = `${method} /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\nConnection: upgrade\r\n`
         const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${start}${rest}${last}`)
-        assert.deepStrictEqual(told(answers), [[status, "first"]])
+        assert.deepStrictEqual(summarize(answers), [[status, "first"]])
         assert.strictEqual(answers[0]?.headers["connection"], "close")
         yield* assertServiceResponds
       }),
   )
 
-  it.effect("README, Bad input: CONNECT is 400, and nothing that follows on its connection is read", () =>
+  it.effect("answers 400 to CONNECT, and reads no further (§7.1, D14)", () =>
     Effect.gen(function* () {
       const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${last}`
       Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), 400)
@@ -139,64 +145,64 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Order
+  // Response order
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("README, Bad input: requests that are sent at once are answered in their order, however many they are", () =>
+  it.effect("answers any number of pipelined requests in order (D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      // More than may wait before the service stops reading; slow ones before fast ones, some with a body.
+      // More requests than the service buffers; slow ones before fast ones, and some with a body.
       const targets = ["/v1/screener", "/health/live", "/nowhere", "/v1/news?limit=0", "/enterprise/v1/news"]
       const statuses = [200, 200, 404, 422, 301]
       const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
       const requests = Array.makeBy(300, (at) => numbered(targets[at % 5] ?? "/", pro, `r${at}`, body(at)))
-      const answers = told(yield* Raw.exchangeBytes(yield* ServicePort, `${requests.join("")}${last}`))
+      const answers = summarize(yield* Raw.exchangeBytes(yield* ServicePort, `${requests.join("")}${last}`))
       const expected = requests.map((_, at) => [statuses[at % 5], `r${at}`])
       assert.deepStrictEqual(answers, [...expected, [200, "last"]])
     }))
 
   it.effect.each(
     [
-      ["no request", "BREW\r\n\r\n", 400],
-      ["a flood of headers", `${livenessRequestHead}${"a: b\r\n".repeat(10_000)}\r\n`, 431],
+      ["an invalid request line", "BREW\r\n\r\n", 400],
+      ["too many headers", `${livenessRequestHead}${"a: b\r\n".repeat(10_000)}\r\n`, 431],
       ["a bad chunk", `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
       ["a body that is too long", `${livenessRequestHead}Content-Length: 70000\r\n\r\n`, 413],
       ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`, 400],
     ] as const,
   )(
-    "D14, README, Bad input: what is refused waits for the answers to what came before it: %s",
+    "rejects bad input after the responses to earlier requests: %s (D14)",
     ([, bytes, status]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const before = ["a", "b", "c"].map((id) => numbered("/v1/screener", pro, id)).join("")
         const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${before}${bytes}${last}`)
-        assert.deepStrictEqual(told(answers).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
+        assert.deepStrictEqual(summarize(answers).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
         Raw.assertSingleError(answers.slice(3), status)
       }),
   )
 
-  it.effect("D14, README, Bad input: what is refused does not stand within an answer", () =>
+  it.effect("never writes an error into another response (D14)", () =>
     Effect.gen(function* () {
-      // The document is compressed while it is sent.
+      // The document is compressed while it is being sent.
       const page = numbered("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
       const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Its end
+  // Closing
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(
     [
       ["a request", `${livenessRequestHead}\r\n`, [200]],
       ["nothing", "", []],
-      ["half of a request", livenessRequestHead, [400]],
-      ["half of a body", `${livenessRequestHead}Content-Length: 5\r\n\r\nhe`, [400]],
-      ["a request that the database answers", "", undefined],
+      ["a partial request", livenessRequestHead, [400]],
+      ["a partial body", `${livenessRequestHead}Content-Length: 5\r\n\r\nhe`, [400]],
+      ["a request that needs the database", "", undefined],
     ] as const,
   )(
-    "README, Bad input: a client that ends its own side after %s is answered or left in order",
+    "answers or closes in order if a client half-closes after %s (D14)",
     ([, bytes, statuses]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
@@ -215,12 +221,12 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
 
   it.effect.each(
     [
-      ["no request", "BREW\r\n\r\n"],
-      ["a flood", `${livenessRequestHead}a: ${"b".repeat(100_000)}`],
+      ["an invalid request line", "BREW\r\n\r\n"],
+      ["a header that is too long", `${livenessRequestHead}a: ${"b".repeat(100_000)}`],
       ["a body that is too long", `${livenessRequestHead}Content-Length: 70000\r\n\r\n`],
       ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`],
     ] as const,
-  )("README, Bad input: the service closes what it refused, though the client keeps its own side open: %s", ([
+  )("closes the connection after rejecting %s, even if the client keeps its side open (D14)", ([
     ,
     bytes,
   ]) =>
@@ -233,7 +239,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       assert.isTrue(socket.writable)
     }))
 
-  it.effect("README, Bad input: a hundred clients that leave in the middle of a request or an answer take nothing along", () =>
+  it.effect("survives a hundred clients that disconnect during a request or response (D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       const port = yield* ServicePort

@@ -1,4 +1,4 @@
-/** RELIABILITY.md: the disk of PostgreSQL's tables is full. It needs a small disk, which only root can make. */
+/** The disk of PostgreSQL's tables is full (RELIABILITY.md). The test mounts a small disk, which requires root. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Option } from "effect"
@@ -34,7 +34,7 @@ const database = Service.TestKeys.layer.pipe(
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full disk", (it) => {
   it.effect.skipIf(!mayMount)(
-    "RELIABILITY D29 reads go on, usage waits, and is recorded when there is room again",
+    "does not stop reads; usage is buffered, and recorded when there is space again (RELIABILITY, D29)",
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
@@ -62,7 +62,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         yield* Ledger.waitForRecordedRequests(account_id, 1)
         yield* Effect.forEach(["usage", "usage_moments"], moveTo("small"))
         yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(16 << 20)))
-        // As many as need another page of the disk.
+        // Enough rows to need another page on disk.
         const asked = 3_000
         const limits = Array.from({ length: asked }, (_, at) => (at % 100) + 1)
         const answers = yield* Effect.forEach(
@@ -83,7 +83,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
   )
 })
 
-/** The partitions of a table, to another disk. */
+/** Moves the partitions of a table to another tablespace. */
 const moveTo = (tablespace: string) => (table: string) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** RELIABILITY.md: the primary dies under load and its standby takes its place, with real servers and one address. */
+/** The primary fails under load, and its standby takes over at the same address (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
@@ -14,11 +14,11 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
 
-/** Paid in advance, by a customer whom nothing of this empties. */
+/** A prepaid balance that the tests cannot exhaust, in microdollars. */
 const credit = 9_000_000_000
 
-/** A service at the end of an address that may lead elsewhere. */
-const serving = Effect.gen(function* () {
+/** A service whose database address can be pointed to another server. */
+const startService = Effect.gen(function* () {
   const server = yield* DedicatedPostgres
   const way = yield* startTcpProxy(server.port)
   const url = new URL(server.url)
@@ -36,7 +36,7 @@ interface Sums {
   readonly charged: number
 }
 
-/** What a server has of the account; refusals aside, which its clients do not count either. */
+/** The usage and charges of an account on a server, without 503 responses. */
 const sums = (url: string, account_id: number) =>
   Effect.map(
     Standby.queryOnce(
@@ -60,51 +60,51 @@ const answered = (seen: Steady.ClientSummary) =>
   Object.entries(seen.answers).filter(([name]) => !name.startsWith("503")).reduce((sum, [, count]) => sum + count, 0) +
   Steady.mixedPaths.length
 
-/** Once all is written: each answered request is there once, and the balance went down by what they said they cost. */
-const recorded = Effect.fnUntraced(function* (url: string, account_id: number, rows: number, cost: number) {
+/** Waits until all usage is written; then each answered request is recorded once, and the balance covers its cost. */
+const assertRecorded = Effect.fnUntraced(function* (url: string, account_id: number, rows: number, cost: number) {
   const found = yield* Ledger.retryUntil(sums(url, account_id), (now) => now.rows >= rows)
   assert.deepStrictEqual(found, { rows, ids: rows, cost, summed: cost, charged: cost })
 })
 
-// A primary that died is not brought back: each test has servers of its own.
+// Each test has its own servers, because a failed primary is not restarted.
 const database = () =>
   Layer.fresh(
     Service.TestKeys.layer.pipe(Layer.provideMerge(sampleDatabaseLayer), Layer.provideMerge(NodeCrypto.layer)),
   )
 
-layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("synchronous replication", (it) => {
-  it.effect("RELIABILITY D29 the primary dies under load and the standby takes over: each answered request is recorded once, and charged once", () =>
+layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With synchronous replication", (it) => {
+  it.effect("a failover under load records and charges each answered request once (RELIABILITY, D29)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, key } = yield* Ledger.createCustomer("failover", { tier: "ultimate", balance: credit })
       const standby = yield* Standby.makeSynchronousStandby
       yield* standby.synchronous
-      const { port, way } = yield* serving
+      const { port, way } = yield* startService
       const { more, stop } = yield* Steady.startSteadyClients({ port, key })
       yield* more(300)
       yield* server.stop("SIGKILL")
       yield* Effect.sleep("1 second")
-      // As a balancer may have it for a moment, and a demoted primary for longer.
+      // A load balancer may do this briefly, and a demoted primary for longer.
       yield* way.lead(standby.port)
       yield* Effect.sleep("2 seconds")
       const early = yield* Effect.flip(Effect.timeout(more(1), "1 second"))
-      assert.strictEqual(early._tag, "TimeoutError", "a standby's old rows are nobody's answer")
+      assert.strictEqual(early._tag, "TimeoutError", "a standby's stale rows are never served")
       yield* standby.promote
       yield* more(300)
       const seen = yield* stop
       assert.isAbove(seen.answers["503 database_pool_timeout"] ?? 0, 0)
-      yield* recorded(standby.url, account_id, answered(seen), seen.cost)
+      yield* assertRecorded(standby.url, account_id, answered(seen), seen.cost)
       yield* recordFaultSummary("Primary killed under load, standby promoted four seconds later", seen)
     }))
 })
 
-layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("asynchronous replication", (it) => {
-  it.effect("RELIABILITY D29 two primaries at once: what the new one was not sent is lost with the old one, and nothing is recorded on both", () =>
+layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With asynchronous replication", (it) => {
+  it.effect("two simultaneous primaries never record the same usage (RELIABILITY, D29)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, key } = yield* Ledger.createCustomer("split", { tier: "ultimate", balance: credit })
       const standby = yield* Standby.makeSynchronousStandby
-      const cutOff = yield* serving
+      const cutOff = yield* startService
       const asked = (port: number) =>
         Effect.gen(function* () {
           const { more, stop } = yield* Steady.startSteadyClients({ port, key, clients: 4 })
@@ -119,22 +119,22 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("asynch
         ] as const
 
       const before = yield* asked(cutOff.port)
-      yield* recorded(standby.url, account_id, ...together(before))
+      yield* assertRecorded(standby.url, account_id, ...together(before))
       yield* standby.link.stall
       const lost = yield* asked(cutOff.port)
-      yield* recorded(server.url, account_id, ...together(before, lost))
+      yield* assertRecorded(server.url, account_id, ...together(before, lost))
       yield* standby.promote
-      const other = yield* serving
+      const other = yield* startService
       yield* other.way.lead(standby.port)
       yield* other.way.cut
       const there = yield* asked(other.port)
-      yield* recorded(standby.url, account_id, ...together(before, there))
+      yield* assertRecorded(standby.url, account_id, ...together(before, there))
 
-      // With synchronous replication the old one answers reads, and can record nothing any more.
+      // With synchronous replication, the old primary still serves reads, but can no longer record usage.
       yield* Standby.queryOnce(server.url, `alter system set synchronous_standby_names = '${Standby.standbyName}'`)
       yield* Standby.queryOnce(server.url, "select pg_reload_conf()")
       const waits = yield* asked(cutOff.port)
-      yield* recorded(server.url, account_id, ...together(before, lost))
+      yield* assertRecorded(server.url, account_id, ...together(before, lost))
       const ids = (url: string) =>
         Effect.map(
           Standby.queryOnce(url, "select usage_id::text from usage order by 1"),
@@ -143,7 +143,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("asynch
       const old = yield* ids(server.url)
       yield* server.stop("SIGKILL")
       yield* cutOff.way.lead(standby.port)
-      yield* recorded(standby.url, account_id, ...together(before, there, waits))
+      yield* assertRecorded(standby.url, account_id, ...together(before, there, waits))
       const both = (yield* ids(standby.url)).intersection(old)
       assert.strictEqual(old.size - both.size, lost.rows)
     }))

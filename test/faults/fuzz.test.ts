@@ -1,4 +1,4 @@
-/** Bad input that nobody thought of: whatever bytes arrive, they are answered in the service's own words or dropped. */
+/** Random bytes and requests: each gets a documented response, or the connection is closed. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Duration, Effect, Layer, Schema } from "effect"
 import { endpoints as all } from "../../src/catalogue/Endpoints.ts"
@@ -11,17 +11,17 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, ServicePort } = Raw
 
-/** Bytes that never become a request are given up soon, for there are many of them. */
+/** Short timeouts, because many inputs never become a request. */
 const short = {
   headers: Duration.millis(200),
   request: Duration.millis(400),
-  answer: Duration.seconds(20),
-  end: Duration.seconds(1),
+  response: Duration.seconds(20),
+  shutdown: Duration.seconds(1),
 }
 
 const running = Layer.effectDiscard(Plenty.fillAllTables(100)).pipe(Layer.provideMerge(Raw.socketServiceLayer(short)))
 
-/** What the service answers in its own words; 500 is not among it, nor is 503 while the database is well. */
+/** The documented statuses, without 500, and without 503 because the database is available. */
 const statuses = new Set([200, 301, 304, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 429, 431])
 
 const values = [
@@ -106,7 +106,7 @@ const strangeNames = [
   "limit",
 ]
 
-/** Choices, one after the other; where they end it is always the first. */
+/** Choices taken from a list; after its end, always the first. */
 const chooser = (tape: ReadonlyArray<number>) => {
   let position = 0
   const number = (below: number) => (tape[position++] ?? 0) % below
@@ -119,7 +119,7 @@ type Chooser = ReturnType<typeof chooser>
 
 const paths = all.map(({ row }) => row.path)
 
-/** A target: an endpoint, its parameters and others, with hostile values, some of them twice. */
+/** A target: an endpoint with known and unknown parameters, hostile values and repetitions. */
 const target = ({ number, of }: Chooser) => {
   const path = of(paths, "/")
   const known = documented.find((endpoint) => endpoint.path === path)?.parameters.map(({ name }) => name) ?? []
@@ -151,13 +151,13 @@ const headers = [
   "Host: y",
 ]
 
-/** A request that could be one. */
+/** A well-formed request. */
 const request = (choose: Chooser, key: string) => {
   const more = Array.from({ length: choose.number(3) }, () => `${choose.of(headers, "A: b")}\r\n`).join("")
   return `GET ${target(choose)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
 }
 
-/** Some bytes of it others, some more, some fewer, some twice. */
+/** Changes, adds, removes and repeats some bytes. */
 const mutated = ({ number }: Chooser, whole: Buffer) => {
   let bytes = whole
   for (let left = 1 + number(4); left > 0; left--) {
@@ -176,7 +176,7 @@ const mutated = ({ number }: Chooser, whole: Buffer) => {
   return bytes
 }
 
-/** Nonsense, a request with a few faults, or a request that is whole and means harm. */
+/** Random bytes, a damaged request, or a well-formed hostile request. */
 const attack = (tape: ReadonlyArray<number>, key: string) => {
   const choose = chooser(tape)
   const kind = choose.number(5)
@@ -190,7 +190,7 @@ const tape = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween(
   maxLength: 40,
 })
 
-/** Everything that is answered; a client that has an answer and is not told to go ends its side. */
+/** Returns all responses. The client closes its side after a response that keeps the connection open. */
 const sent = Effect.fnUntraced(function* (bytes: Buffer) {
   const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
   socket.on("data", () => {
@@ -201,12 +201,12 @@ const sent = Effect.fnUntraced(function* (bytes: Buffer) {
   return Raw.parseResponses(received())
 })
 
-/** How often each status was answered. */
+/** The number of responses by status. */
 const seen = new Map<number, number>()
 
-layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Fuzz", (it) => {
+layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random input", (it) => {
   it.effect.prop(
-    "§7.2, README, Bad input: whatever bytes come, each answer is one that is documented, or the connection is closed",
+    "answers any bytes with a documented response or closes the connection (§7.2)",
     [tape],
     ([choices]) =>
       Effect.gen(function* () {
@@ -222,7 +222,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Fuzz", (it
     { arbitrary: { runs: 1200, size: 40, concurrency: 24 } },
   )
 
-  it.effect("README, Bad input: among what was sent were requests of every kind, and afterwards the service is there", () =>
+  it.effect("has sent requests of every type, and the service still responds (SECURITY.md)", () =>
     Effect.gen(function* () {
       for (const status of [200, 400, 408, 422]) assert.isAbove(seen.get(status) ?? 0, 10, `${status}`)
       yield* assertServiceResponds

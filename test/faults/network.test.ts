@@ -1,4 +1,4 @@
-/** RELIABILITY.md: the network between the service and PostgreSQL stalls and breaks, while clients ask all the time. */
+/** The network between the service and PostgreSQL stalls or fails under continuous load (RELIABILITY.md). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
@@ -13,19 +13,19 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
 
-/** The way to a database that is filled. */
-class Way extends Context.Service<
-  Way,
+/** The proxy in front of a database with the sample data. */
+class DatabaseProxy extends Context.Service<
+  DatabaseProxy,
   Effect.Success<ReturnType<typeof startTcpProxy>> & { readonly url: string; readonly target: number }
->()("test/faults/Way") {
+>()("test/faults/DatabaseProxy") {
   static readonly layer = Layer.effect(
-    Way,
+    DatabaseProxy,
     Effect.gen(function* () {
       const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
       const target = Number(url.port)
-      const way = yield* startTcpProxy(target)
-      url.port = String(way.port)
-      return Way.of({ ...way, target, url: url.href })
+      const proxy = yield* startTcpProxy(target)
+      url.port = String(proxy.port)
+      return DatabaseProxy.of({ ...proxy, target, url: url.href })
     }),
   )
 }
@@ -41,12 +41,12 @@ const database = Layer.effectDiscard(samples).pipe(
   Layer.provideMerge(
     Layer.unwrap(
       Effect.map(
-        Way,
+        DatabaseProxy,
         ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
       ),
     ),
   ),
-  Layer.provideMerge(Way.layer),
+  Layer.provideMerge(DatabaseProxy.layer),
   Layer.provideMerge(NodeCrypto.layer),
   Layer.provideMerge(NodeServices.layer),
 )
@@ -58,54 +58,54 @@ const atWork = Effect.gen(function* () {
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The network", (it) => {
-  it.effect("RELIABILITY stalled for three seconds: requests wait, none is lost, none is answered from old memory", () =>
+  it.effect("may stall for three seconds: requests wait, none is lost, and none is served from a stale cache (RELIABILITY)", () =>
     Effect.gen(function* () {
-      const way = yield* Way
+      const proxy = yield* DatabaseProxy
       const { more, seen, stop } = yield* atWork
       yield* more(100)
-      yield* way.stall
-      // What is kept is believed for less than a second; then all wait.
+      yield* proxy.stall
+      // Cached results are valid for less than a second; then all requests wait.
       yield* Effect.sleep("1500 millis")
       const waiting = seen().requests
       yield* Effect.sleep("1500 millis")
       assert.isAtMost(seen().requests - waiting, 8)
-      yield* way.resume
+      yield* proxy.resume
       yield* more(100)
       const all = yield* stop
       assert.isAbove(all.slowest, 1_500)
       yield* recordFaultSummary("Network to PostgreSQL stalled for 3 s", all)
     }))
 
-  it.effect("RELIABILITY the database vanishes without a word: 503s within seconds, and answers as soon as its address leads to one", () =>
+  it.effect("may hide that the database host vanished: 503 within seconds, and recovery with the next server (RELIABILITY)", () =>
     Effect.gen(function* () {
-      const way = yield* Way
+      const proxy = yield* DatabaseProxy
       const { more, seen, stop } = yield* atWork
       yield* more(100)
-      yield* way.stall
+      yield* proxy.stall
       yield* Effect.repeat(Effect.sync(() => seen().answers["503 database_pool_timeout"] ?? 0), {
         until: (refused) => refused > 20,
         schedule: Schedule.spaced("50 millis"),
       }).pipe(Effect.timeout("30 seconds"))
-      // Those that were open lead nowhere for good.
-      yield* way.lead(way.target)
+      // Existing connections remain dead.
+      yield* proxy.lead(proxy.target)
       const back = performance.now()
       yield* more(100)
       assert.isBelow(performance.now() - back, 5_000)
       const all = yield* stop
       assert.isBelow(all.slowest, 12_000)
       yield* recordFaultSummary(
-        "PostgreSQL's host vanishes without a word, its address leads to another one after that",
+        "PostgreSQL's host vanishes, and its address then leads to another server",
         all,
       )
-    }).pipe(Effect.ensuring(Effect.flatMap(Way, (way) => way.lead(way.target)))))
+    }).pipe(Effect.ensuring(Effect.flatMap(DatabaseProxy, (proxy) => proxy.lead(proxy.target)))))
 
-  it.effect("RELIABILITY every connection reset at once, again and again: clients notice by 503s at most", () =>
+  it.effect("may reset every connection repeatedly: clients get at most 503 (RELIABILITY)", () =>
     Effect.gen(function* () {
-      const way = yield* Way
+      const proxy = yield* DatabaseProxy
       const { more, stop } = yield* atWork
       for (let round = 0; round < 5; round++) {
         yield* more(50)
-        yield* way.cut
+        yield* proxy.cut
       }
       yield* more(50)
       yield* recordFaultSummary("All connections to PostgreSQL reset, five times", yield* stop)

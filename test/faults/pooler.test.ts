@@ -1,10 +1,10 @@
-/** RELIABILITY: what clients see of a pooler that is full, gone, or shared with others. */
+/** The effect on clients of a pooler that is full, down, or shared with other programs (RELIABILITY.md). */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { Database, databaseClientLayer } from "../../src/db/Database.ts"
-import { repairSessionSettings } from "../../src/db/pool/SessionSettingsGuard.ts"
+import { repairSessionSettings } from "../../src/db/pool/PoolerCheck.ts"
 import * as PgBouncer from "../support/PgBouncer.ts"
 import {
   makeServiceRoleDatabase,
@@ -26,7 +26,7 @@ const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 
 const path = "/v1/screener?limit=1"
 
-/** The service over a pooler with one connection to PostgreSQL, so that everything meets on it. */
+/** The service behind a pooler with a single connection to PostgreSQL, which all clients share. */
 const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { admin, name, url } = yield* makeServiceRoleDatabase()
   const started = yield* startTestPooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
@@ -43,8 +43,8 @@ const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, s
   return { ...started, admin, name, context, stranger }
 })
 
-describe.skipIf(PgBouncer.isPgBouncerMissing)(`the service through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
-  it.live("§8, README, poolers: what another program leaves behind on a connection is set right", () =>
+describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
+  it.live("corrects session settings that another program left on a connection (§8, operations: poolers)", () =>
     Effect.gen(function* () {
       const { context, stranger } = yield* service()
       const other = yield* stranger
@@ -57,14 +57,14 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`the service through a pooler${PgB
           select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as statement,
             current_setting('TimeZone') as zone
         `
-        // The pooler itself keeps zones apart.
+        // The pooler separates the time zones of its clients.
         assert.deepStrictEqual(yield* now, [{ lock: "1h", statement: "0", zone: "UTC" }])
         yield* repairSessionSettings
         assert.deepStrictEqual(yield* now, [{ lock: "2s", statement: "30s", zone: "UTC" }])
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("RELIABILITY §7.2: sent away from the pooler's line, refused or without it, clients get 503 and it heals", () =>
+  it.live("answers 503 while the pooler is full, rejects clients or is down, and recovers (RELIABILITY, §7.2)", () =>
     Effect.gen(function* () {
       const { context, port, running, stranger } = yield* service({ max_client_conn: "20" })
       const away = Effect.gen(function* () {
@@ -80,7 +80,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`the service through a pooler${PgB
         const other = yield* stranger
         yield* other.query("begin")
         yield* away
-        assert.strictEqual(yield* ready, 200, "a pooler that is busy is there")
+        assert.strictEqual(yield* ready, 200, "a busy pooler is up")
         yield* other.query("rollback")
         yield* back
         yield* Effect.sync(() => running.child.kill("SIGKILL"))
@@ -93,7 +93,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`the service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("RELIABILITY: a connection that PostgreSQL ends behind the pooler costs nobody an error", () =>
+  it.live("hides from clients that PostgreSQL closed a connection behind the pooler (RELIABILITY)", () =>
     Effect.gen(function* () {
       const { admin, context, name } = yield* service({ default_pool_size: "4", server_login_retry: "1" })
       yield* Effect.gen(function* () {
@@ -107,7 +107,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`the service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("RELIABILITY: a query whose client went away is cancelled behind the pooler, and no other query is", () =>
+  it.live("cancels the query of a client that disconnects, and no other query (RELIABILITY)", () =>
     Effect.gen(function* () {
       const { admin, context } = yield* service({ default_pool_size: "2", query_wait_timeout: "20" })
       const asleep = (mark: string) =>

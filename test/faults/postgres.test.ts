@@ -1,4 +1,4 @@
-/** RELIABILITY.md: PostgreSQL dies, is restarted, and loses its connections, while clients ask all the time. */
+/** PostgreSQL is killed, restarted, and loses connections under continuous load (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -17,7 +17,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** A service with clients at work; without memory every answer comes from the database. */
+/** Starts a service with steady clients. Without the cache, every response comes from the database. */
 const atWork = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
   const { key, ...ids } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
@@ -25,7 +25,7 @@ const atWork = Effect.fnUntraced(function* (memory: "with memory" | "without mem
   return { ...ids, ...steady, port }
 })
 
-/** What clients were answered with 200, 404 and 409 is recorded, each once, and nothing else with these. */
+/** Asserts that each response with 200, 404 or 409 is recorded exactly once. */
 const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: Steady.ClientSummary) {
   const sql = yield* SqlClient.SqlClient
   const good = Object.entries(seen.answers).filter(([name]) => !name.startsWith("503"))
@@ -41,7 +41,7 @@ const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: S
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreSQL", (it) => {
-  it.effect("RELIABILITY killed with kill -9 and started again: 503s meanwhile, nothing wrong, nothing unrecorded", () =>
+  it.effect("may be killed and restarted: clients get correct responses or 503, and all usage is recorded (RELIABILITY)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, more, stop } = yield* atWork("with memory")
@@ -56,7 +56,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* recordFaultSummary("PostgreSQL killed with kill -9, started again after 1.5 s", seen)
     }))
 
-  it.effect("RELIABILITY restarted again and again: clients notice by 503s at most, and none is charged twice", () =>
+  it.effect("may be restarted repeatedly: clients get at most 503, and no request is charged twice (RELIABILITY)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, more, stop } = yield* atWork("without memory")
@@ -71,7 +71,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* recordFaultSummary("PostgreSQL restarted four times in a row", seen)
     }))
 
-  it.effect("RELIABILITY connections cut one by one: no client notices", () =>
+  it.effect("may close connections one by one without an effect on clients (RELIABILITY)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, more, stop } = yield* atWork("without memory")

@@ -89,7 +89,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       })
       assert.strictEqual(refused.status, 503)
       assert.deepInclude(JSON.parse(refused.text).error, {
-        message: "Not ready: the service was told to end.",
+        message: "Not ready: the service is shutting down.",
         details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok" } },
       })
       // On connections of their own, so it still takes new ones.

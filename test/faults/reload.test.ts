@@ -1,4 +1,4 @@
-/** RELIABILITY.md: another program replaces a table the hard way, and `load` the soft one, while clients ask. */
+/** Another program truncates and fills a table, or `load` replaces it, while clients send requests. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +10,7 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
 
-/** Rows of ticker_changes in which every lineage is one step, from a generation that its symbols tell. */
+/** Rows of ticker_changes with one change per lineage, whose symbols name their generation. */
 const generation = Effect.fnUntraced(function* (of: string, count: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -34,22 +34,22 @@ const atWork = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, 
   return { ...steady, generations: told }
 })
 
-/** Waits for so many further answers of a generation. */
+/** Waits for this number of further responses with rows of a generation. */
 const answersOf = Effect.fnUntraced(function* (told: ReadonlyArray<string>, of: string, by: number) {
   const from = told.length
   const further = Effect.sync(() => told.slice(from).filter((name) => name === of).length)
   yield* Effect.repeat(further, { until: (count) => count >= by, schedule: Schedule.spaced("20 millis") })
 })
 
-/** Waits until one of the clients was refused with 503. */
+/** Waits until a client has received a 503. */
 const refusal = ({ seen }: { readonly seen: () => Steady.ClientSummary }) =>
   Effect.repeat(Effect.sync(seen), {
     until: ({ answers }) => Object.keys(answers).some((answer) => answer.startsWith("503")),
     schedule: Schedule.spaced("20 millis"),
   }).pipe(Effect.timeout("60 seconds"))
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })("A table replaced", (it) => {
-  it.effect("RELIABILITY §7.2 D17 truncated and filled behind a lock of six seconds or more: old answers, or 503, then new ones", () =>
+layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })("Replacing a table", (it) => {
+  it.effect("returns old rows or 503, and then new rows, while a table is refilled under a lock (§7.2, D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate ticker_changes`
@@ -62,7 +62,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 sec
         yield* generation("B", 100)
         yield* Effect.sleep("5 seconds")
         yield* answersOf(kept.generations, "A", 100)
-        // A slow machine may begin the first of these requests late.
+        // A slow machine may start the first of these requests late.
         yield* refusal(fresh)
         assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")
       }))
@@ -74,13 +74,13 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 sec
       const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
       assert.deepStrictEqual(Object.keys(fromMemory.answers), ["200"])
       assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
-      // Two seconds for the lock, two of patience, two for the lock again.
+      // Two seconds for the lock, two until the retry, two for the lock again.
       assert.isBelow(Math.max(fromMemory.slowest, fromDatabase.slowest), 8_000)
       yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
       yield* recordFaultSummary("The same, answers not in memory", fromDatabase)
     }))
 
-  it.effect("RELIABILITY §8 locks of a second, one after the other: clients notice by the time it takes, nothing else", () =>
+  it.effect("delays requests, but never fails them, during repeated locks of one second (§8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate ticker_changes`
@@ -98,7 +98,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 sec
       yield* recordFaultSummary("A table locked for 1 s, three times", all)
     }))
 
-  it.effect("RELIABILITY many clients of a locked table leave connections to those of others", () =>
+  it.effect("keeps connections available for other tables while many clients wait for a locked one (§8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate ticker_changes`
@@ -110,7 +110,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 sec
       const free = yield* Steady.startSteadyClients({ port, key, paths: others, clients: 4 })
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table ticker_changes`
-        // The first refusal shows that as many of them wait as may.
+        // The first refusal shows that the maximum number of clients is waiting.
         yield* refusal(stuck)
         yield* free.more()
       }))
@@ -120,7 +120,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 sec
       yield* recordFaultSummary("Meanwhile 4 clients of another table", went)
     }))
 
-  it.effect("RELIABILITY D31 replaced by load, again and again: no error, no old row after the new ones", () =>
+  it.effect("returns no error and no old row after new ones while load replaces a table repeatedly (D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem

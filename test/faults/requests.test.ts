@@ -1,4 +1,4 @@
-/** Bad input, as bytes on a socket: each shape is refused in words, or its connection is closed, and the service goes on. */
+/** Invalid input as bytes on a socket: it is refused with an error or the connection is closed. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import * as Raw from "../support/RawSockets.ts"
@@ -6,7 +6,7 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = Raw
 
-/** One answer and no other, which is this error; then the service answers others. */
+/** Expects exactly one response with this error, and that the service still responds to others. */
 const refuses = (bytes: string, status: number, code?: string) =>
   Effect.gen(function* () {
     Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), status, code)
@@ -21,9 +21,9 @@ const asked = (target: string, status: number, code?: string) =>
 
 const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
 
-layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Bad input", (it) => {
+layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Invalid input", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
-  // Too much
+  // Size limits
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(
@@ -50,7 +50,10 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["1,001 headers of nothing", "a:\r\n".repeat(1000)],
       ["a thousand hosts", "Host: x\r\n".repeat(10_000)],
     ] as const,
-  )("README, Bad input: a flood of headers: %s", ([, headers]) => refuses(`${livenessRequestHead}${headers}\r\n`, 431))
+  )(
+    "refuses too many or too long headers: %s (SECURITY.md)",
+    ([, headers]) => refuses(`${livenessRequestHead}${headers}\r\n`, 431),
+  )
 
   it.effect.each(
     [
@@ -59,12 +62,12 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["of terabytes", "Content-Length: 9999999999999\r\n\r\nhello"],
       ["in chunks", `Transfer-Encoding: chunked\r\n\r\n${`1000\r\n${"a".repeat(4096)}\r\n`.repeat(20)}`],
     ] as const,
-  )("README, Bad input: a body longer than 64 KiB %s", ([, rest]) => refuses(`${livenessRequestHead}${rest}`, 413))
+  )("refuses a body longer than 64 KiB %s (SECURITY.md)", ([, rest]) => refuses(`${livenessRequestHead}${rest}`, 413))
 
-  it.effect("README, Bad input: what is repeated a thousand times but means nothing more is answered", () =>
+  it.effect("answers a request with a thousand redundant headers or separators (SECURITY.md)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      // 1000 headers, of which the key is the last.
+      // 1000 headers, the last of which is the key.
       const many = `${livenessRequestHead.replace("/health/live", "/v1/screener")}Connection: close\r\n${
         "a:\r\n".repeat(997)
       }X-API-Key: ${pro}`
@@ -81,7 +84,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Letters
+  // Characters
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(
@@ -105,7 +108,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["an authority", "x:80"],
       ["an asterisk without OPTIONS", "*"],
     ] as const,
-  )("D13, README, Bad input: what cannot be read is 400: %s", ([, target, more]) =>
+  )("answers with 400: %s (D13)", ([, target, more]) =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       yield* refuses(formatGetRequest(pro, target, more), 400)
@@ -123,7 +126,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["/v1/usage?endpoint=%00", 422, "validation_error"],
     ] as const,
   )(
-    "D11, README, Bad input: an encoded NUL reaches no table: %s",
+    "refuses an encoded NUL: %s (D11)",
     ([target, status, code]) => asked(target, status, code),
   )
 
@@ -142,7 +145,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
   ] as const
 
   it.effect.each(lookAlikes)(
-    "D5, D6, README, Bad input: a look-alike is no symbol: %s",
+    "refuses a character that looks like a letter of a ticker: %s (D5, D6)",
     ([, symbol]) =>
       Effect.gen(function* () {
         yield* asked(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
@@ -170,13 +173,13 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     "/v1/%252e%252e/endpoints",
     "http://x/v1/../../etc/passwd",
     "/v1/docs/../../package.json",
-  ])("D10, README, Bad input: `..` leads nowhere: %s", (target) => asked(target, 404, "not_found"))
+  ])("answers a path with `..` with 404: %s (D10)", (target) => asked(target, 404, "not_found"))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Absolute-form targets
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** A connection's only answer to GET. */
+  /** The only response to a GET on a new connection. */
   const answerTo = Effect.fnUntraced(function* (key: string, target: string, more = "") {
     const answers = yield* Raw.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
     assert.strictEqual(answers.length, 1)
@@ -186,7 +189,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
 
   const ofOneAnswer = /^(x-request-id|date|x-ratelimit-.*)$/
 
-  /** What two answers to the same request share. */
+  /** The parts of a response that are the same for the same request. */
   const shared = ({ headers, status, text }: Raw.ParsedResponse) => ({
     status,
     headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name))),
@@ -206,11 +209,11 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     "/v1/news?query=%FF",
     "/v1/screener?limit=x",
   ])(
-    "RFC 9112, 3.2.2: an absolute-form target is answered like the origin form, at first and from memory: %s",
+    "answers an absolute-form target like the origin form, fresh and cached: %s (RFC 9112, 3.2.2)",
     (target) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        // Two of the database, two from memory, and then the short way; so the other form finds what one has left there.
+        // Two from the database, two from the query cache, then from the response cache of the other form.
         for (let i = 0; i < 5; i++) yield* answerTo(pro, target)
         const expected = shared(yield* answerTo(pro, target))
         for (const prefix of ["http://x", "HTTP://api.example.com:8080", "https://[::1]:80"]) {
@@ -219,7 +222,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       }),
   )
 
-  it.effect("RFC 9112, 3.2.2: an absolute-form target may lack a path", () =>
+  it.effect("accepts an absolute-form target without a path (RFC 9112, 3.2.2)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       for (const target of ["http://x", "http://x?a=b"]) {
@@ -230,7 +233,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       }
     }))
 
-  it.effect("RFC 9112, 3.2: an absolute-form target does not replace a missing Host, and CONNECT opens no tunnel", () =>
+  it.effect("refuses an absolute-form target without Host, and CONNECT (RFC 9112, 3.2)", () =>
     Effect.gen(function* () {
       yield* refuses("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
       yield* refuses("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)

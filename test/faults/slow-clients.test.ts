@@ -1,4 +1,4 @@
-/** Clients that take their time: each is dropped in time, and holds neither the database nor more than one answer. */
+/** Slow clients are disconnected in time and hold neither database connections nor several responses. */
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,15 +16,15 @@ const { assertServiceResponds, livenessRequestHead, ServicePort } = Raw
 const little = {
   headers: Duration.millis(300),
   request: Duration.millis(600),
-  // Enough for 15 MB to be read and printed at a fifth of the usual speed.
-  answer: Duration.seconds(5),
-  end: Duration.seconds(1),
+  // Enough to read and encode 15 MB at a fifth of the usual speed.
+  response: Duration.seconds(5),
+  shutdown: Duration.seconds(1),
 }
 
-/** One connection to the database, for everybody. */
+/** One database connection for all requests. */
 const single = { DATABASE_POOL_SIZE: "1" }
 
-/** A page of news that no buffer between the service and a client takes up whole. */
+/** A page of news that exceeds the buffers between the service and a client. */
 const longNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -37,7 +37,7 @@ const running = Layer.effectDiscard(longNews).pipe(
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(single), { asPrimary: true })),
 )
 
-/** Sends the beginning, and what follows byte by byte until the service has had enough; what it said. */
+/** Sends the beginning at once and the bytes one by one until the service closes, and returns the responses. */
 const drip = (beginning: string, bytes: string) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
@@ -54,11 +54,11 @@ const drip = (beginning: string, bytes: string) =>
 const wholeList = (key: string) =>
   `GET /v1/news?limit=all&format=ndjson HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`
 
-/** 15 MB: more than the buffers take up, and little enough to be read and printed in time on a slow machine. */
+/** 15 MB: more than the buffers hold, and little enough for a slow machine. */
 const news = (key: string, id: string) =>
   `GET /v1/news?ticker=LONG&limit=30 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
 
-/** A client that has got the beginning of its first answer, and from then on reads so many bytes now and then. */
+/** A client that has received the beginning of a response and then reads some bytes now and then. */
 const reluctant = (bytes: string, more: number) =>
   Effect.gen(function* () {
     const { socket } = yield* Raw.openConnection(yield* ServicePort)
@@ -76,7 +76,7 @@ const reluctant = (bytes: string, more: number) =>
     return socket
   })
 
-/** Of an account's usage so far, the requests that were answered, by their ids. */
+/** The request ids in the account's usage. */
 const answered = Effect.fnUntraced(function* (key: string) {
   const { text } = yield* Instances.requestOverWire(yield* ServicePort, "/v1/usage?endpoint=/v1/news,/v1/screener", key)
   const rows = valueAt(JSON.parse(text), "results")
@@ -86,10 +86,10 @@ const answered = Effect.fnUntraced(function* (key: string) {
 })
 
 layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clients", (it) => {
-  it.effect("README, Bad input: what is waited for is bounded by default, and headers by less than the rest", () =>
+  it.effect("limits the time for headers, request and response by default (SECURITY.md)", () =>
     Effect.sync(() => {
-      const { answer, headers, request } = defaultConnectionTimeouts
-      assert.deepStrictEqual([headers, request, answer].map(Duration.toSeconds), [10, 30, 180])
+      const { headers, request, response } = defaultConnectionTimeouts
+      assert.deepStrictEqual([headers, request, response].map(Duration.toSeconds), [10, 30, 180])
     }))
 
   it.effect.each(
@@ -100,7 +100,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       ["chunks", `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n`, "1\r\nx\r\n".repeat(300)],
     ] as const,
   )(
-    "README, Bad input: whoever sends %s byte by byte is told so and dropped",
+    "answers with 408 and disconnects a client that sends %s byte by byte (SECURITY.md)",
     ([, beginning, bytes]) =>
       Effect.gen(function* () {
         Raw.assertSingleError(yield* drip(beginning, bytes), 408)
@@ -108,7 +108,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       }),
   )
 
-  it.effect("README, Bad input: whoever connects and says nothing is dropped, two hundred of them as one", () =>
+  it.effect("disconnects two hundred clients that send nothing (SECURITY.md)", () =>
     Effect.gen(function* () {
       const port = yield* ServicePort
       const silent = Effect.scoped(
@@ -125,7 +125,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
   it.effect.each(
     [["reads nothing", 0], ["reads a little now and then", 100]] as const,
   )(
-    "README, Bad input: whoever %s of a long answer keeps nobody from the database, and is dropped",
+    "disconnects a client that %s of a long response, and serves other clients meanwhile (SECURITY.md)",
     ([, more]) =>
       Effect.gen(function* () {
         const port = yield* ServicePort
@@ -139,13 +139,13 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       }),
   )
 
-  it.effect("README, Formats: whoever goes on taking a whole list may take longer than others have for an answer", () =>
+  it.effect("lets a client that keeps reading take longer for an export than the response timeout (SECURITY.md)", () =>
     Effect.gen(function* () {
       const port = yield* ServicePort
       const { pro } = yield* TestKeys
       const began = performance.now()
       const response = yield* Files.beginDownload(port, "/v1/news?limit=all&format=ndjson", pro)
-      const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(little.answer)
+      const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(little.response)
       yield* Effect.sync(() => response.read()).pipe(
         Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("30 millis") }),
       )
@@ -154,7 +154,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       yield* assertServiceResponds
     }))
 
-  it.effect("README, Formats: whoever takes next to nothing of a whole list is dropped, and so is what was read for him", () =>
+  it.effect("disconnects a client that reads almost nothing of an export, and closes its cursor (SECURITY.md)", () =>
     Effect.gen(function* () {
       const port = yield* ServicePort
       const sql = yield* SqlClient.SqlClient
@@ -170,14 +170,14 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       yield* assertServiceResponds
     }))
 
-  it.effect("README, Bad input: of requests sent at once whose answers nobody takes, one is answered and the rest wait", () =>
+  it.effect("handles one pipelined request at a time while the client does not read (SECURITY.md)", () =>
     Effect.gen(function* () {
       const port = yield* ServicePort
       const key = yield* ensureAccountWithKey("takes nothing", "pro")
       const socket = yield* reluctant(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
       yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
       yield* Instances.requestOverWire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
-      // Usage is written in the order in which requests were answered.
+      // Usage is recorded in the order of the responses.
       const ids = yield* answered(key).pipe(
         Effect.repeat({ until: (ids) => ids.includes("later"), schedule: Schedule.spaced("100 millis") }),
         Effect.timeout("20 seconds"),

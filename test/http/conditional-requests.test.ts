@@ -12,8 +12,8 @@ const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provide
 
 const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidation", (it) => {
-  it.effect("D17 RFC 9110: what a client may send in If-None-Match, and what it is answered, the long way and the short", () =>
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditional requests", (it) => {
+  it.effect("compares If-None-Match as RFC 9110 requires, with and without the response cache (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -50,7 +50,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       }
     }).pipe(Effect.scoped))
 
-  it.effect("D10 D17 HEAD has the tag, the type and the length of GET, whichever came first", () =>
+  it.effect("gives HEAD the ETag, type and length of GET, whichever comes first (D10, D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -66,7 +66,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       }
     }).pipe(Effect.scoped))
 
-  it.effect("D17 the tag changes exactly when the body does: not with another row of the table, not with a write of the same", () =>
+  it.effect("changes the ETag only when the body changes (D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
@@ -86,7 +86,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       assert.strictEqual(stale.status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("D17 D27 compressed, an answer has another strong tag, the same price, and is kept in that form", () =>
+  it.effect("gives a compressed response its own strong ETag and the same cost, and caches it (D17, D27)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -129,7 +129,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       assert.isUndefined(small.headers["content-encoding"])
     }).pipe(Effect.scoped))
 
-  /** Headers of one answer alone, and those that describe its body. */
+  /** Headers that a 304 omits or that differ in every response. */
   const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
   const ofBody = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
 
@@ -156,12 +156,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
   ]
 
   it.effect.each(["", "https://app.example"])(
-    "D17 RFC 9110: a 304 has the Vary and all lasting headers of its 200, from every path and in every form: CORS_ORIGINS=%s",
+    "gives a 304 the Vary and the other lasting headers of its 200, with CORS_ORIGINS=%s (D17)",
     (origins) =>
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
         const port = yield* startInstance({ CORS_ORIGINS: origins })
-        // The first is answered the long way before there is a 200 to copy from, the later ones the short way.
+        // The first response comes from the router, the later ones from the response cache.
         const late = yield* startInstance({ CORS_ORIGINS: origins })
         for (const encoding of ["identity", "gzip", "br", "zstd"]) {
           for (const accept of ["application/json", "text/csv"]) {
@@ -189,7 +189,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Revalidati
       }).pipe(Effect.scoped),
   )
 
-  it.effect("D17 what changes only with a release has a strong tag in every form, and may be kept by all", () =>
+  it.effect("makes static content cacheable, with a strong ETag in every encoding (D17)", () =>
     Effect.gen(function* () {
       const port = yield* startInstance()
       for (const asked of released) {

@@ -1,4 +1,4 @@
-/** What surrounds every response (§9.1, D10 to D14), through plain sockets: no client puts a URL right on the way. */
+/** Headers of every response, and responses without an endpoint (§9.1, D10 to D14), over plain sockets. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Clock, ConfigProvider, Context, Effect, Layer, Option, Schedule, Schema, Tracer } from "effect"
@@ -9,7 +9,7 @@ import { connect, createServer } from "node:net"
 import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { EmbeddedHome } from "../../src/db/Connection.ts"
-import { BaseUrl } from "../../src/http/Middleware.ts"
+import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
@@ -26,14 +26,14 @@ interface Wire {
 interface Options {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
-  /** Left out: the basic key. `null`: none. */
+  /** By default the basic key; `null` for no key. */
   readonly key?: string | null
 }
 
 const jsonOf = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
-/** One request, its target sent byte for byte; no redirect is followed. */
+/** Sends one request with its target byte for byte, and follows no redirect. */
 const plain = (encoding: string | undefined, bytes: Buffer) =>
   encoding === "br" ? brotliDecompressSync(bytes) : encoding === undefined ? bytes : unzipSync(bytes)
 
@@ -58,7 +58,7 @@ const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, met
   })
 })
 
-/** Bytes on a socket, and everything that comes back until the server closes it. */
+/** Sends bytes on a socket and returns everything received until the server closes it. */
 const talk = (listening: number, bytes: string) =>
   Effect.callback<string, Error>((resume) => {
     const socket = connect(listening, "127.0.0.1")
@@ -104,13 +104,13 @@ const assertError = (answer: Wire, status: number, code: string) => {
   assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
 }
 
-/** What belongs to one answer alone, or to the way in which its body was sent. */
+/** Headers that differ in every response or depend on the transfer. */
 const ofOneAnswer = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
 
 const comparable = (headers: IncomingHttpHeaders) =>
   Object.entries(headers).filter(([name]) => !ofOneAnswer.has(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
 
-/** What goes on counting from one answer to the next (D18), and what only data cost (D27). */
+/** Headers of the rate limit (D18) and the cost (D27), which change with every request. */
 const counts = new Set(["x-cost-microdollars", "x-ratelimit-remaining", "x-ratelimit-reset"])
 
 const names = (headers: IncomingHttpHeaders) => comparable(headers).map(([name]) => name)
@@ -143,12 +143,12 @@ const undecodable = [
   ["UTF-8 cut short", "%E2%82"],
 ] as const
 
-layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
+layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Every response
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§9.1.2 D14 every response carries X-API-Version, X-Request-Id and nosniff, whatever its status", () =>
+  it.effect("sends X-API-Version, X-Request-Id and nosniff with every status (§9.1.2, D14)", () =>
     Effect.gen(function* () {
       yield* insertRows("ticker_changes", ...competing)
       yield* Accounts.createAccount({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
@@ -201,13 +201,13 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D12 request ids are new for each request", () =>
+  it.effect("creates a new request id for each request (D12)", () =>
     Effect.gen(function* () {
       const answers = yield* Effect.forEach(Array.from({ length: 20 }), () => send("/health/live"), { concurrency: 10 })
       assert.strictEqual(new Set(answers.map(({ headers }) => headers["x-request-id"])).size, 20)
     }))
 
-  it.effect("D12 a client's own request id is kept in header and body", () =>
+  it.effect("keeps a valid request id of the client in header and body (D12)", () =>
     Effect.gen(function* () {
       for (const id of ["a", "0", ".", "_", "-", "Order.7_of-9", "x".repeat(128)]) {
         const good = yield* send("/health/live", { headers: { "X-Request-Id": id } })
@@ -218,7 +218,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D12 any other request id is replaced", () =>
+  it.effect("replaces an invalid request id (D12)", () =>
     Effect.gen(function* () {
       for (const id of ["", "x".repeat(129), "a b", "a,b", "a/b", "<script>", "\u00e9", "a\tb", "%41", "a:b", "a+b"]) {
         const answer = yield* send("/nowhere", { headers: { "X-Request-Id": id } })
@@ -227,7 +227,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D12 two request ids are no request id", () =>
+  it.effect("replaces two request ids by a new one (D12)", () =>
     Effect.gen(function* () {
       const answer = yield* send("/health/live", { headers: { "X-Request-Id": ["one", "two"] } })
       assert.match(String(answer.headers["x-request-id"]), uuid)
@@ -243,7 +243,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     (letters) => letters.join(""),
   )
 
-  it.effect.prop("D12 for any text: kept when 1 to 128 of [A-Za-z0-9._-], else replaced", {
+  it.effect.prop("keeps any request id of 1 to 128 characters of [A-Za-z0-9._-] and replaces all others (D12)", {
     wild: headerText,
     word: wordText,
   }, ({ wild, word }) =>
@@ -282,17 +282,20 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     `/${"x".repeat(4000)}?${"y".repeat(4000)}`,
   ]
 
-  it.effect.each(legacy)("§9.1.3 §4.5 301 keeps path and query byte for byte: %s", (rest) =>
-    Effect.gen(function* () {
-      for (const method of ["GET", "HEAD"]) {
-        const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
-        assert.strictEqual(answer.status, 301)
-        assert.strictEqual(answer.headers.location, `/v1${rest}`)
-        assertSurrounded(answer)
-      }
-    }))
+  it.effect.each(legacy)(
+    "redirects with path and query byte for byte: %s (§9.1.3, §4.5)",
+    (rest) =>
+      Effect.gen(function* () {
+        for (const method of ["GET", "HEAD"]) {
+          const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
+          assert.strictEqual(answer.status, 301)
+          assert.strictEqual(answer.headers.location, `/v1${rest}`)
+          assertSurrounded(answer)
+        }
+      }),
+  )
 
-  it.effect("§9.1.3 D2 the redirect is open without a key and with a bad one", () =>
+  it.effect("redirects without a key and with an invalid key (§9.1.3, D2)", () =>
     Effect.gen(function* () {
       for (const key of [null, "nonsense"]) {
         const { status } = yield* send("/enterprise/v1/intraday-runners?nonsense=1", { key })
@@ -300,7 +303,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("§9.1.3 a redirect never leads back to where it came from, however the path is encoded", () =>
+  it.effect("never redirects to the legacy path, however it is encoded (§9.1.3)", () =>
     Effect.gen(function* () {
       for (
         const path of [
@@ -316,7 +319,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("§9.1.3 the redirect leads to the endpoint", () =>
+  it.effect("redirects to the endpoint (§9.1.3)", () =>
     Effect.gen(function* () {
       const first = yield* send("/enterprise/v1/ticker-changes?ticker=EDGZ")
       const second = yield* send(String(first.headers.location))
@@ -351,21 +354,24 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     `/v1/intraday-runners/${"x".repeat(5000)}`,
   ]
 
-  it.effect.each(nowhere)("D10 unknown path is 404 not_found, key or not: %s", (path) =>
-    Effect.gen(function* () {
-      for (const key of [undefined, null]) {
-        const answer = yield* send(path, key === null ? { key } : {})
-        assertError(answer, 404, "not_found")
-        assert.isBelow(answer.text.length, 1000)
-      }
-      const head = yield* send(path, { method: "HEAD" })
-      assert.strictEqual(head.status, 404)
-      const post = yield* send(path, { method: "POST" })
-      assertError(post, 404, "not_found")
-    }))
+  it.effect.each(nowhere)(
+    "answers an unknown path with 404, with and without a key: %s (D10)",
+    (path) =>
+      Effect.gen(function* () {
+        for (const key of [undefined, null]) {
+          const answer = yield* send(path, key === null ? { key } : {})
+          assertError(answer, 404, "not_found")
+          assert.isBelow(answer.text.length, 1000)
+        }
+        const head = yield* send(path, { method: "HEAD" })
+        assert.strictEqual(head.status, 404)
+        const post = yield* send(path, { method: "POST" })
+        assertError(post, 404, "not_found")
+      }),
+  )
 
   it.effect.each(["POST", "PUT", "PATCH", "DELETE", "PROPFIND", "TRACE", "PURGE", "QUERY", "M-SEARCH"])(
-    "D10 %s on an endpoint is 405 with Allow, with and without a key",
+    "answers %s on an endpoint with 405 and Allow, with and without a key (D10)",
     (method) =>
       Effect.gen(function* () {
         for (
@@ -385,7 +391,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   )
 
   it.effect.each(["POST", "PUT", "DELETE", "TRACE", "PROPFIND"])(
-    "D10 %s on the legacy pattern is 405 with Allow, with and without a key",
+    "answers %s on a legacy path with 405 and Allow, with and without a key (D10)",
     (method) =>
       Effect.gen(function* () {
         for (
@@ -403,7 +409,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }),
   )
 
-  it.effect("D10 an unknown path suggests the nearest endpoint, whatever the method", () =>
+  it.effect("suggests the most similar endpoint for an unknown path, for every method (D10)", () =>
     Effect.gen(function* () {
       const meant = [
         ["/v1/nwes", "/v1/news"],
@@ -433,7 +439,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D10 a path that is near no endpoint gets no suggestion", () =>
+  it.effect("suggests nothing for a path that is not similar to any endpoint (D10)", () =>
     Effect.gen(function* () {
       const far = [
         "/v1",
@@ -452,7 +458,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D4 a parameter without a name is refused, and no name is suggested for it", () =>
+  it.effect("refuses a parameter without a name, without a suggestion (D4)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/news?=5", "/v1/news?=5&=6", "/v1/screener?ticker=A&=", "/endpoints?=x"]) {
         const answer = yield* send(path)
@@ -463,7 +469,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D14 §9.4 405 of a deprecated endpoint carries its headers, however the path is written", () =>
+  it.effect("adds the deprecation headers to a 405, however the path is encoded (§9.4, D14)", () =>
     Effect.gen(function* () {
       for (
         const path of [
@@ -475,7 +481,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
           "/v1/Historical-Tickers",
         ]
       ) {
-        // What answers GET is an endpoint, so another method there is 405.
+        // The path of an endpoint answers other methods with 405.
         const got = yield* send(path, { key: null })
         const answer = yield* send(path, { method: "POST" })
         if (got.status === 404) assertError(answer, 404, "not_found")
@@ -488,7 +494,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     }))
 
   it.effect.each(["GET", "HEAD", "POST", "OPTIONS"])(
-    "D14 §9.4 %s with an undecodable query on a deprecated endpoint is 400 with its headers",
+    "adds the deprecation headers to the 400 of %s with an undecodable query (§9.4, D14)",
     (method) =>
       Effect.gen(function* () {
         const answer = yield* send("/v1/historical-tickers?ticker=%ZZ", { method })
@@ -497,14 +503,14 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }),
   )
 
-  it.effect("D14 §9.4 OPTIONS of a deprecated endpoint carries its headers", () =>
+  it.effect("adds the deprecation headers to OPTIONS (§9.4, D14)", () =>
     Effect.gen(function* () {
       const answer = yield* send("/v1/historical-tickers", { method: "OPTIONS", key: null })
       assert.strictEqual(answer.status, 204)
       assertDeprecated(answer)
     }))
 
-  it.effect("D10 OPTIONS answers 204 without a body, and allows no origin when none is configured", () =>
+  it.effect("answers OPTIONS with 204, and allows no origin by default (D10)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/intraday-runners", "/endpoints", "/v1/docs"]) {
         const answer = yield* send(path, {
@@ -545,7 +551,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
     "/nowhere",
     "/%FF",
   ])(
-    "D10 D18 D27 HEAD has the status and headers of GET, but for those that count, and no body: %s",
+    "gives HEAD the status and headers of GET without the body: %s (D10, D18, D27)",
     (path) =>
       Effect.gen(function* () {
         for (const options of [{}, { key: null }]) {
@@ -565,10 +571,10 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
   )
 
   // -------------------------------------------------------------------------------------------------------------------
-  // 400 and what errors do not say
+  // 400 and information that errors must not reveal
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect.each(undecodable)("D13 an undecodable URL is 400 bad_request: %s", ([, bytes]) =>
+  it.effect.each(undecodable)("answers an undecodable URL with 400: %s (D13)", ([, bytes]) =>
     Effect.gen(function* () {
       const paths = [
         `/v1/intraday-runners?ticker=${bytes}`,
@@ -584,7 +590,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D13 a decodable URL is no 400: reserved, high and control characters", () =>
+  it.effect("accepts reserved, non-ASCII and control characters that are encoded correctly (D13)", () =>
     Effect.gen(function* () {
       for (const bytes of ["%25", "%2B", "%F0%9F%98%80", "%00", "%0D%0A", "%7F", "+", "%2525ZZ"]) {
         const answer = yield* send(`/v1/ticker-changes?ticker=${bytes}`)
@@ -592,7 +598,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D11 no error shows SQL, a stack or a secret: the key stands nowhere in any answer", () =>
+  it.effect("reveals no SQL, stack trace or key in any error (D11)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       yield* insertRows(
@@ -624,7 +630,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
               assert.isAtLeast(answer.status, 400, path)
               assert.isBelow(answer.status, 500, `${path} ${answer.text}`)
               const shown = JSON.stringify([answer.headers, answer.text])
-              // A key that a client puts into the query is its own words; what it sends as a credential never returns.
+              // An error may repeat a text from the query, but never a key that was sent as a credential.
               if (!path.includes(basic)) assert.notInclude(shown, key.slice(8))
               assert.notMatch(answer.text, /\bat \S+ \(|node_modules|\.ts:\d|select |from api_keys|SqlError|postgres/i)
             }
@@ -633,7 +639,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D11 D2 a key in the query string authenticates nobody", () =>
+  it.effect("does not accept a key in the query string (D2, D11)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (const name of ["api_key", "X-API-Key", "key", "access_token"]) {
@@ -641,7 +647,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D4 D11 a flood of unknown parameters gets a short answer at once", () =>
+  it.effect("answers hundreds of unknown parameters with a short error (D4, D11)", () =>
     Effect.gen(function* () {
       const flood = Array.from({ length: 1800 }, (_, number) => `p${number}=1`).join("&")
       const start = yield* Clock.currentTimeMillis
@@ -654,7 +660,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       assert.isBelow(long.text.length, 1000)
     }))
 
-  it.effect("D14 odd headers break nothing", () =>
+  it.effect("answers requests with unusual headers (D14)", () =>
     Effect.gen(function* () {
       const odd: ReadonlyArray<Record<string, string>> = [
         { "Accept-Encoding": "br, gzip;q=0, *;q=0" },
@@ -687,7 +693,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D10 a body on GET, HTTP/1.0 and an absolute address are answered like any other request", () =>
+  it.effect("accepts a body on GET, HTTP/1.0 and absolute-form targets (D10)", () =>
     Effect.gen(function* () {
       const listening = yield* servicePort
       const requests = [
@@ -705,7 +711,7 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
       }
     }))
 
-  it.effect("D14 targets and upgrades that no endpoint has still carry the headers", () =>
+  it.effect("sends the common headers for unusual targets and upgrades (D14)", () =>
     Effect.gen(function* () {
       const listening = yield* servicePort
       const requests: ReadonlyArray<readonly [number, string]> = [
@@ -732,19 +738,22 @@ layer(Service.layer, { excludeTestServices: true })("Edge", (it) => {
 
 const below = Layer.succeed(BaseUrl, "https://api.example.com:8443/market/data")
 
-layer(Service.layer.pipe(Layer.provide(below)), { excludeTestServices: true })("Edge below a path", (it) => {
-  it.effect("D10 §9.1.3 a redirect keeps the path prefix of BASE_URL, for GET and HEAD", () =>
-    Effect.gen(function* () {
-      for (const method of ["GET", "HEAD"]) {
-        for (const rest of ["/news?ticker=A%2CB&x=/enterprise/v1/y", "//a/../b", "/"]) {
-          const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
-          assert.strictEqual(answer.status, 301)
-          assert.strictEqual(answer.headers.location, `/market/data/v1${rest}`)
-          assertSurrounded(answer)
+layer(Service.layer.pipe(Layer.provide(below)), { excludeTestServices: true })(
+  "The middleware with a path in BASE_URL",
+  (it) => {
+    it.effect("keeps the path of BASE_URL in redirects, for GET and HEAD (§9.1.3, D10)", () =>
+      Effect.gen(function* () {
+        for (const method of ["GET", "HEAD"]) {
+          for (const rest of ["/news?ticker=A%2CB&x=/enterprise/v1/y", "//a/../b", "/"]) {
+            const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
+            assert.strictEqual(answer.status, 301)
+            assert.strictEqual(answer.headers.location, `/market/data/v1${rest}`)
+            assertSurrounded(answer)
+          }
         }
-      }
-    }))
-})
+      }))
+  },
+)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Unexpected failures and traces
@@ -763,46 +772,51 @@ const recorder = Layer.succeed(
   }),
 )
 
-layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true })("Edge over a broken table", (it) => {
-  it.effect("§7.2 D11 what nobody expected is 500 internal_error: no SQL, no stack, not even the cause", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`alter table intraday_runners rename column gap_percentage to gone`
-      const answer = yield* send("/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
-      assertError(answer, 500, "internal_error")
-      assert.strictEqual(answer.headers["x-request-id"], "my-id")
-      assert.deepStrictEqual(Object.keys(Object(valueAt(answer.body, "error"))), ["code", "message"])
-      assert.notMatch(answer.text, /gap_percentage|gone|column|select|sql|\.ts|Error:|\bat /i)
-      assert.isUndefined(answer.headers["retry-after"])
-      const head = yield* send("/v1/intraday-runners", { method: "HEAD" })
-      assert.strictEqual(head.status, 500)
-      assertSurrounded(head)
-      for (const each of [answer, head]) {
-        assertCounted(each)
-        assert.strictEqual(each.headers["x-cost-microdollars"], "0")
-      }
-      // What is estimated fails as the request itself would.
-      const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
-      assertError(estimate, 500, "internal_error")
-      assert.deepStrictEqual(estimate.body, answer.body)
-      assertCounted(estimate)
-    }))
+layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true })(
+  "The middleware with a broken table",
+  (it) => {
+    it.effect("answers an unexpected failure with 500 and does not reveal the cause (§7.2, D11)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`alter table intraday_runners rename column gap_percentage to gone`
+        const answer = yield* send("/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
+        assertError(answer, 500, "internal_error")
+        assert.strictEqual(answer.headers["x-request-id"], "my-id")
+        assert.deepStrictEqual(Object.keys(Object(valueAt(answer.body, "error"))), ["code", "message"])
+        assert.notMatch(answer.text, /gap_percentage|gone|column|select|sql|\.ts|Error:|\bat /i)
+        assert.isUndefined(answer.headers["retry-after"])
+        const head = yield* send("/v1/intraday-runners", { method: "HEAD" })
+        assert.strictEqual(head.status, 500)
+        assertSurrounded(head)
+        for (const each of [answer, head]) {
+          assertCounted(each)
+          assert.strictEqual(each.headers["x-cost-microdollars"], "0")
+        }
+        // An estimate fails like the request itself.
+        const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", {
+          headers: { "X-Request-Id": "my-id" },
+        })
+        assertError(estimate, 500, "internal_error")
+        assert.deepStrictEqual(estimate.body, answer.body)
+        assertCounted(estimate)
+      }))
 
-  it.effect("D12 W3C traceparent is continued, and nonsense starts a trace of its own", () =>
-    Effect.gen(function* () {
-      const [trace, parent] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"]
-      spans.length = 0
-      yield* send("/health/live", { headers: { traceparent: `00-${trace}-${parent}-01` } })
-      const continued = spans.find((span) => span.kind === "server")
-      assert.strictEqual(continued?.traceId, trace)
-      assert.strictEqual(continued === undefined ? "" : Option.getOrUndefined(continued.parent)?.spanId, parent)
-      spans.length = 0
-      yield* send("/health/live", { headers: { traceparent: "00-zz-zz-01" } })
-      const own = spans.find((span) => span.kind === "server")
-      assert.match(own?.traceId ?? "", /^[0-9a-f]{32}$/)
-      assert.notStrictEqual(own?.traceId, trace)
-    }))
-})
+    it.effect("continues a valid W3C traceparent and ignores an invalid one (D12)", () =>
+      Effect.gen(function* () {
+        const [trace, parent] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"]
+        spans.length = 0
+        yield* send("/health/live", { headers: { traceparent: `00-${trace}-${parent}-01` } })
+        const continued = spans.find((span) => span.kind === "server")
+        assert.strictEqual(continued?.traceId, trace)
+        assert.strictEqual(continued === undefined ? "" : Option.getOrUndefined(continued.parent)?.spanId, parent)
+        spans.length = 0
+        yield* send("/health/live", { headers: { traceparent: "00-zz-zz-01" } })
+        const own = spans.find((span) => span.kind === "server")
+        assert.match(own?.traceId ?? "", /^[0-9a-f]{32}$/)
+        assert.notStrictEqual(own?.traceId, trace)
+      }))
+  },
+)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // CORS
@@ -812,97 +826,100 @@ const origins = ConfigProvider.layer(
   ConfigProvider.fromUnknown({ CORS_ORIGINS: "https://app.example, https://other.example:8443 ,," }),
 )
 
-layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })("Edge with CORS_ORIGINS", (it) => {
-  it.effect.each(["https://app.example", "https://other.example:8443"])(
-    "D10 preflight of a configured origin: %s",
-    (origin) =>
-      Effect.gen(function* () {
-        const answer = yield* send("/v1/intraday-runners", {
-          method: "OPTIONS",
-          key: null,
-          headers: {
-            Origin: origin,
-            "Access-Control-Request-Method": "GET",
-            "Access-Control-Request-Headers": "x-api-key",
-          },
-        })
-        assert.strictEqual(answer.status, 204)
-        assert.strictEqual(answer.headers["access-control-allow-origin"], origin)
-        assert.strictEqual(answer.headers["access-control-allow-methods"], "GET, HEAD")
-        const allowed = String(answer.headers["access-control-allow-headers"]).toLowerCase().split(", ")
-        assert.includeMembers(allowed, ["authorization", "x-api-key", "x-request-id"])
-        assert.match(String(answer.headers.vary), /Origin/)
-        assert.isUndefined(answer.headers["access-control-allow-credentials"])
-        assertSurrounded(answer)
-      }),
-  )
-
-  it.effect("D10 D14 every response to a configured origin lets its page read status and headers, errors too", () =>
-    Effect.gen(function* () {
-      const paths = [
-        "/endpoints",
-        "/v1/intraday-runners",
-        "/v1/ticker-changes",
-        "/nowhere",
-        "/%ZZ",
-        "/enterprise/v1/x",
-        "/v1/docs",
-      ]
-      for (const path of paths) {
-        for (const method of ["GET", "HEAD", "POST"]) {
-          const answer = yield* send(path, { method, key: null, headers: { Origin: "https://app.example" } })
-          assert.strictEqual(answer.headers["access-control-allow-origin"], "https://app.example", path)
+layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })(
+  "The middleware with CORS_ORIGINS",
+  (it) => {
+    it.effect.each(["https://app.example", "https://other.example:8443"])(
+      "allows the preflight of a configured origin: %s (D10)",
+      (origin) =>
+        Effect.gen(function* () {
+          const answer = yield* send("/v1/intraday-runners", {
+            method: "OPTIONS",
+            key: null,
+            headers: {
+              Origin: origin,
+              "Access-Control-Request-Method": "GET",
+              "Access-Control-Request-Headers": "x-api-key",
+            },
+          })
+          assert.strictEqual(answer.status, 204)
+          assert.strictEqual(answer.headers["access-control-allow-origin"], origin)
+          assert.strictEqual(answer.headers["access-control-allow-methods"], "GET, HEAD")
+          const allowed = String(answer.headers["access-control-allow-headers"]).toLowerCase().split(", ")
+          assert.includeMembers(allowed, ["authorization", "x-api-key", "x-request-id"])
           assert.match(String(answer.headers.vary), /Origin/)
-          const exposed = String(answer.headers["access-control-expose-headers"]).split(", ")
-          assert.includeMembers(exposed, [
-            "X-Request-Id",
-            "X-API-Version",
-            "Deprecation",
-            "Sunset",
-            "Link",
-            "Retry-After",
-            "X-Dropped-Tickers",
-            "X-Cost-Microdollars",
-            "X-RateLimit-Limit",
-            "X-RateLimit-Remaining",
-            "X-RateLimit-Reset",
-          ])
+          assert.isUndefined(answer.headers["access-control-allow-credentials"])
+          assertSurrounded(answer)
+        }),
+    )
+
+    it.effect("lets a configured origin read the status and headers of every response, including errors (D10, D14)", () =>
+      Effect.gen(function* () {
+        const paths = [
+          "/endpoints",
+          "/v1/intraday-runners",
+          "/v1/ticker-changes",
+          "/nowhere",
+          "/%ZZ",
+          "/enterprise/v1/x",
+          "/v1/docs",
+        ]
+        for (const path of paths) {
+          for (const method of ["GET", "HEAD", "POST"]) {
+            const answer = yield* send(path, { method, key: null, headers: { Origin: "https://app.example" } })
+            assert.strictEqual(answer.headers["access-control-allow-origin"], "https://app.example", path)
+            assert.match(String(answer.headers.vary), /Origin/)
+            const exposed = String(answer.headers["access-control-expose-headers"]).split(", ")
+            assert.includeMembers(exposed, [
+              "X-Request-Id",
+              "X-API-Version",
+              "Deprecation",
+              "Sunset",
+              "Link",
+              "Retry-After",
+              "X-Dropped-Tickers",
+              "X-Cost-Microdollars",
+              "X-RateLimit-Limit",
+              "X-RateLimit-Remaining",
+              "X-RateLimit-Reset",
+            ])
+          }
         }
-      }
-    }))
+      }))
 
-  it.effect.each([
-    "https://evil.example",
-    "http://app.example",
-    "https://app.example.evil.example",
-    "https://app.example:443",
-    "https://APP.example",
-    "null",
-    "*",
-    "",
-  ])("D10 another origin is allowed nothing: %s", (origin) =>
-    Effect.gen(function* () {
-      for (const method of ["OPTIONS", "GET"]) {
-        const answer = yield* send("/endpoints", { method, key: null, headers: { Origin: origin } })
-        assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
-        assert.match(String(answer.headers.vary), /Origin/)
-        assertSurrounded(answer)
-      }
-    }))
+    it.effect.each([
+      "https://evil.example",
+      "http://app.example",
+      "https://app.example.evil.example",
+      "https://app.example:443",
+      "https://APP.example",
+      "null",
+      "*",
+      "",
+    ])("sends no CORS headers to another origin: %s (D10)", (origin) =>
+      Effect.gen(function* () {
+        for (const method of ["OPTIONS", "GET"]) {
+          const answer = yield* send("/endpoints", { method, key: null, headers: { Origin: origin } })
+          assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
+          assert.match(String(answer.headers.vary), /Origin/)
+          assertSurrounded(answer)
+        }
+      }))
 
-  it.effect("D10 without Origin nothing is allowed, and caches are told that it matters", () =>
-    Effect.gen(function* () {
-      const { headers } = yield* send("/endpoints", { key: null })
-      assert.isUndefined(headers["access-control-allow-origin"])
-      assert.match(String(headers.vary), /Origin/)
-    }))
-})
+    it.effect("sends Vary: Origin but no other CORS header without Origin (D10)", () =>
+      Effect.gen(function* () {
+        const { headers } = yield* send("/endpoints", { key: null })
+        assert.isUndefined(headers["access-control-allow-origin"])
+        assert.match(String(headers.vary), /Origin/)
+      }))
+  },
+)
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The socket of `serve`
+// The socket of the serve command
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The port on which `serve` itself listens, over a database of its own. */
+/** The port of a service that the serve command has started, with its own database. */
 class Served extends Context.Service<Served, number>()("test/Served") {}
 
 const freePort = Effect.callback<number>((resume) => {
@@ -964,11 +981,11 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
   ] as const
 
   it.effect.each(malformed)(
-    "D14 malformed HTTP is answered with the headers and an error body: %s",
+    "answers malformed HTTP with the common headers and an error body: %s (D14)",
     ([what, bytes]) =>
       Effect.gen(function* () {
         const answer = parsed(yield* talk(yield* Served, bytes))
-        // Two Hosts may also be taken for one.
+        // A second Host could be parsed as part of the first.
         if (what === "two Hosts" && answer.status === 200) return assertSurrounded(answer)
         assertError(answer, 400, "bad_request")
         assert.match(String(answer.headers["x-request-id"]), uuid)
@@ -976,7 +993,7 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
       }),
   )
 
-  it.effect("D14 headers too large to read are answered with the headers and an error body", () =>
+  it.effect("answers oversized headers with the common headers and an error body (D14)", () =>
     Effect.gen(function* () {
       const answer = parsed(
         yield* talk(yield* Served, `GET /endpoints HTTP/1.1\r\nHost: x\r\nA: ${"y".repeat(100_000)}\r\n\r\n`),
@@ -986,13 +1003,13 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
       assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
     }))
 
-  it.effect("D14 an expectation that nobody fulfils is answered with the headers", () =>
+  it.effect("answers an unsupported Expect with the common headers (D14)", () =>
     Effect.gen(function* () {
       const bytes = "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: the-moon\r\n\r\n"
       assertSurrounded(parsed(yield* talk(yield* Served, bytes)))
     }))
 
-  it.effect("D14 malformed after well-formed on one connection: both are answered with the headers", () =>
+  it.effect("answers a valid and then a malformed request on one connection (D14)", () =>
     Effect.gen(function* () {
       const text = yield* talk(yield* Served, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nBREW\r\n\r\n")
       const second = text.lastIndexOf("HTTP/1.1 ")
@@ -1002,7 +1019,7 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
       assertError(parsed(text.slice(second)), 400, "bad_request")
     }))
 
-  it.effect("§4.5 the server of the OpenAPI document is BASE_URL", () =>
+  it.effect("names BASE_URL as the server in the OpenAPI document (§4.5)", () =>
     Effect.gen(function* () {
       const answer = parsed(yield* talk(yield* Served, "GET /v1/openapi.json HTTP/1.0\r\n\r\n"))
       const document = answer.body
@@ -1010,7 +1027,7 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
       assert.strictEqual(valueAt(document, "info", "contact", "url"), "https://api.tickerline.example/v1/docs")
     }))
 
-  it.effect("§9.4 D8 addresses in Link start with BASE_URL", () =>
+  it.effect("begins the URLs in Link with BASE_URL (§9.4, D8)", () =>
     Effect.gen(function* () {
       const answer = parsed(yield* talk(yield* Served, "GET /v1/historical-tickers HTTP/1.0\r\n\r\n"))
       assert.strictEqual(answer.status, 401)

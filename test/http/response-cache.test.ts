@@ -1,43 +1,44 @@
-/** D17: which headers of a response are answered again to others. */
+/** The response cache: which responses it stores, and how long it remembers keys (D2, D14, D17). */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
+import { Arbitrary, Clock, ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
+import { Account } from "../../src/accounts/keys/Authentication.ts"
 import { computeEtag } from "../../src/http/ConditionalRequests.ts"
-import { ResponseCache } from "../../src/http/ResponseCache.ts"
-import * as Exchange from "../../src/http/RequestContext.ts"
+import { makeRequestContext } from "../../src/http/RequestContext.ts"
+import { getMonotonicMillis, makeRecentKeys, makeResponseStore } from "../../src/http/ResponseCache.ts"
 import { buildUrl, documentedDatasetEndpoints, requiredQuery } from "../support/DocumentedEndpoints.ts"
-import * as Instances from "../support/ServiceInstances.ts"
 import * as Plenty from "../support/GeneratedRows.ts"
 import { findFreePort } from "../support/Processes.ts"
 import { TestKeys } from "../support/Service.ts"
+import * as Instances from "../support/ServiceInstances.ts"
 
 const { startInstance, requestOverWire } = Instances
 
 const target = "/v1/news"
 
-/** A response as the service made it for one account, which another account then asks for. */
-const askedAgain = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>) {
-  const { find, store: remember } = yield* ResponseCache
+/** Stores a response of one account and looks it up for another account. */
+const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>) {
+  const { find, store } = yield* makeResponseStore
   const body = Buffer.from("{}")
-  const exchange = Exchange.makeRequestContext({ id: "one", target })
-  exchange.endpoint = { path: target, required_tier: "basic" }
-  exchange.isCurrent = () => true
-  remember(
+  const context = makeRequestContext({ id: "one", target })
+  context.endpoint = { path: target, required_tier: "basic" }
+  context.isCurrent = () => true
+  store(
     HttpServerRequest.fromWeb(new Request(`http://localhost${target}`)),
     HttpServerResponse.uint8Array(body, { headers: { ETag: computeEtag(body), ...headers } }),
-    exchange,
+    context,
   )
   const request = new IncomingMessage(new Socket())
   Object.assign(request, { method: "GET", url: target })
   request.headers.host = "localhost"
   return find(request)
-})
+}, Effect.scoped)
 
-const fresh = Effect.provide(
-  Layer.fresh(ResponseCache.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))),
-)
+const defaultSettings = Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))
 
 const letters = Schema.Literals([..."abcdefghijklmnopqrstuvwxyz-"])
 const headerName = Arbitrary.map(
@@ -45,47 +46,94 @@ const headerName = Arbitrary.map(
   (name) => `x${name.join("")}`,
 )
 
-layer(Layer.empty)("A kept response", (it) => {
-  it.effect("D17 what is the same for every account is answered again", () =>
+layer(Layer.empty)("A stored response", (it) => {
+  it.effect("has the headers that are the same for every account (D17)", () =>
     Effect.gen(function* () {
-      const found = yield* askedAgain({
+      const found = yield* storeAndFind({
         "Cache-Control": "private, no-cache",
         "X-Request-Id": "mine",
         "X-RateLimit-Remaining": "7",
         "X-Cost-Microdollars": "3",
       })
-      const names = found?.headers.filter((_, at) => at % 2 === 0)
+      const names = found?.headers.filter((_, index) => index % 2 === 0)
       assert.sameMembers([...names ?? []], ["cache-control", "content-length", "content-type", "etag"])
-      for (const headers of [found?.headers, found?.headersUnmodified]) {
+      for (const headers of [found?.headers, found?.notModifiedHeaders]) {
         assert.notMatch(String(headers), /mine|x-request-id|x-ratelimit|x-cost/)
       }
-    }).pipe(fresh))
+    }).pipe(defaultSettings))
 
-  it.effect("D17 a response with a header of one account is not kept for others", () =>
+  it.effect("is not stored if it has a header of one account (D17)", () =>
     Effect.gen(function* () {
       for (const name of ["X-Account-Name", "Set-Cookie", "X-Balance", "WWW-Authenticate"]) {
-        assert.isUndefined(yield* askedAgain({ [name]: "secret of one account" }), name)
+        assert.isUndefined(yield* storeAndFind({ [name]: "secret of one account" }), name)
       }
-    }).pipe(fresh))
+    }).pipe(defaultSettings))
 
   it.effect.prop(
-    "D17 a header that nobody declared as shared never reaches another account",
+    "never passes an undeclared header to another account (D17)",
     [headerName],
     ([name]) =>
       Effect.gen(function* () {
-        const found = yield* askedAgain({ [name]: "secret of one account" })
+        const found = yield* storeAndFind({ [name]: "secret of one account" })
         if (found !== undefined) assert.include(["x-row-count", "x-api-version"], name)
-      }).pipe(fresh),
+      }).pipe(defaultSettings),
   )
+})
+
+const account = Account.of({ account_id: 1, tier: "basic", balance_microdollars: null, key_id: 1, endpoints: null })
+
+const digest = (key: string) => createHash("sha256").update(key).digest("hex")
+
+/** Recent keys, and a function that adds one at the current time of the test clock. */
+const makeTestKeys = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const recentKeys = yield* makeRecentKeys
+  const add = (key: string) => recentKeys.add(digest(key), { account, asOf: getMonotonicMillis(clock) })
+  return { ...recentKeys, add }
+})
+
+layer(Layer.empty)("Recent keys", (it) => {
+  it.effect("finds a key for half a second after its lookup, and no other key (D2)", () =>
+    Effect.gen(function* () {
+      const { add, find } = yield* makeTestKeys
+      add("one")
+      assert.strictEqual(find("one"), account)
+      for (const other of ["", "two", "On", digest("one")]) assert.isUndefined(find(other))
+      yield* TestClock.adjust("499 millis")
+      assert.strictEqual(find("one"), account)
+      yield* TestClock.adjust("1 millis")
+      assert.isUndefined(find("one"))
+    }).pipe(Effect.scoped))
+
+  it.effect("deletes keys within a second without another request (D2)", () =>
+    Effect.gen(function* () {
+      const { add, getSize } = yield* makeTestKeys
+      for (let number = 0; number < 100; number++) add(`key ${number}`)
+      assert.strictEqual(getSize(), 100)
+      yield* TestClock.adjust("300 millis")
+      add("a later key")
+      assert.strictEqual(getSize(), 101)
+      yield* TestClock.adjust("450 millis")
+      assert.strictEqual(getSize(), 1)
+      yield* TestClock.adjust("300 millis")
+      assert.strictEqual(getSize(), 0)
+    }).pipe(Effect.scoped))
+
+  it.effect("remembers at most 10,000 keys (D2)", () =>
+    Effect.gen(function* () {
+      const { add, getSize } = yield* makeTestKeys
+      for (let number = 0; number < 25_000; number++) add(String(number))
+      assert.isAtMost(getSize(), 10_000)
+    }).pipe(Effect.scoped))
 })
 
 const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
 
-/** Headers of one answer alone. */
-const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
+/** Headers with a new value in every response. */
+const perResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A response of every dataset", (it) => {
-  it.effect("D14 D17 is kept in each format and encoding, and answered again with every header of the first", () =>
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The response cache", (it) => {
+  it.effect("repeats every header of the first response, for every dataset, format and encoding (D14, D17)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const metrics = yield* findFreePort
@@ -114,7 +162,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A response
             for (const answer of others) {
               for (const [name, value] of Object.entries(first?.headers ?? {})) {
                 seen.add(name)
-                if (!ofOneAnswer.test(name)) assert.strictEqual(answer.headers[name], value, `${asked} ${name}`)
+                if (!perResponse.test(name)) assert.strictEqual(answer.headers[name], value, `${asked} ${name}`)
                 else assert.isDefined(answer.headers[name], `${asked} ${name}`)
               }
               assert.strictEqual(answer.text, first?.text)

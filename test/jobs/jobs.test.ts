@@ -1,4 +1,4 @@
-/** README, jobs: each is done by one process at a time, and taken over within seconds. */
+/** Background jobs: each runs in one process at a time, and another process takes over within seconds. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import {
@@ -20,13 +20,12 @@ import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { HealthProbe } from "../../src/db/health/HealthProbe.ts"
 import type { Job, JobLease } from "../../src/jobs/Job.ts"
-import * as Jobs from "../../src/jobs/Jobs.ts"
 import { makeLeaseStatements } from "../../src/jobs/JobLease.ts"
-import { retryDelay } from "../../src/jobs/JobRunner.ts"
+import { jobsLayer, retryDelay } from "../../src/jobs/JobRunner.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
 
-class Url extends Context.Service<Url, string>()("test/Url") {}
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/DatabaseUrl") {}
 
 const base = Layer.unwrap(
   Effect.map(
@@ -34,175 +33,184 @@ const base = Layer.unwrap(
     (url) =>
       Layer.merge(
         databaseClientLayer({ url, applicationName: "tickerline-test" }),
-        Layer.succeed(Url, Redacted.value(url)),
+        Layer.succeed(DatabaseUrl, Redacted.value(url)),
       ),
   ),
 ).pipe(
   Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)),
 )
 
-class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
+class TestFailure extends Data.TaggedError("TestFailure")<{ readonly message: string }> {}
 
-/** Who did something, and when. */
-interface Done {
-  readonly who: string
+/** One run of a job. */
+interface Run {
+  readonly worker: string
   readonly at: number
 }
 
-/** A process of its own as far as the database can tell: its connections go a way that a test lets break. */
-const worker = Effect.fnUntraced(function* (
-  who: string,
-  log: Array<Done>,
-  act: (lease: JobLease) => Effect.Effect<Duration.Duration | void, Failed> = () => Effect.void,
-  name = "test",
+/** A worker with its own lease holder and its own connection, which goes through a proxy that a test can break. */
+const startWorker = Effect.fnUntraced(function* (
+  name: string,
+  runs: Array<Run>,
+  work: (lease: JobLease) => Effect.Effect<Duration.Duration | void, TestFailure> = () => Effect.void,
+  jobName = "test",
 ) {
-  const url = new URL(yield* Url)
-  const way = yield* startTcpProxy(Number(url.port))
-  url.port = String(way.port)
+  const url = new URL(yield* DatabaseUrl)
+  const proxy = yield* startTcpProxy(Number(url.port))
+  url.port = String(proxy.port)
   let [interrupted, lease]: [number, JobLease | undefined] = [0, undefined]
   const job: Job<never, never> = {
-    name,
+    name: jobName,
     every: Duration.millis(20),
-    prepare: (own) => {
-      lease = own
-      const note = Effect.sync(() => {
-        if (own.isHeld()) log.push({ who, at: performance.now() })
+    prepare: (ownLease) => {
+      lease = ownLease
+      const recordRun = Effect.sync(() => {
+        if (ownLease.isHeld()) runs.push({ worker: name, at: performance.now() })
       })
-      return Effect.succeed(Option.some(Effect.onInterrupt(Effect.andThen(note, act(own)), () =>
-        Effect.sync(() => {
-          interrupted += 1
-        }))))
+      return Effect.succeed(
+        Option.some(Effect.onInterrupt(Effect.andThen(recordRun, work(ownLease)), () =>
+          Effect.sync(() => {
+            interrupted += 1
+          }))),
+      )
     },
   }
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
   yield* Layer.buildWithScope(
-    Layer.fresh(Jobs.jobsLayer([job])).pipe(
+    Layer.fresh(jobsLayer([job])).pipe(
       Layer.provide(Layer.fresh(HealthProbe.layer)),
-      Layer.provide(databaseClientLayer({ url: Redacted.make(url.href), applicationName: who })),
+      Layer.provide(databaseClientLayer({ url: Redacted.make(url.href), applicationName: name })),
       Layer.provide(Logger.layer([])),
     ),
     scope,
   )
   return {
-    way,
+    proxy,
     end: Scope.close(scope, Exit.void),
     isHeld: () => lease?.isHeld() === true,
     interrupted: () => interrupted,
   }
 })
 
-const until = (what: string, holds: () => boolean) =>
-  Effect.sync(holds).pipe(
-    Effect.filterOrFail((yes) => yes, () => `${what} did not come about`),
+const waitUntil = (expectation: string, condition: () => boolean) =>
+  Effect.sync(condition).pipe(
+    Effect.filterOrFail((isMet) => isMet, () => `timed out waiting until ${expectation}`),
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 2_000 }),
   )
 
-/** Nobody acts after another began. */
-const oneAfterTheOther = (log: ReadonlyArray<Done>) =>
+/** Asserts that no worker runs again after another has started. */
+const assertNoOverlap = (runs: ReadonlyArray<Run>) =>
   assert.deepStrictEqual(
-    log.filter(({ who }, at) => at > 0 && log[at - 1]?.who !== who).map(({ who }) => who),
-    Array.from(new Set(log.map(({ who }) => who))).slice(1),
+    runs.filter(({ worker }, index) => index > 0 && runs[index - 1]?.worker !== worker).map(({ worker }) => worker),
+    Array.from(new Set(runs.map(({ worker }) => worker))).slice(1),
   )
 
-layer(base, { excludeTestServices: true, timeout: "90 seconds" })("jobs", (it) => {
-  it.effect("README, jobs: of two processes one does it; at an orderly end the other one does at once", () =>
+layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background job", (it) => {
+  it.effect("runs in one of two processes, and in the other as soon as the first shuts down (operations: jobs)", () =>
     Effect.gen(function* () {
-      const log: Array<Done> = []
-      const first = yield* worker("first", log)
-      yield* until("that the first works", () => log.length > 5)
-      const second = yield* worker("second", log)
-      yield* until("that the first goes on", () => log.length > 100)
-      assert.deepStrictEqual(new Set(log.map(({ who }) => who)), new Set(["first"]))
+      const runs: Array<Run> = []
+      const first = yield* startWorker("first", runs)
+      yield* waitUntil("the first worker runs", () => runs.length > 5)
+      const second = yield* startWorker("second", runs)
+      yield* waitUntil("the first worker has run often", () => runs.length > 100)
+      assert.deepStrictEqual(new Set(runs.map(({ worker }) => worker)), new Set(["first"]))
       assert.isFalse(second.isHeld())
       yield* first.end
-      const ended = performance.now()
-      yield* until("that the second works", () => log.at(-1)?.who === "second")
-      assert.isBelow(performance.now() - ended, 3_000)
-      oneAfterTheOther(log)
+      const endedAt = performance.now()
+      yield* waitUntil("the second worker runs", () => runs.at(-1)?.worker === "second")
+      assert.isBelow(performance.now() - endedAt, 3_000)
+      assertNoOverlap(runs)
       yield* second.end
     }).pipe(Effect.scoped))
 
-  it.effect("README, jobs: who is cut off stops by its own clock before another takes over, within seconds", () =>
+  it.effect("stops by the clock of a disconnected holder before another process takes over, within seconds (operations: jobs)", () =>
     Effect.gen(function* () {
-      const log: Array<Done> = []
-      const first = yield* worker("first", log, () => Effect.sleep("10 millis"))
-      yield* until("that the first works", () => log.length > 5)
-      const second = yield* worker("second", log)
-      yield* first.way.stall
-      const stalled = performance.now()
-      yield* until("that the second works", () => log.at(-1)?.who === "second")
-      const took = performance.now() - stalled
-      assert.isBelow(took, 9_000)
+      const runs: Array<Run> = []
+      const first = yield* startWorker("first", runs, () => Effect.sleep("10 millis"))
+      yield* waitUntil("the first worker runs", () => runs.length > 5)
+      const second = yield* startWorker("second", runs)
+      yield* first.proxy.stall
+      const stalledAt = performance.now()
+      yield* waitUntil("the second worker runs", () => runs.at(-1)?.worker === "second")
+      assert.isBelow(performance.now() - stalledAt, 9_000)
       assert.isFalse(first.isHeld())
-      oneAfterTheOther(log)
-      const [last, next] = [log.findLast(({ who }) => who === "first"), log.find(({ who }) => who === "second")]
+      assertNoOverlap(runs)
+      const [last, next] = [
+        runs.findLast(({ worker }) => worker === "first"),
+        runs.find(({ worker }) => worker === "second"),
+      ]
       assert.isAbove((next?.at ?? 0) - (last?.at ?? 0), 500)
-      yield* first.way.resume
+      yield* first.proxy.resume
       yield* Effect.sleep("1500 millis")
-      assert.isFalse(first.isHeld(), "it does not come back while the other one has it")
+      assert.isFalse(first.isHeld(), "the first worker does not run while the second holds the lease")
       yield* second.end
-      yield* until("that the first works again", () => log.at(-1)?.who === "first")
+      yield* waitUntil("the first worker runs again", () => runs.at(-1)?.worker === "first")
     }).pipe(Effect.scoped))
 
-  it.effect("README, jobs: a run that goes on when the lease is lost is interrupted", () =>
+  it.effect("interrupts a run when the lease is lost (operations: jobs)", () =>
     Effect.gen(function* () {
-      const log: Array<Done> = []
-      const first = yield* worker("first", log, () => Effect.never, "long")
-      yield* until("that it works", () => log.length === 1)
+      const runs: Array<Run> = []
+      const first = yield* startWorker("first", runs, () => Effect.never, "long")
+      yield* waitUntil("the worker runs", () => runs.length === 1)
       const sql = yield* SqlClient.SqlClient
       yield* sql`update leases set holder = gen_random_uuid(), until = now() + interval '1 minute' where name = 'long'`
-      yield* until("that it is interrupted", () => first.interrupted() === 1)
+      yield* waitUntil("the run is interrupted", () => first.interrupted() === 1)
       assert.isFalse(first.isHeld())
     }).pipe(Effect.scoped))
 
-  it.effect("README, jobs: who cannot do it for now leaves it to another for so long", () =>
+  it.effect("goes to another process for the time that its holder releases it (operations: jobs)", () =>
     Effect.gen(function* () {
-      const log: Array<Done> = []
-      yield* worker("first", log, () => Effect.succeed(Duration.minutes(1)), "left")
-      yield* until("that the first tried", () => log.length === 1)
-      yield* worker("second", log, undefined, "left")
-      yield* until("that the second works", () => log.at(-1)?.who === "second")
-      assert.strictEqual(log.filter(({ who }) => who === "first").length, 1)
+      const runs: Array<Run> = []
+      yield* startWorker("first", runs, () => Effect.succeed(Duration.minutes(1)), "left")
+      yield* waitUntil("the first worker has run", () => runs.length === 1)
+      yield* startWorker("second", runs, undefined, "left")
+      yield* waitUntil("the second worker runs", () => runs.at(-1)?.worker === "second")
+      assert.strictEqual(runs.filter(({ worker }) => worker === "first").length, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("README, jobs: a run that failed or died is repeated", () =>
+  it.effect("runs again after a failure or a defect (operations: jobs)", () =>
     Effect.gen(function* () {
-      const log: Array<Done> = []
-      yield* worker("first", log, () =>
-        log.length === 1
-          ? Effect.fail(new Failed({ message: "no" }))
-          : log.length === 2
+      const runs: Array<Run> = []
+      yield* startWorker("first", runs, () =>
+        runs.length === 1
+          ? Effect.fail(new TestFailure({ message: "no" }))
+          : runs.length === 2
           ? Effect.die(new Error("worse"))
           : Effect.void, "failing")
-      yield* until("that it goes on", () =>
-        log.length > 3)
+      yield* waitUntil("the job runs again", () =>
+        runs.length > 3)
     }).pipe(Effect.scoped))
 
-  it.effect("README, jobs: many that ask at once get a lease once, and a statement of the holder's holds for nobody else", () =>
+  it.effect("grants a lease to one of many competitors; the holder condition is true only for that one (operations: jobs)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const all = Array.from({ length: 20 }, () => makeLeaseStatements(sql, crypto.randomUUID()))
-      yield* Effect.forEach(all, ({ declare }) => declare(["raced"]), { concurrency: "unbounded" })
-      const got = yield* Effect.forEach(all, ({ take }) => take(["raced", "unknown"]), { concurrency: "unbounded" })
-      assert.deepStrictEqual(got.flat(), ["raced"])
+      const competitors = Array.from({ length: 20 }, () => makeLeaseStatements(sql, crypto.randomUUID()))
+      yield* Effect.forEach(competitors, ({ declare }) => declare(["raced"]), { concurrency: "unbounded" })
+      const taken = yield* Effect.forEach(competitors, ({ take }) => take(["raced", "unknown"]), {
+        concurrency: "unbounded",
+      })
+      assert.deepStrictEqual(taken.flat(), ["raced"])
       const held = yield* Effect.forEach(
-        all,
-        ({ held }) =>
-          Effect.map(sql<{ readonly yes: boolean }>`select ${held("raced")} as yes`, ([row]) => row?.yes === true),
+        competitors,
+        ({ holderCondition }) =>
+          Effect.map(
+            sql<{ readonly yes: boolean }>`select ${holderCondition("raced")} as yes`,
+            ([row]) => row?.yes === true,
+          ),
       )
-      assert.deepStrictEqual(held, got.map((names) => names.length === 1))
+      assert.deepStrictEqual(held, taken.map((names) => names.length === 1))
     }))
 })
 
-const wholes = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
+const integersUpTo = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
 
-describe("a failed job", () => {
-  it.prop("README, jobs: is repeated soon, and never less often than it runs anyway", [
-    wholes(1_000_000),
-    wholes(5_000),
+describe("A failed job", () => {
+  it.prop("is retried within a minute, and no later than its normal interval (operations: jobs)", [
+    integersUpTo(1_000_000),
+    integersUpTo(5_000),
   ], ([milliseconds, failures]) => {
-    const wait = Duration.toMillis(retryDelay(Duration.millis(milliseconds), failures))
-    assert.isAtMost(wait, Math.min(milliseconds, 60_000))
-    assert.isAtLeast(wait, Math.min(milliseconds, 5_000))
+    const delay = Duration.toMillis(retryDelay(Duration.millis(milliseconds), failures))
+    assert.isAtMost(delay, Math.min(milliseconds, 60_000))
+    assert.isAtLeast(delay, Math.min(milliseconds, 5_000))
   })
 })

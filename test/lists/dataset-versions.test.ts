@@ -3,7 +3,7 @@ import { Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { DatasetVersions } from "../../src/lists/DatasetVersions.ts"
 import { ReadRouter } from "../../src/db/replicas/ReadRouter.ts"
-import { swapTables } from "../../src/load/TableSwap.ts"
+import { swapTables } from "../../src/load/LoadingTable.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
@@ -11,7 +11,7 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { startInstance, requestOverWire } = Instances
 
-/** What the next reading of the versions says. */
+/** The versions at the next poll. */
 const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
   const { watchTables: of } = yield* DatasetVersions
   yield* Effect.sleep("1 second")
@@ -30,7 +30,7 @@ const versions = Layer.provide(DatasetVersions.layer, ReadRouter.layer)
 layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
   "Versions",
   (it) => {
-    it.effect("D17 every dataset is counted, and daily_prices, on which market caps depend", () =>
+    it.effect("tracks every dataset, and daily_prices, which market caps depend on (D17)", () =>
       Effect.gen(function* () {
         const { watchTables: of } = yield* DatasetVersions
         for (const { table } of datasets) assert.isDefined(of([table]).current(), table)
@@ -38,7 +38,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
         assert.isUndefined(of(["ticker_changes", "nowhere"]).current())
       }))
 
-    it.effect("D17 whatever changes a table changes its version, once it is committed: every kind of statement", () =>
+    it.effect("changes the version with every type of statement, once it is committed (D17)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
@@ -95,7 +95,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
         assert.strictEqual(yield* version("news"), others)
       }))
 
-    it.effect("D17 what was taken back changes no version", () =>
+    it.effect("keeps the version after a rollback (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const before = yield* version("news")
@@ -108,7 +108,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
         assert.strictEqual(yield* version("news"), before)
       }))
 
-    it.effect("D17 writers of one dataset do not wait for each other, and each is counted; few rows remain", () =>
+    it.effect("counts concurrent writers of a dataset without blocking them (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const writer = (table: string) => sql`update ${sql(table)} set ticker = ticker`
@@ -118,7 +118,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
             yield* Effect.sleep("100 millis")
             yield* writer(second)
           }))
-        // In opposite orders, which would be a deadlock if they waited.
+        // In opposite orders, which would deadlock if the writers blocked each other.
         yield* Effect.all(
           Array.from(
             { length: 4 },
@@ -136,7 +136,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
         assert.deepStrictEqual((yield* counted).map(({ changes, rows }) => [changes, rows]), [[5, 1], [5, 1]])
       }))
 
-    it.effect("D17 a transaction of many statements is one change, and costs no more for each", () =>
+    it.effect("counts a transaction with many statements as one change (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`delete from dataset_versions where dataset = 'split_status'`
@@ -147,7 +147,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
         assert.deepStrictEqual(row, { changes: 1 })
       }))
 
-    it.effect("D17 where the trigger is gone or switched off, nothing is known of the table, and nothing is kept", () =>
+    it.effect("has no version for a table without an active trigger, and caches nothing of it (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`alter table screener disable trigger note_change`
@@ -158,7 +158,7 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
         assert.isUndefined(yield* version("screener"))
       }))
 
-    it.effect("D17 the role that serves reads the versions and cannot change them", () =>
+    it.effect("lets the service's role read the versions but not change them (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql`
@@ -171,14 +171,14 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
 )
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })("Two instances", (it) => {
-  it.effect("D17 no answer is older than a second: random writes, two instances, kept answers and revalidation", () =>
+  it.effect("returns no result older than a second, with random writes and two instances (D17)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* Service.TestKeys
       const ports = [yield* startInstance(), yield* startInstance()]
       const tickers = ["AA", "BB", "CC"]
-      /** Each commit of a ticker's price, and when it was over. */
+      /** Each committed price of a ticker, and the time of its commit. */
       const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
       for (const ticker of tickers) {
         yield* sql`

@@ -1,4 +1,4 @@
-/** D8: what stands far down in a list is found without looking at the rows before it. */
+/** Pages with a large offset (D8) do not read the earlier rows. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,7 @@ import * as Statements from "../support/StatementRecorder.ts"
 
 const { requestJson, valueAt: at } = Service
 
-/** More than a page beyond the place from which pages are read by key, and the last one not full. */
+/** Enough rows for two pages beyond the threshold, the last one not full. */
 const rows = 1_234
 
 const fillRunners = Effect.gen(function* () {
@@ -25,7 +25,7 @@ const fillRunners = Effect.gen(function* () {
 
 const fillNews = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // Several of one time, so that the order has to go by the id as well.
+  // Several rows have the same time, so that the order depends on the id, too.
   yield* sql`
     insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
     select 'deep' || lpad(n::text, 5, '0'), 'DEEPN', 'news', 'Title ' || n, '2020-01-01',
@@ -49,14 +49,14 @@ const service = Ledger.serviceWithSettings({ USAGE_RETENTION: "100000 days", RAT
   Layer.provideMerge(Statements.layer),
 )
 
-layer(service, { excludeTestServices: true })("pages far down", (it) => {
+layer(service, { excludeTestServices: true })("Deep pages", (it) => {
   const page = Effect.fnUntraced(function* (path: string, key: string) {
     const { body, status, text } = yield* requestJson(path, { key })
     assert.strictEqual(status, 200, text)
     return { rows: Rooms.resultRows(body), more: at(body, "has_more") }
   })
 
-  /** Each page far down, by tens and by hundreds, and what one statement says of the whole order. */
+  /** Compares each deep page, of ten and of a hundred rows, with one statement for the complete order. */
   const check = Effect.fnUntraced(
     function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
       assert.strictEqual(expected.length, rows)
@@ -75,14 +75,14 @@ layer(service, { excludeTestServices: true })("pages far down", (it) => {
 
   const down = Array.from({ length: rows }, (_, at) => rows - at)
 
-  it.effect("D8 runners far down are those that the order has there", () =>
+  it.effect("returns the correct runners at a large offset (D8)", () =>
     Effect.gen(function* () {
       yield* fillRunners
       const { ultimate } = yield* Service.TestKeys
       yield* check("/v1/intraday-runners?ticker=DEEPR&", "gap_percentage", ultimate, down)
     }))
 
-  it.effect("D8 news far down are those that the order has there, also where many have one time", () =>
+  it.effect("returns the correct news at a large offset, even if many have the same time (D8)", () =>
     Effect.gen(function* () {
       yield* fillNews
       const sql = yield* SqlClient.SqlClient
@@ -93,7 +93,7 @@ layer(service, { excludeTestServices: true })("pages far down", (it) => {
       yield* check("/v1/news?ticker=DEEPN&", "id", ultimate, ids.map(({ id }) => id))
     }))
 
-  it.effect("D8 D29 usage far down is what the order has there, with the key of each", () =>
+  it.effect("returns the correct usage at a large offset, with the key of each row (D8, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* Ledger.createCustomer("deep", { tier: "pro" })
       yield* fillUsage(account_id, key_id)
@@ -107,7 +107,7 @@ layer(service, { excludeTestServices: true })("pages far down", (it) => {
       assert.strictEqual(at(row, "key_hint"), key.slice(0, 12))
     }))
 
-  it.effect("D8 what is passed over is passed over within the index", () =>
+  it.effect("skips rows in the index (D8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys

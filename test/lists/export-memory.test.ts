@@ -1,4 +1,4 @@
-/** `limit=all` by a process of its own, whose heap and whose memory are looked at. */
+/** An export from a separate process, whose heap and resident memory are measured. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
@@ -15,23 +15,23 @@ const rows = 4_000
 const length = 100_000
 const mebibyte = 1_048_576
 
-/** What the process has held at most so far, in bytes. */
+/** The peak resident memory of the process, in bytes. */
 const peak = (pid: number | undefined) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
 
-/** Nothing more is read of the list: whoever reads it waits for the client. */
+/** The service waits for the client and fetches no more rows. */
 const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql`
       select 1 from pg_stat_activity
-      where datname = current_database() and query like 'fetch forward % from whole' and state = 'idle'
+      where datname = current_database() and query like 'fetch forward % from export' and state = 'idle'
         and state_change < now() - interval '500 milliseconds'
     `,
     (found) => found.length === 1,
   ))
 
-layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("A whole list", (it) => {
-  it.effect("README, Formats: of 400 MB a piece at a time is in memory, though the client takes nothing for a while", () =>
+layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("An export", (it) => {
+  it.effect("keeps one chunk of a 400 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(poolableClient({ url, applicationName: "tickerline-test" }))

@@ -1,4 +1,4 @@
-/** `limit=all`: what is promised of a list that is sent while it is read. */
+/** Exports (`limit=all`): cost, limits and failures. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -18,7 +18,7 @@ const { startInstance, requestOverWire } = Instances
 
 const rows = 1_000
 
-/** Some 20 MB of news, more than any buffer between the service and a client takes up. */
+/** About 20 MB of news, more than the buffers between the service and a client hold. */
 const filled = Layer.effectDiscard(Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -31,16 +31,16 @@ const path = "/v1/news?limit=all&format=csv"
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("30 seconds"))
 
-/** What PostgreSQL is doing for lists that are sent in whole, beside the pool of ten and what watches the versions. */
+/** The number of database sessions of exports. */
 const cursors = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly pid: number }>`
-      select pid from pg_stat_activity where datname = current_database() and query ~ 'whole' and pid <> pg_backend_pid()
+      select pid from pg_stat_activity where datname = current_database() and query ~ 'export' and pid <> pg_backend_pid()
     `,
     (found) => found.length,
   ))
 
-/** The usage of the endpoint so far, latest first. */
+/** The usage of the endpoint, latest first. */
 const usageOf = Effect.fnUntraced(function* (port: number, key: string) {
   const { text } = yield* requestOverWire(port, "/v1/usage?endpoint=/v1/news", key)
   const found = valueAt(JSON.parse(text), "results")
@@ -51,8 +51,8 @@ const recorded = Effect.fnUntraced(function* (port: number, key: string, count: 
   return yield* until(usageOf(port, key), (found) => found.length >= count)
 })
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole list", (it) => {
-  it.effect("D27 D29, README, Formats: its cost is that of its bytes before compression, recorded once with its rows", () =>
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
+  it.effect("costs as much as its uncompressed bytes, and is recorded once (D27, D29)", () =>
     Effect.gen(function* () {
       const { key } = yield* Ledger.createCustomer("whole")
       const port = yield* startInstance()
@@ -78,7 +78,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       }
     }).pipe(Effect.scoped))
 
-  it.effect("§8, README, Formats: one that takes too long to read is 503 in time, and nobody goes on reading it", () =>
+  it.effect("fails with 503 if it takes too long to read, and stops reading (§8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { key } = yield* Ledger.createCustomer("long")
@@ -94,12 +94,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       const { status, text } = yield* requestOverWire(port, path, key)
       assert.strictEqual(status, 503)
       assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "data_refreshing")
-      assert.include(text, "Ask for less of it at once")
+      assert.include(text, "Reduce it with tickers")
       assert.isBelow(performance.now() - began, 30_000)
       yield* until(cursors, (count) => count === 0)
     }).pipe(Effect.scoped))
 
-  it.effect("D28 its estimate is what it then costs, and charges nothing", () =>
+  it.effect("costs exactly its estimate, which is free (D28)", () =>
     Effect.gen(function* () {
       const { key } = yield* Ledger.createCustomer("estimated")
       const port = yield* startInstance()
@@ -116,7 +116,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       assert.strictEqual((yield* recorded(port, key, 2)).length, 2)
     }).pipe(Effect.scoped))
 
-  it.effect("D13 D27, README, Formats: a balance that does not pay for it is 402 before the first byte", () =>
+  it.effect("fails with 402 before the first byte if the balance is too low (D13, D27)", () =>
     Effect.gen(function* () {
       const { key } = yield* Ledger.createCustomer("poor", { balance: 1_000 })
       const port = yield* startInstance()
@@ -134,11 +134,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
     }).pipe(Effect.scoped))
 
   it.effect.each(["csv", "ndjson"])(
-    "D27 D28 the price in a 402 is that of the estimate, and of the list: %s",
+    "has the same cost in a 402, in the estimate and when it is sent: %s (D27, D28)",
     (format) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        // Lists that begin with shorter rows than they end, or with longer ones.
+        // Lists whose first rows are shorter or longer than the others.
         for (const [name, length, day] of [["short", 15_000, "2026-03-03"], ["long", 90_000, "2026-04-04"]] as const) {
           yield* sql`
           insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -160,14 +160,14 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
             assert.strictEqual(refused.status, 402)
             assert.include(refused.text, `The whole list costs ${cost} microdollars`)
           }
-          // What is affordable to the microdollar is sent, whatever its beginning tells.
+          // A list that costs exactly the balance is sent, whatever its first chunk suggests.
           assert.isTrue((yield* Files.download(port, `/v1/news?${query}`, guessed.key)).isComplete)
         }
         yield* sql`delete from news where ticker = 'EXACT'`
       }).pipe(Effect.scoped),
   )
 
-  it.effect("D13 D27, README, Formats: one that turns out longer than its beginning told is cut off where the balance ends", () =>
+  it.effect("is aborted at the end of the balance if it is longer than expected (D13, D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`
@@ -189,7 +189,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       assert.isAbove(Number(valueAt(usage, "cost_microdollars")), balance / 2)
     }).pipe(Effect.scoped))
 
-  it.effect("RELIABILITY, README, Formats: whose client goes away is charged for what was sent, and its cursor is closed", () =>
+  it.effect("is charged for the bytes sent if the client disconnects, and its cursor is closed (D27)", () =>
     Effect.gen(function* () {
       const { key } = yield* Ledger.createCustomer("gone")
       const port = yield* startInstance()
@@ -205,13 +205,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       assert.isBelow(Number(valueAt(usage, "records_returned")), rows)
     }).pipe(Effect.scoped))
 
-  it.effect("RELIABILITY: one whose connection to the database ends is cut off, so that the client sees it, and is free", () =>
+  it.effect("is aborted visibly and free of charge if the database connection is lost (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { key } = yield* Ledger.createCustomer("cut")
       const port = yield* startInstance()
       const response = yield* Files.beginDownload(port, path, key)
-      yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from whole' and pid <> pg_backend_pid()`
+      yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from export' and pid <> pg_backend_pid()`
       assert.isFalse(yield* Files.finishDownload(response))
       assert.deepStrictEqual(response.trailers, {})
       const [usage] = yield* recorded(port, key, 1)
@@ -220,7 +220,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       assert.strictEqual((yield* Files.download(port, path, key)).isComplete, true)
     }).pipe(Effect.scoped))
 
-  it.effect("RELIABILITY §7.2: two at once of an account, four in all; more are 503 with what to do, and pages go on", () =>
+  it.effect("is limited to two per account and four in total; more are refused with 503 (§7.2)", () =>
     Effect.gen(function* () {
       const port = yield* startInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
       const [one, two, three] = yield* Effect.forEach(
@@ -239,9 +239,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       })
       yield* Effect.scoped(Effect.gen(function* () {
         yield* Effect.all([Files.beginDownload(port, path, one), Files.beginDownload(port, path, one)])
-        yield* refusal(one, /This account is sending 2 whole lists already.*pages/)
+        yield* refusal(one, /This account already has 2 exports in progress.*pages/)
         yield* Effect.all([Files.beginDownload(port, path, two), Files.beginDownload(port, path, two)])
-        yield* refusal(three, /The service is sending 4 whole lists already/)
+        yield* refusal(three, /The service already has 4 exports in progress/)
         const pages = yield* Effect.forEach(
           Array.from({ length: 20 }, (_, at) => `/v1/screener?page=${at + 1}`),
           (page) => requestOverWire(port, page, one),
@@ -253,7 +253,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       assert.isTrue((yield* Files.download(port, path, three)).isComplete)
     }).pipe(Effect.scoped))
 
-  it.effect("RELIABILITY D31: it holds no lock while it is sent; what it shows is what was there when it began", () =>
+  it.effect("holds no lock while it is sent, and shows the state at its beginning (D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
@@ -267,14 +267,14 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       const response = yield* Files.beginDownload(port, whole, ultimate)
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
-      // An exclusive lock, without a wait.
+      // An exclusive lock is available immediately.
       yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate screener`))
       assert.isTrue(yield* Files.finishDownload(response))
       assert.strictEqual(Files.splitLines(Buffer.concat(chunks).toString("utf8")).length, 20_000)
       assert.strictEqual((yield* Files.download(port, whole, ultimate)).headers["x-row-count"], "0")
     }).pipe(Effect.scoped))
 
-  it.effect("RELIABILITY D31 §7.2: while a load takes the table's place a new one waits, then is 503 data_refreshing", () =>
+  it.effect("waits while a load replaces the table, and then fails with 503 data_refreshing (§7.2, D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
@@ -298,17 +298,17 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       assert.isTrue((yield* Files.download(port, path, ultimate)).isComplete)
     }).pipe(Effect.scoped))
 
-  it.effect("RELIABILITY §7.2: a list that is tried again has one session, which the failed attempt has left", () =>
+  it.effect("has one database session when it is retried (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance({ WHOLE_LISTS: "1" })
-      /** What each session that reads whole lists did last. */
+      /** The last statement of each session of an export. */
       const sessions = Effect.map(
         sql<{ readonly query: string; readonly state: string }>`
           select query, state from pg_stat_activity
           where datname = current_database() and query !~ 'pg_stat_activity'
-            and (query ~ ' whole' or query ~ 'advisory_xact_lock_shared')
+            and (query ~ ' export' or query ~ 'advisory_xact_lock_shared')
         `,
         (found) => found.map(({ query, state }) => `${state}: ${query}`),
       )
@@ -332,7 +332,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A whole li
       yield* until(sessions, (found) => found.length === 0)
     }).pipe(Effect.scoped))
 
-  it.effect("RFC 9110, README, Formats: HTTP/1.0 has no trailers, and gets the list and its count without", () =>
+  it.effect("is sent without trailers to HTTP/1.0 (RFC 9110)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance()

@@ -1,4 +1,4 @@
-/** What a client sends is data to PostgreSQL, never a part of a statement, whatever the parameter of any endpoint. */
+/** SQL injection: PostgreSQL receives every input as data, for every parameter of every endpoint. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,10 +19,10 @@ import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
-/** No statement of the service holds this; it is in whatever is sent here. */
+/** A marker in every input. No statement of the service may contain it. */
 const mark = "zq7"
 
-/** In a text, a list or the name of a thing: what ends a literal, a comment or a statement, and what waits. */
+/** Inputs for texts, lists and names: they end a literal, a comment or a statement, or sleep. */
 const hostile = [
   `${mark}'`,
   `'${mark}`,
@@ -48,7 +48,7 @@ const hostile = [
   `{"${mark}": {"$ne": null}}`,
 ]
 
-/** Beside them: what is at first what the parameter should be. */
+/** Inputs that begin with a valid value. */
 const likely: Readonly<Record<ParameterKind, string>> = {
   number: "1",
   whole: "1",
@@ -75,7 +75,7 @@ const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ endpoint, parameter, name: `${endpoint.path}?${parameter.name}` }))
 )
 
-/** All that requests must leave as it is, in one digest. */
+/** A digest of everything that requests must not change. */
 const everything = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const whole = (table: string) =>
@@ -104,19 +104,19 @@ const service = Layer.effect(Before, everything).pipe(
   Layer.provideMerge(Statements.layer),
 )
 
-/** As a client asks; what waits ten seconds in PostgreSQL is not waited for. */
+/** Sends a request. A statement that sleeps ten seconds would exceed the timeout. */
 const ask = Effect.fnUntraced(function* (target: string, asked: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* Effect.timeout(Service.requestJson(target, { key: ultimate, ...asked }), "9 seconds")
 })
 
-/** What the document says that the endpoint answers, but for what is the service's own failure. */
+/** The documented statuses of the endpoint, except for failures of the service. */
 const documented = (path: string) =>
   new Set(
     Object.keys(Object(valueAt(openApiDocument, "paths", path, "get", "responses"))).filter((status) => status < "500"),
   )
 
-/** Sends them all; the statements that this came to. */
+/** Sends all requests and returns their statements. */
 const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targets: ReadonlyArray<string>) {
   const allowed = documented(path)
   const { sent } = yield* Statements.recordStatements(
@@ -129,13 +129,13 @@ const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targe
   return sent
 })
 
-/** Some values are stored, and looked for, in capital letters. */
+/** Some values are stored and compared in capital letters. */
 const isMarked = ({ parameters }: Statements.SentStatement) =>
   parameters.some((parameter) => String(parameter).toLowerCase().includes(mark))
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection", (it) => {
   it.effect.each(cases)(
-    "SECURITY.md, injection: $name takes nothing for SQL",
+    "does not interpret $name as SQL (SECURITY.md)",
     ({ endpoint, parameter }) =>
       Effect.gen(function* () {
         const values = someOf([...hostile, ...disguised(parameter)], 5, parameter.name.length)
@@ -144,7 +144,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
           endpoint,
           values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
         )
-        // What any text can be sent as reaches PostgreSQL, as a value; the changelog is no table.
+        // Any text reaches PostgreSQL as a value. The changelog has no table.
         const isOfTable = !endpoint.path.startsWith("/v1/changelog")
         if (isOfTable && parameter.kind === "text" && !["endpoint", "status_code"].includes(parameter.name)) {
           assert.isAbove(sent.filter(isMarked).length, values.length / 6)
@@ -153,7 +153,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
   )
 
   it.effect.each(documentedEndpoints)(
-    "SECURITY.md, injection: names of parameters are no SQL either: $path",
+    "does not interpret parameter names as SQL: $path (SECURITY.md)",
     (endpoint) =>
       sendAll(
         endpoint,
@@ -164,7 +164,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
   )
 
   it.effect.each(documentedDatasetEndpoints)(
-    "SECURITY.md, injection: nor is what an estimate of $path is asked",
+    "does not interpret the parameters of an estimate as SQL: $path (SECURITY.md)",
     (endpoint) =>
       Effect.gen(function* () {
         const estimate = documentedEndpoints.find(({ path }) => path === "/estimate")
@@ -182,7 +182,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
       }),
   )
 
-  it.effect("SECURITY.md, injection: keys, request ids, tags and paths are no SQL", () =>
+  it.effect("does not interpret keys, request ids, ETags or paths as SQL (SECURITY.md)", () =>
     Effect.gen(function* () {
       const { answer, sent } = yield* Statements.recordStatements(Effect.forEach(
         hostile.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
@@ -201,7 +201,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
       assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(mark)), [])
     }))
 
-  it.effect("SECURITY.md, injection: after all of that nothing is changed, and what was recorded is known", () =>
+  it.effect("leaves the database unchanged, except for the recorded usage (SECURITY.md)", () =>
     Effect.gen(function* () {
       const before = yield* Before
       assert.isAbove(before.tables.length, 20)
@@ -215,13 +215,13 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // What is found by a hostile text
+  // Rows found by a hostile text
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** Texts that a value of a list can be: commas part such a list, and blanks around a value are not looked at. */
+  /** Texts that can be a value of a list: without commas, which separate values, and without surrounding blanks. */
   const texts = hostile.filter((text) => !/[,\0]|\s$/.test(text))
 
-  /** Where the texts of a parameter are. */
+  /** The column of a parameter. */
   const columnOf = (path: string, name: string) => {
     const parameters = valueAt(openApiDocument, "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
@@ -242,7 +242,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
     }
   }
 
-  /** What stands under the name, however deep. */
+  /** Returns all values of a property, at any depth. */
   const valuesOf = (body: unknown, name: string): ReadonlyArray<unknown> =>
     Array.isArray(body)
       ? body.flatMap((item) => valuesOf(item, name))
@@ -265,13 +265,13 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
       }))
   })
 
-  it("SECURITY.md, injection: there are texts to look for", () => {
+  it("has texts to search for (SECURITY.md)", () => {
     assert.isAtLeast(filters.length, 25)
     assert.isAtLeast(texts.length, 15)
   })
 
   it.effect.each(filters)(
-    "SECURITY.md, injection: $parameter of $path finds the row that holds a hostile text, and no other",
+    "finds only the row with the hostile text with $parameter of $path (SECURITY.md)",
     ({ column, isList, isPart, parameter, path, required, table }) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -281,14 +281,14 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
         for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
         const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
         yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
-        // Owners are told by filing: here all of them stand in one.
+        // Owners are grouped by filing; here all of them are in one.
         if (table === "ownership") {
           yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
         }
         const rows = yield* sql<{ readonly ctid: string }>`
           select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
         `
-        // The tracker's countries are capital letters, which its own constraint demands.
+        // The tracker's countries are capital letters, as its constraint requires.
         const kept = texts.map((text) =>
           path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
         )

@@ -17,12 +17,12 @@ import * as Plenty from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import { inputs, someOf } from "../support/Thoroughness.ts"
 
-/** Enough rows for pages, filters and nulls of every table. */
+/** Enough rows for pages, filters and nulls in every table. */
 const service = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
 
 const tooLong = "x".repeat(101)
 
-/** Values that a parameter of the kind must refuse: a wrong type, nothing, out of range. */
+/** Values that a parameter of this type must refuse: wrong type, empty, out of range. */
 const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["", "x", "1,5", "NaN", "Infinity", "1e400", "0x10", "1 2"],
   whole: ["", "x", "0", "-1", "1.5", "99999999999"],
@@ -35,7 +35,7 @@ const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["", "\0"],
 }
 
-/** Of texts some are lists of values and some are parts of one; a part has its own length. */
+/** A text parameter is a list of values, or a part of a text with its own length limits. */
 const wrongFor = ({ kind, name }: DocumentedParameter) =>
   kind === "text" && /part of/i.test(said(name)) ? [...wrong.text, "ab", tooLong] : wrong[kind]
 
@@ -54,7 +54,7 @@ const cases = documentedDatasetEndpoints.flatMap((endpoint) =>
 
 const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }))
 
-/** The schema that the document gives for an answer, with the components it refers to. */
+/** The documented schema of a response, with its components. */
 const validators = new Map(
   documentedEndpoints.flatMap(({ path }) =>
     Array.from(responsesOf(path), ([status, response]) => {
@@ -65,7 +65,7 @@ const validators = new Map(
   ),
 )
 
-/** A reproducible choice: the same seed asks the same question. */
+/** A reproducible random choice. */
 const chooser = (seed: number) => {
   let state = seed >>> 0
   return <A>(options: ReadonlyArray<A>): A => {
@@ -89,7 +89,7 @@ const right: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["text", "100%", "a_b'c\"d\\", "tag7", "Müller 北京", 'or -x "y', "select;--"],
 }
 
-/** Any query: right and wrong values, some parameters twice, now and then one that nobody knows. */
+/** Any query: valid and invalid values, repeated parameters and sometimes an unknown one. */
 const question = (seed: number) => {
   const choose = chooser(seed)
   const endpoint = choose(documentedDatasetEndpoints)
@@ -109,7 +109,7 @@ const question = (seed: number) => {
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries", (it) => {
   it.effect.each(cases)(
-    "D4 D11 $name refuses what it cannot be, and names it",
+    "refuses invalid values of $name and names the parameter (D4, D11)",
     ({ endpoint, parameter }) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
@@ -123,7 +123,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries",
   )
 
   it.effect.prop(
-    "§7 whatever is asked, the answer is one that the OpenAPI document tells of, and never a 500",
+    "answers any query as OpenAPI documents it, and never with 500 (§7)",
     [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 31 }))],
     ([seed]) =>
       Effect.gen(function* () {

@@ -17,16 +17,16 @@ const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provide
 
 const runners = "/v1/intraday-runners?ticker=T7"
 
-/** What is different in every answer. */
+/** Headers with a new value in every response. */
 const own = new Set(["x-request-id", "date", "x-ratelimit-remaining", "x-ratelimit-reset"])
 
 const shared = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !own.has(name)))
 
-/** Long enough for every instance to have seen a commit (D17). */
+/** Long enough for every instance to notice a commit (D17). */
 const seen = Effect.sleep("1 second")
 
-/** Asked five times: twice by the database, then from memory the long way, and from then on the short way. */
+/** Requests five times: two from the database, one from the query cache, the others from the response cache. */
 const often = Effect.fnUntraced(
   function* (port: number, path: string, key: string, asked?: Instances.WireRequestOptions) {
     const ask = requestOverWire(port, path, key, asked)
@@ -39,8 +39,8 @@ const touch = Effect.fnUntraced(function* (volume: number) {
   yield* sql`update intraday_runners set volume = ${String(volume)}::text::bigint where ticker = 'T7'`
 })
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers from memory", (it) => {
-  it.effect("D14 D17 D27 every dataset: kept answers have the body and all headers of fresh ones, but those that count", () =>
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query cache", (it) => {
+  it.effect("returns cached results with the body and headers of fresh ones, for every dataset (D14, D17, D27)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const port = yield* startInstance()
@@ -60,7 +60,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
       }
     }).pipe(Effect.scoped))
 
-  it.effect("D29 usage tells which answers came from memory, and counts their bytes and cost the same", () =>
+  it.effect("records cached responses as such, with the same bytes and cost (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* Ledger.createCustomer("memory")
@@ -87,7 +87,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
       assert.strictEqual(sizes.length, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("D17 the order of parameters is nothing to an answer, their values are", () =>
+  it.effect("ignores the order of parameters, but not their values (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -97,11 +97,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
-      // What is asked for again is kept.
+      // A result is cached when it is requested again.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
     }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
 
-  it.effect("D17 requests for one answer that is not there yet wait for one query", () =>
+  it.effect("runs one query for concurrent requests for the same result (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -115,7 +115,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
       assert.strictEqual(sent.filter(({ text }) => text.includes("from screener")).length, 1)
     }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
 
-  it.effect("D17 CACHE_MEGABYTES=0 keeps nothing", () =>
+  it.effect("caches nothing with CACHE_MEGABYTES=0 (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
@@ -123,7 +123,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 5)
     }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
 
-  it.effect("D17 the bound holds: an answer too long for it is answered all the same", () =>
+  it.effect("stays within its limit, and still returns a result that is too large to cache (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance({ CACHE_MEGABYTES: "1" })
@@ -135,8 +135,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Answers fr
     }).pipe(Effect.scoped))
 })
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may have a kept answer", (it) => {
-  it.effect("D2 D3 a kept answer is for those who may see it: no key, a wrong one, one of a list, one that was revoked", () =>
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to cached results", (it) => {
+  it.effect("refuses a cached result to requests without a valid key for the endpoint (D2, D3)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
@@ -161,7 +161,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("D2 a kept answer is refused to two credentials that differ, also in headers of one name", () =>
+  it.effect("refuses a cached result to two different credentials (D2)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
       const port = yield* startInstance()
@@ -190,7 +190,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       }
     }).pipe(Effect.scoped))
 
-  it.effect("D3 of every endpoint that asks for a tier, a kept answer is refused to those below it", () =>
+  it.effect("refuses a cached result to a lower tier, for every endpoint that requires one (D3)", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* TestKeys
       const port = yield* startInstance()
@@ -203,7 +203,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       }
     }).pipe(Effect.scoped))
 
-  it.effect("D13 D18 a kept answer is charged, and refused where the balance or the limit is used up", () =>
+  it.effect("charges a cached result, and refuses it without balance or above the rate limit (D13, D18)", () =>
     Effect.gen(function* () {
       const limited = yield* Ledger.createCustomer("limited")
       const prepaid = yield* Ledger.createCustomer("prepaid", { balance: 150, tier: "pro" })
@@ -219,7 +219,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       assert.strictEqual(last.status, 402)
     }).pipe(Effect.scoped))
 
-  it.effect("D17 whoever comes while others wait, or goes away, changes nothing for them", () =>
+  it.effect("serves the waiting requests if others join or are cancelled (D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
@@ -237,7 +237,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       assert.isAbove(Number(valueAt(JSON.parse((yield* Fiber.join(late)).text), "count")), 0)
     }).pipe(Effect.scoped))
 
-  it.effect("D17 what was kept of a table is given although another session holds the table", () =>
+  it.effect("returns a cached result while another session locks the table (D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
@@ -249,7 +249,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       }))
     }).pipe(Effect.scoped))
 
-  it.effect("D17 an answer of before a change is not given after it", () =>
+  it.effect("does not return a result from before a change (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -263,7 +263,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       }
     }).pipe(Effect.scoped))
 
-  it.effect("RFC 9112: a request that names no host is refused, whatever is kept", () =>
+  it.effect("refuses a request without Host, even if its result is cached (RFC 9112)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -272,7 +272,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
       assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("D17 D19 what depends on the day ends with it, in Chicago, although no table changes", () =>
+  it.effect("discards results that depend on the date at midnight in Chicago (D17, D19)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const live = yield* Clock.Clock
@@ -284,7 +284,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Who may ha
         effective_date: DateTime.formatIsoDate(midnight),
         status: "confirmed",
       })
-      // Stands a second before midnight until it is moved on.
+      // The clock stands one second before midnight until it is advanced.
       let now = DateTime.toEpochMillis(midnight) - 1000
       const moved: Clock.Clock = Object.assign(Object.create(live), {
         currentTimeMillisUnsafe: () => now,

@@ -2,10 +2,9 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
 import { gzipSync } from "node:zlib"
-import type { ParsedRow } from "../../src/load/ParsedRow.ts"
-import { readRows } from "../../src/load/FileReader.ts"
+import { type ParsedRow, readRows } from "../../src/load/FileReader.ts"
 
-/** One folder for all the files. */
+/** The folder of the test files. */
 class Folder extends Context.Service<Folder, string>()("test/load/rows/Folder") {
   static readonly layer = Layer.effect(
     Folder,
@@ -22,7 +21,7 @@ const rowsOf = Effect.fnUntraced(
   },
 )
 
-/** Cells as a file of UTF-8 can hold them; the awkward characters come up often. */
+/** Parts of generated cells. Most are characters that a CSV reader can mistake. */
 const awkward = [
   '"',
   ",",
@@ -46,8 +45,8 @@ const awkward = [
 const Cell = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: awkward.length - 1 })))
 const cellOf = (parts: ReadonlyArray<number>) => parts.map((part) => awkward[part] ?? "").join("")
 
-/** How a writer may write the same table. */
-const Manner = Schema.Struct({
+/** Ways to write the same table. */
+const WritingStyle = Schema.Struct({
   crlf: Schema.Boolean,
   mark: Schema.Boolean,
   gzip: Schema.Boolean,
@@ -55,12 +54,12 @@ const Manner = Schema.Struct({
   lastBreak: Schema.Boolean,
   emptyLines: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })),
 })
-const Table = Schema.Array(Schema.Tuple([Cell, Cell, Cell]))
+const CsvTable = Schema.Array(Schema.Tuple([Cell, Cell, Cell]))
 
 const columns = ["a", "b b", "c"] as const
 
-/** What the reader owes: the cells, and the line on which each row begins. */
-const expected = (
+/** Returns the rows that the reader is expected to produce. */
+const toRows = (
   lines: ReadonlyArray<{ readonly line: number; readonly cells: ReadonlyArray<string> }>,
 ): ReadonlyArray<ParsedRow> =>
   lines.map(({ cells, line }) => ({
@@ -68,34 +67,34 @@ const expected = (
     cells: Object.fromEntries(columns.map((column, at) => [column, cells[at] === "" ? null : cells[at]])),
   }))
 
-/** Knows nothing of the reader: RFC 4180 by hand. */
-const write = (table: ReadonlyArray<ReadonlyArray<string>>, manner: typeof Manner.Type) => {
-  const end = manner.crlf ? "\r\n" : "\n"
+/** Writes CSV according to RFC 4180, independently of the reader. */
+const writeCsv = (table: ReadonlyArray<ReadonlyArray<string>>, style: typeof WritingStyle.Type) => {
+  const end = style.crlf ? "\r\n" : "\n"
   const cell = (text: string) =>
-    manner.quoteAll || /[",\r\n\uFEFF]/.test(text) ? `"${text.split('"').join('""')}"` : text
-  let text = manner.mark ? "\uFEFF" : ""
+    style.quoteAll || /[",\r\n\uFEFF]/.test(text) ? `"${text.split('"').join('""')}"` : text
+  let text = style.mark ? "\uFEFF" : ""
   const lines: Array<{ readonly line: number; readonly cells: ReadonlyArray<string> }> = []
   for (const [at, cells] of [columns, ...table].entries()) {
-    text += end.repeat(manner.emptyLines)
+    text += end.repeat(style.emptyLines)
     if (at > 0) lines.push({ line: text.split("\n").length, cells })
     text += cells.map(cell).join(",") + end
   }
-  return { text: manner.lastBreak ? text : text.slice(0, -end.length), lines }
+  return { text: style.lastBreak ? text : text.slice(0, -end.length), lines }
 }
 
-layer(Folder.layer)("rows of a file", (it) => {
+layer(Folder.layer)("The file reader", (it) => {
   it.effect.prop(
-    "D31 any table that a CSV writer wrote reads back the same, with the line of each row",
-    { table: Table, manner: Manner },
-    Effect.fnUntraced(function* ({ manner, table }) {
-      const { lines, text } = write(table.map((row) => row.map(cellOf)), manner)
-      const rows = yield* rowsOf(manner.gzip ? "a.csv.gz" : "a.csv", manner.gzip ? gzipSync(text) : text)
-      assert.deepStrictEqual(rows, expected(lines))
+    "reads any valid CSV file, and reports the line of each row (D31)",
+    { table: CsvTable, style: WritingStyle },
+    Effect.fnUntraced(function* ({ style, table }) {
+      const { lines, text } = writeCsv(table.map((row) => row.map(cellOf)), style)
+      const rows = yield* rowsOf(style.gzip ? "a.csv.gz" : "a.csv", style.gzip ? gzipSync(text) : text)
+      assert.deepStrictEqual(rows, toRows(lines))
     }),
   )
 
   it.effect.prop(
-    "D31 any objects written as NDJSON read back the same, numbers by their digits",
+    "reads any NDJSON file, and keeps the digits of numbers (D31)",
     {
       objects: Schema.Array(Schema.Struct({
         text: Cell,
@@ -105,14 +104,14 @@ layer(Folder.layer)("rows of a file", (it) => {
         fraction: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999 })),
         left: Schema.Boolean,
       })),
-      manner: Manner,
+      style: WritingStyle,
     },
-    Effect.fnUntraced(function* ({ manner, objects }) {
-      const end = manner.crlf ? "\r\n" : "\n"
-      let text = manner.mark ? "\uFEFF" : ""
+    Effect.fnUntraced(function* ({ style, objects }) {
+      const end = style.crlf ? "\r\n" : "\n"
+      let text = style.mark ? "\uFEFF" : ""
       const rows: Array<ParsedRow> = []
       for (const { fraction, left, text: parts, whole, words, yes } of objects) {
-        text += `${manner.quoteAll ? "  " : ""}${end}`.repeat(manner.emptyLines)
+        text += `${style.quoteAll ? "  " : ""}${end}`.repeat(style.emptyLines)
         const number = `${whole}.${String(fraction).padStart(6, "0")}`
         const cells = { text: cellOf(parts), words: words?.map(cellOf) ?? null, ...(left ? {} : { more: "x" }) }
         rows.push({
@@ -121,26 +120,26 @@ layer(Folder.layer)("rows of a file", (it) => {
         })
         text += `${JSON.stringify({ ...cells, yes }).slice(0, -1)},"number": ${number} ,"whole":${whole}}${end}`
       }
-      const written = manner.lastBreak ? text : text.trimEnd()
-      const found = yield* rowsOf(manner.gzip ? "a.jsonl.gz" : "a.ndjson", manner.gzip ? gzipSync(written) : written, [
+      const written = style.lastBreak ? text : text.trimEnd()
+      const found = yield* rowsOf(style.gzip ? "a.jsonl.gz" : "a.ndjson", style.gzip ? gzipSync(written) : written, [
         "words",
       ])
       assert.deepStrictEqual(found, rows)
     }),
   )
 
-  it.effect("D31 characters of several bytes and rows survive wherever the file is cut into pieces", () =>
+  it.effect("decodes characters and rows that are split between chunks (D31)", () =>
     Effect.gen(function* () {
-      // 7 bytes a character group and rows of changing length: pieces of any size end inside each of them sometime.
+      // Characters of several bytes and rows of different lengths, so that chunks end inside both.
       const table = Array.from(
         { length: 4_000 },
         (_, at) => ["é€😀".repeat(at % 23), `"${"ü,\n".repeat(at % 5)}`, String(at)],
       )
       const plain = { crlf: true, mark: true, gzip: false, quoteAll: false, lastBreak: true, emptyLines: 0 }
-      const { lines, text } = write(table, plain)
+      const { lines, text } = writeCsv(table, plain)
       assert.isAbove(Buffer.byteLength(text), 400_000)
-      assert.deepStrictEqual(yield* rowsOf("big.csv", text), expected(lines))
-      assert.deepStrictEqual(yield* rowsOf("big.csv.gz", gzipSync(text)), expected(lines))
+      assert.deepStrictEqual(yield* rowsOf("big.csv", text), toRows(lines))
+      assert.deepStrictEqual(yield* rowsOf("big.csv.gz", gzipSync(text)), toRows(lines))
       const objects = table.map(([a, b, c]) => ({ a, b, c }))
       const found = yield* rowsOf("big.ndjson", objects.map((row) => `${JSON.stringify(row)}\r\n`).join(""))
       assert.deepStrictEqual(
@@ -149,13 +148,24 @@ layer(Folder.layer)("rows of a file", (it) => {
       )
     }))
 
-  it.effect("D31 a gzip made of several, as tools append them, is read to its end", () =>
+  it.effect("recognizes a gzip file whose name does not end in .gz (D31)", () =>
+    Effect.gen(function* () {
+      for (const name of ["compressed.csv", "compressed.ndjson"]) {
+        const error = yield* Effect.flip(rowsOf(name, gzipSync("a,b\n1,2\n")))
+        assert.match(
+          error.message,
+          new RegExp(`${name} is compressed with gzip, but .* Rename it to .*${name}\\.gz\\.$`),
+        )
+      }
+    }))
+
+  it.effect("reads every member of a gzip file (D31)", () =>
     Effect.gen(function* () {
       const found = yield* rowsOf("two.csv.gz", Buffer.concat([gzipSync("a,b\n1,2\n"), gzipSync("3,4\n")]))
       assert.deepStrictEqual(found, [{ line: 2, cells: { a: "1", b: "2" } }, { line: 3, cells: { a: "3", b: "4" } }])
     }))
 
-  it.effect("D31 header names may have white space around them; a list is JSON, left out where empty", () =>
+  it.effect("trims header names, and reads lists as JSON (D31)", () =>
     Effect.gen(function* () {
       const found = yield* rowsOf("lists.csv", ' a , list\n1,"[""x"",""y, z""]"\n2,\n3,[]\n', ["list"])
       assert.deepStrictEqual(found, [
@@ -165,7 +175,7 @@ layer(Folder.layer)("rows of a file", (it) => {
       ])
     }))
 
-  it.effect("D31 a row with more or fewer cells than the header is told, and the rows after it are read", () =>
+  it.effect("reports a row with more or fewer cells than the header, and reads the rows after it (D31)", () =>
     Effect.gen(function* () {
       const found = yield* rowsOf("odd.csv", "a,b\n1\n1,2,3\n1,2\n")
       assert.deepStrictEqual(found.map(({ line, problem }) => [line, problem?.reason ?? "good"]), [

@@ -24,9 +24,9 @@ const folderOf = Effect.fnUntraced(function* (files: Readonly<Record<string, str
 const loaded = (task: Parameters<typeof loadFile>[0]) =>
   Effect.flatMap(Ref.make(0), (progress) => loadFile(task, progress))
 
-layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
+layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   it.effect.each(datasets)(
-    "README: the example that `datasets` shows for $table is a file that loads",
+    "accepts the example file that `datasets` prints for $table (operations/data)",
     (dataset) =>
       Effect.gen(function* () {
         const [, shown = ""] = describeDataset(dataset).split(`${dataset.table}.csv:\n`)
@@ -38,7 +38,7 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       }),
   )
 
-  it.effect("README: a check says what a load would, and leaves everything as it was", () =>
+  it.effect("reports with --check what a load would do, and changes nothing (operations/data)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const folder = yield* folderOf({
@@ -61,7 +61,7 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       assert.deepStrictEqual(yield* sql`select 1 from pg_tables where schemaname = 'loading'`, [])
     }))
 
-  it.effect("README: of a folder the files named after a table are found, in any form, and the others are named", () =>
+  it.effect("finds the files in a folder that are named after a table, and lists the others (operations/data)", () =>
     Effect.gen(function* () {
       const folder = yield* folderOf({
         "news.ndjson.gz": "",
@@ -79,10 +79,10 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       assert.deepStrictEqual(others, ["README.md", "news.txt", "newsletter.csv"])
     }))
 
-  it.effect("README: two files for a table, none for any, a file and no folder at all are each told", () =>
+  it.effect("explains ambiguous, empty, missing and invalid folders (operations/data)", () =>
     Effect.gen(function* () {
       const twice = yield* Effect.flip(findDatasetFiles(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
-      assert.match(twice.message, /news has two files in .*: news\.csv, news\.ndjson/)
+      assert.match(twice.message, /contains several files for news: news\.csv, news\.ndjson\. Keep one of them\.$/)
       const none = yield* Effect.flip(findDatasetFiles(yield* folderOf({ "notes.txt": "" })))
       assert.match(none.message, /No file in .* is named after a table/)
       const nowhere = yield* Effect.flip(findDatasetFiles("/nowhere/at/all"))
@@ -91,11 +91,11 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       const notFolder = yield* Effect.flip(findDatasetFiles(file))
       assert.strictEqual(
         notFolder.message,
-        `${file} is a file, and --all takes a folder. To load the file, name its dataset: load news ${file}`,
+        `${file} is a file, but --all takes a folder. To load the file, name its dataset: load news ${file}`,
       )
     }))
 
-  it.effect("D22 a row whose key has empty cells is updated when it comes again", () =>
+  it.effect("updates a row whose key has empty cells (D22)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const header = "ticker,filed_at,is_adr,last_updated"
@@ -112,14 +112,14 @@ layer(TestLayer, { excludeTestServices: true })("bring your own data", (it) => {
       ])
     }))
 
-  it.effect("D31 a folder in place of a file, and a file that does not exist, are described as such", () =>
+  it.effect("explains a folder in place of a file, and a missing file (D31)", () =>
     Effect.gen(function* () {
       const folder = yield* folderOf({ "news.csv": "" })
       const task = { dataset: "news", append: false }
       const directory = yield* Effect.flip(loaded({ ...task, file: folder }))
       assert.strictEqual(
         directory.message,
-        `${folder} is a folder, and load takes a file. To load every file of the folder: load --all ${folder}`,
+        `${folder} is a folder, but load takes a file. To load every file in the folder: load --all ${folder}`,
       )
       const missing = yield* Effect.flip(loaded({ ...task, file: "exports/none.csv" }))
       assert.strictEqual(missing.message, `There is no file exports/none.csv (${process.cwd()}/exports/none.csv).`)

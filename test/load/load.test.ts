@@ -29,7 +29,7 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { requestJson } = Service
 
-/** The service on a database that a second process can be told of. */
+/** The URL of the database, for commands that run as processes. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/load/DatabaseUrl") {
   static readonly layer = Layer.effect(
     DatabaseUrl,
@@ -49,7 +49,7 @@ const TestLayer = Service.serviceLayerOver(
 type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners"
 type Cells = Readonly<Record<string, string>>
 
-/** What a session cannot do without. */
+/** The required cells of an intraday session. */
 const session: Cells = {
   ticker: "ZYXA",
   date: "2026-06-01",
@@ -67,38 +67,38 @@ const session: Cells = {
   anomaly_flagged: "true",
 }
 
-/** What a change cannot do without. */
+/** The required cells of a symbol change. */
 const change: Cells = { old_ticker: "AAA", new_ticker: "BBB", effective_date: "2025-03-03", status: "confirmed" }
 
-const quoted = (cell: string) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+const quoteCell = (cell: string) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
 
-const csv = (rows: ReadonlyArray<Cells>, columns = Object.keys(rows[0] ?? {})) =>
+const toCsv = (rows: ReadonlyArray<Cells>, columns = Object.keys(rows[0] ?? {})) =>
   [columns, ...rows.map((row) => columns.map((column) => row[column] ?? ""))]
-    .map((cells) => `${cells.map(quoted).join(",")}\n`).join("")
+    .map((cells) => `${cells.map(quoteCell).join(",")}\n`).join("")
 
-const ndjson = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
+const toNdjson = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
   rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
 const folder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-load-" }))
 
-const written = Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
+const writeTestFile = Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
   const fs = yield* FileSystem.FileSystem
   const path = `${yield* folder}/${name}`
   yield* fs.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content)
   return path
 })
 
-const loadText = (dataset: string, file: string, append = false) =>
+const load = (dataset: string, file: string, append = false) =>
   Effect.flatMap(Ref.make(0), (progress) => loadFile({ dataset, file, append }, progress))
 
 const replaceWith = (dataset: Dataset, name: string, content: string | Uint8Array) =>
-  Effect.flatMap(written(name, content), (file) => loadText(dataset, file))
+  Effect.flatMap(writeTestFile(name, content), (file) => load(dataset, file))
 
-const add = (dataset: Dataset, name: string, content: string | Uint8Array) =>
-  Effect.flatMap(written(name, content), (file) => loadText(dataset, file, true))
+const appendText = (dataset: Dataset, name: string, content: string | Uint8Array) =>
+  Effect.flatMap(writeTestFile(name, content), (file) => load(dataset, file, true))
 
-/** How many rows there are and what is in them; `recorded_at` too. */
-const state = Effect.fnUntraced(function* (table: Dataset) {
+/** Reads the number of rows and a digest of their contents. */
+const readTableState = Effect.fnUntraced(function* (table: Dataset) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly rows: number; readonly digest: string }>`
     select count(*)::int as rows, coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as digest from ${
@@ -108,46 +108,48 @@ const state = Effect.fnUntraced(function* (table: Dataset) {
   return found ?? { rows: -1, digest: "" }
 })
 
-const leftOver = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+const findLeftoverTables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly name: string }>`select relname as name from pg_class where relnamespace = 'loading'::regnamespace`,
     (rows) => rows.map(({ name }) => name),
   ))
 
-/** The lines of the message that name a row: its number, and what is said of it. */
-const problems = (message: string) =>
+/** Parses the lines of a message that report a row: line number and error. */
+const parseErrors = (message: string) =>
   Array.from(message.matchAll(/^ {2}line (\d+): (.+)$/gm), ([, line, said]) => [Number(line), said ?? ""] as const)
 
-/** The message of a load that must fail and must leave everything as it was. */
-const refusal = Effect.fnUntraced(
+/** Asserts that a load fails and changes nothing. Returns the message. */
+const assertRefused = Effect.fnUntraced(
   function* (dataset: Dataset, name: string, content: string | Uint8Array, append = false) {
-    const before = yield* state(dataset)
-    const error = yield* Effect.flip(append ? add(dataset, name, content) : replaceWith(dataset, name, content))
-    assert.deepStrictEqual(yield* state(dataset), before)
-    assert.deepStrictEqual(yield* leftOver, [])
+    const before = yield* readTableState(dataset)
+    const error = yield* Effect.flip(append ? appendText(dataset, name, content) : replaceWith(dataset, name, content))
+    assert.deepStrictEqual(yield* readTableState(dataset), before)
+    assert.deepStrictEqual(yield* findLeftoverTables, [])
     assert.notMatch(error.message, /Query failed|\n\s+at /)
     return error.message
   },
 )
 
 const seed = Effect.gen(function* () {
-  yield* replaceWith("ticker_changes", "seed.csv", csv([{ ...change, old_ticker: "OLD1", new_ticker: "NEW1" }]))
-  yield* replaceWith("intraday_runners", "seed.csv", csv([{ ...session, ticker: "SEED" }]))
+  yield* replaceWith("ticker_changes", "seed.csv", toCsv([{ ...change, old_ticker: "OLD1", new_ticker: "NEW1" }]))
+  yield* replaceWith("intraday_runners", "seed.csv", toCsv([{ ...session, ticker: "SEED" }]))
 })
 
-const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+const retryOften = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.retry(effect, { schedule: Schedule.spaced("10 millis"), times: 9000 })
 
 class NotYet extends Data.TaggedError("NotYet")<{ readonly message: string }> {}
 
-/** Until it holds, for ten seconds at most. */
-const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
-  soon(Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not come about` })))
+/** Waits until the condition holds. */
+const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
+  retryOften(
+    Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not come about` })),
+  )
 
 const day = (at: number) => new Date(Date.UTC(2010, 0, 1 + at)).toISOString().slice(0, 10)
 
-/** As many sessions as wanted, each of its own; `open` tells one file from another. */
-const sessions = (count: number, open: string): ReadonlyArray<Cells> =>
+/** Generates sessions with different keys. `open` distinguishes one file from another. */
+const makeSessions = (count: number, open: string): ReadonlyArray<Cells> =>
   Array.from({ length: count }, (_, at) => ({
     ...session,
     ticker: `T${at % 1000}`,
@@ -155,7 +157,7 @@ const sessions = (count: number, open: string): ReadonlyArray<Cells> =>
     market_open: open,
   }))
 
-const changes = (count: number, prefix: string): ReadonlyArray<Cells> =>
+const makeChanges = (count: number, prefix: string): ReadonlyArray<Cells> =>
   Array.from(
     { length: count },
     (_, at) => ({ ...change, old_ticker: `${prefix}${at}`, new_ticker: `${prefix}${at}.N` }),
@@ -163,8 +165,8 @@ const changes = (count: number, prefix: string): ReadonlyArray<Cells> =>
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** The real command, as a process of its own; it never outlives the test. */
-const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = []) {
+/** Runs the command as a process, which is killed when the test ends. */
+const startCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = []) {
   const url = yield* DatabaseUrl
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
@@ -176,18 +178,18 @@ const command = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags:
     ),
     (child) => Effect.sync(() => child.kill("SIGKILL")),
   )
-  const said = { out: "", err: "" }
-  child.stdout.on("data", (chunk) => said.out += String(chunk))
-  child.stderr.on("data", (chunk) => said.err += String(chunk))
+  const output = { out: "", err: "" }
+  child.stdout.on("data", (chunk) => output.out += String(chunk))
+  child.stderr.on("data", (chunk) => output.err += String(chunk))
   const ended = Promise.withResolvers<number | null>()
   child.once("close", (code) => ended.resolve(code))
   const end = Effect.promise(() => ended.promise)
   return {
-    said,
+    output,
     send: (signal: NodeJS.Signals) => Effect.sync(() => child.kill(signal)),
-    leave: Effect.sync(() => child.stdout.destroy()),
+    closeOutput: Effect.sync(() => child.stdout.destroy()),
     kill: Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), end),
-    result: Effect.map(end, (code) => ({ code, ...said })),
+    result: Effect.map(end, (code) => ({ code, ...output })),
   }
 })
 
@@ -218,26 +220,26 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     }))
     const columns = Object.keys({ ...full[0], ...full[1] })
 
-    it.effect("D31 CSV, NDJSON and .gz of both, with the columns in any order, give the same table", () =>
+    it.effect("loads the same rows from CSV, NDJSON and .gz, with columns in any order (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* seed
         const files: ReadonlyArray<readonly [string, string | Uint8Array]> = [
-          ["a.csv", csv(full, columns)],
-          ["b.csv", csv(full.toReversed(), columns.toReversed())],
-          ["c.csv", `\uFEFF${csv(full, columns).replaceAll("\n", "\r\n")}`],
-          ["d.csv", csv(full, columns).trimEnd()],
-          ["e.csv.gz", gzipSync(csv(full, columns))],
-          ["f.ndjson", ndjson(json)],
-          ["g.jsonl", `\uFEFF\n${ndjson(json).replaceAll("\n", "\r\n")}\n`],
-          ["h.ndjson.gz", gzipSync(ndjson(json))],
-          ["i.ndjson", ndjson(json).trimEnd()],
+          ["a.csv", toCsv(full, columns)],
+          ["b.csv", toCsv(full.toReversed(), columns.toReversed())],
+          ["c.csv", `\uFEFF${toCsv(full, columns).replaceAll("\n", "\r\n")}`],
+          ["d.csv", toCsv(full, columns).trimEnd()],
+          ["e.csv.gz", gzipSync(toCsv(full, columns))],
+          ["f.ndjson", toNdjson(json)],
+          ["g.jsonl", `\uFEFF\n${toNdjson(json).replaceAll("\n", "\r\n")}\n`],
+          ["h.ndjson.gz", gzipSync(toNdjson(json))],
+          ["i.ndjson", toNdjson(json).trimEnd()],
         ]
         const found: Array<string> = []
         for (const [name, content] of files) {
           const { dropped, rows, table } = yield* replaceWith("intraday_runners", name, content)
           assert.deepStrictEqual([name, table, rows, dropped], [name, "intraday_runners", 2, 0])
-          found.push((yield* state("intraday_runners")).digest)
+          found.push((yield* readTableState("intraday_runners")).digest)
         }
         assert.deepStrictEqual(new Set(found).size, 1)
         const [first] =
@@ -250,31 +252,31 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         })
       }))
 
-    it.effect("D31 a load replaces the rows, --append adds to them", () =>
+    it.effect("replaces the rows, or adds to them with --append (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* replaceWith("ticker_changes", "a.csv", csv(changes(3, "A")))
-        yield* replaceWith("ticker_changes", "b.csv", csv(changes(2, "B")))
-        yield* add("ticker_changes", "c.ndjson", ndjson(changes(1, "C")))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv(makeChanges(3, "A")))
+        yield* replaceWith("ticker_changes", "b.csv", toCsv(makeChanges(2, "B")))
+        yield* appendText("ticker_changes", "c.ndjson", toNdjson(makeChanges(1, "C")))
         const rows = yield* sql<{ readonly old_ticker: string }>`select old_ticker from ticker_changes order by 1`
         assert.deepStrictEqual(rows.map(({ old_ticker }) => old_ticker), ["B0", "B1", "C0"])
       }))
 
-    it.effect("D31 the dataset goes by the name of its table or of its endpoint, and an unknown one is named", () =>
+    it.effect("accepts the name of a table or an endpoint, and rejects unknown names (D31)", () =>
       Effect.gen(function* () {
-        const file = yield* written("a.csv", csv([change]))
-        assert.strictEqual((yield* loadText("ticker-changes", file)).table, "ticker_changes")
-        assert.strictEqual((yield* loadText("ticker_changes", file)).table, "ticker_changes")
-        const { message } = yield* Effect.flip(loadText("accounts", file))
+        const file = yield* writeTestFile("a.csv", toCsv([change]))
+        assert.strictEqual((yield* load("ticker-changes", file)).table, "ticker_changes")
+        assert.strictEqual((yield* load("ticker_changes", file)).table, "ticker_changes")
+        const { message } = yield* Effect.flip(load("accounts", file))
         assert.match(message, /accounts.*ticker_changes.*historical_tickers.*intraday_runners/)
       }))
 
-    it.effect("D31 left out: a nullable column is null, an array is empty, recorded_at is the time of the load", () =>
+    it.effect("fills missing columns: null, an empty array, or the time of the load for recorded_at (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const now = Effect.map(sql<{ readonly now: Date }>`select now()`, ([row]) => row?.now.getTime() ?? Number.NaN)
         const before = yield* now
-        for (const [name, content] of [["a.csv", csv([change])], ["a.ndjson", ndjson([change])]] as const) {
+        for (const [name, content] of [["a.csv", toCsv([change])], ["a.ndjson", toNdjson([change])]] as const) {
           yield* replaceWith("ticker_changes", name, content)
           const [row] = yield* sql<
             { readonly recorded_at: Date }
@@ -284,7 +286,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           assert.isAtLeast(recorded_at.getTime(), before - 1)
           assert.isAtMost(recorded_at.getTime(), yield* now)
         }
-        for (const [name, content] of [["a.csv", csv([session])], ["a.ndjson", ndjson([session])]] as const) {
+        for (const [name, content] of [["a.csv", toCsv([session])], ["a.ndjson", toNdjson([session])]] as const) {
           yield* replaceWith("intraday_runners", name, content)
           const [row] = yield* sql`select filing_types, all_tags, volume, high_time, market_cap from intraday_runners`
           assert.deepStrictEqual(row, {
@@ -297,13 +299,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 an empty cell is null, and an instant keeps its moment whatever zone wrote it", () =>
+    it.effect("reads an empty cell as null, and an instant in any time zone (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* replaceWith(
           "ticker_changes",
           "a.csv",
-          csv([
+          toCsv([
             { ...change, cik: "", company_name: "", recorded_at: "2026-06-01T13:30:00Z" },
             {
               ...change,
@@ -321,7 +323,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ])
       }))
 
-    it.effect("D16 decimals and integers of an NDJSON file reach the wire digit by digit", () =>
+    it.effect("keeps every digit of NDJSON numbers from file to response (D16)", () =>
       Effect.gen(function* () {
         const numbers = {
           market_open: "0.1",
@@ -348,7 +350,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 cells of several lines, empty lines and commas within quotes are read as written", () =>
+    it.effect("reads cells with line breaks and commas, and skips empty lines (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const text = "\nold_ticker,company_name,new_ticker,effective_date,status\n\n" +
@@ -361,7 +363,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("a bad row refuses the file", () => {
-    /** Where an empty cell would be wrong too. */
+    /** Valid cells for columns that may not be empty if they are present. */
     const right: Cells = { recorded_at: "2026-06-01T13:30:00Z" }
     const wrongSessions: ReadonlyArray<readonly [string, Cells, string, RegExp]> = [
       ["an unknown column", { closing_price: "1" }, "closing_price", /not a column/],
@@ -417,21 +419,26 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     ]
 
     it.effect.each(cases)(
-      "D31 $what is refused with line, column and reason",
+      "refuses $what, and names line, column and reason (D31)",
       ({ cells, column, dataset, good, reason }) =>
         Effect.gen(function* () {
           yield* seed
           const columns = Object.keys({ ...good, ...cells })
           const before = dataset === "ticker_changes" ? { ...good, old_ticker: "GOOD" } : { ...good, ticker: "GOOD" }
           const known = Object.fromEntries(Object.keys(cells).map((name) => [name, good[name] ?? right[name] ?? ""]))
-          // A column that does not exist is a mistake of the header.
+          // An unknown column is an error of the header.
           const bad = reason.source === "not a column" ? [1] : [3]
           const texts = [
-            yield* refusal(dataset, "bad.csv", csv([{ ...before, ...known }, { ...good, ...cells }], columns)),
-            yield* refusal(dataset, "bad.csv", csv([{ ...before, ...known }, { ...good, ...cells }], columns), true),
+            yield* assertRefused(dataset, "bad.csv", toCsv([{ ...before, ...known }, { ...good, ...cells }], columns)),
+            yield* assertRefused(
+              dataset,
+              "bad.csv",
+              toCsv([{ ...before, ...known }, { ...good, ...cells }], columns),
+              true,
+            ),
           ]
           for (const message of texts) {
-            const found = problems(message)
+            const found = parseErrors(message)
             assert.isAtLeast(found.length, 1)
             assert.includeMembers(bad, found.map(([line]) => line), message)
             for (const [, said] of found) {
@@ -439,81 +446,85 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
               assert.match(said.slice(column.length + 1), reason)
             }
           }
-          const fromJson = problems(yield* refusal(dataset, "bad.ndjson", ndjson([before, { ...good, ...cells }])))
+          const fromJson = parseErrors(
+            yield* assertRefused(dataset, "bad.ndjson", toNdjson([before, { ...good, ...cells }])),
+          )
           assert.deepStrictEqual(fromJson.map(([line]) => line), [2])
           assert.isTrue(fromJson[0]?.[1].startsWith(`${column} `), fromJson[0]?.[1])
         }),
     )
 
-    it.effect("D31 a required column that is missing is named", () =>
+    it.effect("names a missing required column (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const { market_open: _, ...without } = session
         assert.match(
-          yield* refusal("intraday_runners", "a.csv", csv([without])),
+          yield* assertRefused("intraday_runners", "a.csv", toCsv([without])),
           /^ {2}line 1: market_open is missing$/m,
         )
         assert.match(
-          yield* refusal("intraday_runners", "a.ndjson", `\n${ndjson([without])}`),
+          yield* assertRefused("intraday_runners", "a.ndjson", `\n${toNdjson([without])}`),
           /^ {2}line 2: market_open is missing$/m,
         )
       }))
 
-    it.effect("D31 an array that is not JSON, or not of strings, is refused in both kinds of file", () =>
+    it.effect("refuses an array that is not JSON, or not of strings, in CSV and NDJSON (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         for (const cell of ["8-K", "8-K,S-3", '{"a":1}', '["8-K",5]', '["8-K"', "null", '"8-K"']) {
-          const found = problems(yield* refusal("intraday_runners", "a.csv", csv([{ ...session, filing_types: cell }])))
+          const found = parseErrors(
+            yield* assertRefused("intraday_runners", "a.csv", toCsv([{ ...session, filing_types: cell }])),
+          )
           assert.deepStrictEqual(found.map(([line]) => line), [2], cell)
           assert.match(found[0]?.[1] ?? "", /^filing_types must be a JSON array of strings/)
         }
         const wrong: ReadonlyArray<unknown> = ["8-K", { a: 1 }, ["8-K", 5], [true], [["8-K"]], [null], 5]
         for (const value of wrong) {
-          const found = problems(
-            yield* refusal("intraday_runners", "a.ndjson", ndjson([{ ...session, filing_types: value }])),
+          const found = parseErrors(
+            yield* assertRefused("intraday_runners", "a.ndjson", toNdjson([{ ...session, filing_types: value }])),
           )
           assert.deepStrictEqual(found.map(([line]) => line), [1], JSON.stringify(value))
           assert.match(found[0]?.[1] ?? "", /^filing_types .*array/, JSON.stringify(value))
         }
       }))
 
-    it.effect("D31 an array where text belongs is refused, and the reason is not that it is empty", () =>
+    it.effect("refuses an array in a text column, and does not call it empty (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const found = problems(
-          yield* refusal("ticker_changes", "a.ndjson", ndjson([{ ...change, company_name: ["A"] }])),
+        const found = parseErrors(
+          yield* assertRefused("ticker_changes", "a.ndjson", toNdjson([{ ...change, company_name: ["A"] }])),
         )
         assert.deepStrictEqual(found.map(([line]) => line), [1])
         assert.match(found[0]?.[1] ?? "", /^company_name (?!.*must not be empty$)/)
       }))
 
-    it.effect("D31 half of a surrogate pair, which no UTF-8 can write, is refused and not replaced", () =>
+    it.effect("refuses an unpaired surrogate instead of replacing it (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const text = ndjson([{ ...change, company_name: "X" }]).replace('"X"', '"\\ud800x"')
-        const inText = problems(yield* refusal("ticker_changes", "a.ndjson", text))
+        const text = toNdjson([{ ...change, company_name: "X" }]).replace('"X"', '"\\ud800x"')
+        const inText = parseErrors(yield* assertRefused("ticker_changes", "a.ndjson", text))
         assert.deepStrictEqual(inText.map(([line]) => line), [1])
-        const tags = ndjson([{ ...session, all_tags: ["X"] }]).replace('["X"]', '["\\udc00"]')
-        const inList = problems(yield* refusal("intraday_runners", "a.ndjson", tags))
+        const tags = toNdjson([{ ...session, all_tags: ["X"] }]).replace('["X"]', '["\\udc00"]')
+        const inList = parseErrors(yield* assertRefused("intraday_runners", "a.ndjson", tags))
         assert.deepStrictEqual(inList.map(([line]) => line), [1])
       }))
 
-    it.effect("D31 a list with a NUL character is refused with its line", () =>
+    it.effect("refuses a list with a NUL character, and names the line (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const text = csv([session, { ...session, ticker: "ZYXB", all_tags: JSON.stringify(["a\0b"]) }], [
+        const text = toCsv([session, { ...session, ticker: "ZYXB", all_tags: JSON.stringify(["a\0b"]) }], [
           ...Object.keys(session),
           "all_tags",
         ])
-        const found = problems(yield* refusal("intraday_runners", "a.csv", text))
+        const found = parseErrors(yield* assertRefused("intraday_runners", "a.csv", text))
         assert.deepStrictEqual(found.map(([line]) => line), [3])
         assert.isTrue(found[0]?.[1].startsWith("all_tags "))
       }))
 
-    it.effect("D31 numbers of an NDJSON file are refused as they are written, before a float rounds them", () =>
+    it.effect("validates NDJSON numbers as written, before a float rounds them (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const line = (numbers: string) => `${ndjson([{ ...session, x: 1 }]).trimEnd().replace('"x":1', numbers)}\n`
+        const line = (numbers: string) => `${toNdjson([{ ...session, x: 1 }]).trimEnd().replace('"x":1', numbers)}\n`
         for (
           const [numbers, column] of [
             ['"volume":9007199254740993', "volume"],
@@ -522,18 +533,18 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
             ['"market_cap":1E2', "market_cap"],
           ] as const
         ) {
-          const found = problems(yield* refusal("intraday_runners", "a.ndjson", line(numbers)))
+          const found = parseErrors(yield* assertRefused("intraday_runners", "a.ndjson", line(numbers)))
           assert.deepStrictEqual(found.map(([at]) => at), [1])
           assert.isTrue(found[0]?.[1].startsWith(`${column} `))
         }
       }))
 
-    it.effect("D31 a line that is no JSON object is refused with its number", () =>
+    it.effect("refuses a line that is not a JSON object, and names it (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const good = JSON.stringify(change)
-        const found = problems(
-          yield* refusal(
+        const found = parseErrors(
+          yield* assertRefused(
             "ticker_changes",
             "a.ndjson",
             [
@@ -553,7 +564,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.match(found[4]?.[1] ?? "", /^old_ticker /)
       }))
 
-    it.effect("D31 the line numbers are right after cells of several lines and empty lines", () =>
+    it.effect("counts lines correctly after empty lines and cells with line breaks (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const text = [
@@ -569,13 +580,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           "A,B,2025-01-02,confirmed\r", // 10
           "a,B,2025-01-02,confirmed,y,z", // 11
         ].join("\n")
-        const found = problems(yield* refusal("ticker_changes", "a.csv", text))
+        const found = parseErrors(yield* assertRefused("ticker_changes", "a.csv", text))
         assert.deepStrictEqual(Array.from(new Set(found.map(([line]) => line))), [6, 8, 10, 11])
         assert.match(found[0]?.[1] ?? "", /^status /)
         assert.match(found.at(-1)?.[1] ?? "", /6 cells.*5/)
       }))
 
-    it.effect("D31 the first 20 bad rows are shown, and no more", () =>
+    it.effect("shows only the first 20 bad rows (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = Array.from(
@@ -584,54 +595,57 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         )
         for (
           const message of [
-            yield* refusal("ticker_changes", "a.csv", csv(rows)),
-            yield* refusal("ticker_changes", "a.ndjson", `\n${ndjson(rows)}`),
+            yield* assertRefused("ticker_changes", "a.csv", toCsv(rows)),
+            yield* assertRefused("ticker_changes", "a.ndjson", `\n${toNdjson(rows)}`),
           ]
         ) {
           assert.deepStrictEqual(
-            problems(message).map(([line]) => line),
+            parseErrors(message).map(([line]) => line),
             Array.from({ length: 20 }, (_, at) => 2 + 2 * at),
           )
         }
       }))
 
-    it.effect("D31 a bad row after thousands of good ones leaves the table as it was, on --append too", () =>
+    it.effect("leaves the table unchanged if a bad row follows thousands of good ones, also with --append (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const rows = [...changes(5_100, "G"), { ...change, status: "wrong" }]
+        const rows = [...makeChanges(5_100, "G"), { ...change, status: "wrong" }]
         const columns = Object.keys(change)
         for (const append of [false, true]) {
-          const message = yield* refusal("ticker_changes", "a.csv", csv(rows, columns), append)
+          const message = yield* assertRefused("ticker_changes", "a.csv", toCsv(rows, columns), append)
           assert.match(message, /unchanged/)
-          assert.deepStrictEqual(problems(message).map(([line]) => line), [5_102])
+          assert.deepStrictEqual(parseErrors(message).map(([line]) => line), [5_102])
         }
       }))
 
-    it.effect("D31 a mistake in the header is told once for the file, with the nearest column", () =>
+    it.effect("reports an error in the header once, with the most similar column (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = Array.from({ length: 30 }, () => ({ ...change, status: "wrong" }))
         const names = ["Old_Ticker", "new_tiker", "effective_date", "closing", "status"]
-        const body = csv(rows).split("\n").slice(1).map((line) => line.replace(/,confirmed|,wrong/, ",x,wrong")).join(
+        const body = toCsv(rows).split("\n").slice(1).map((line) => line.replace(/,confirmed|,wrong/, ",x,wrong")).join(
           "\n",
         )
-        assert.deepStrictEqual(problems(yield* refusal("ticker_changes", "a.csv", `${names.join(",")}\n${body}`)), [
-          [1, "Old_Ticker is not a column of this table; did you mean old_ticker?"],
-          [1, "new_tiker is not a column of this table; did you mean new_ticker?"],
-          [1, "closing is not a column of this table"],
-        ])
+        assert.deepStrictEqual(
+          parseErrors(yield* assertRefused("ticker_changes", "a.csv", `${names.join(",")}\n${body}`)),
+          [
+            [1, "Old_Ticker is not a column of this table; did you mean old_ticker?"],
+            [1, "new_tiker is not a column of this table; did you mean new_ticker?"],
+            [1, "closing is not a column of this table"],
+          ],
+        )
         const objects = Array.from({ length: 30 }, () => ({ ...change, compny_name: "A" }))
-        const inJson = yield* refusal("ticker_changes", "a.ndjson", ndjson(objects))
-        assert.deepStrictEqual(problems(inJson), [
+        const inJson = yield* assertRefused("ticker_changes", "a.ndjson", toNdjson(objects))
+        assert.deepStrictEqual(parseErrors(inJson), [
           [1, "compny_name is not a column of this table; did you mean company_name?"],
         ])
       }))
 
-    it.effect("D31 a header that names a column twice, or one that there is not, is refused even without rows", () =>
+    it.effect("refuses a header with a repeated, unknown or missing column, even without rows (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         assert.match(
-          yield* refusal(
+          yield* assertRefused(
             "ticker_changes",
             "a.csv",
             `${Object.keys(change).join(",")},status\nA,B,2025-01-02,confirmed,estimated\n`,
@@ -639,11 +653,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           /line 1: status /,
         )
         assert.match(
-          yield* refusal("ticker_changes", "a.csv", `${Object.keys(change).join(",")},closing\n`),
+          yield* assertRefused("ticker_changes", "a.csv", `${Object.keys(change).join(",")},closing\n`),
           /line 1: closing /,
         )
         assert.match(
-          yield* refusal("ticker_changes", "a.csv", "old_ticker,new_ticker,status\n"),
+          yield* assertRefused("ticker_changes", "a.csv", "old_ticker,new_ticker,status\n"),
           /line 1: effective_date /,
         )
       }))
@@ -653,11 +667,16 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     const header = `${Object.keys(change).join(",")}\n`
     const cases: ReadonlyArray<readonly [string, string, string | Uint8Array, RegExp]> = [
       ["a kind that there is not", "a.parquet", "PAR1", /a\.parquet.*\.csv.*\.ndjson/],
-      ["a gzip that is cut off", "a.csv.gz", gzipSync(csv(changes(500, "A"))).subarray(0, 300), /a\.csv\.gz.*gzip/],
+      [
+        "a gzip that is cut off",
+        "a.csv.gz",
+        gzipSync(toCsv(makeChanges(500, "A"))).subarray(0, 300),
+        /a\.csv\.gz.*gzip/,
+      ],
       [
         "a gzip that lacks its last bytes",
         "a.ndjson.gz",
-        gzipSync(ndjson(changes(50, "A"))).subarray(0, -4),
+        gzipSync(toNdjson(makeChanges(50, "A"))).subarray(0, -4),
         /a\.ndjson\.gz.*gzip/,
       ],
       ["a .gz of no bytes", "a.csv.gz", "", /a\.csv\.gz/],
@@ -674,33 +693,33 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       [
         "NDJSON that is no UTF-8",
         "a.ndjson",
-        Buffer.from(ndjson([{ ...change, company_name: "Caf\xe9" }]), "latin1"),
+        Buffer.from(toNdjson([{ ...change, company_name: "Caf\xe9" }]), "latin1"),
         /UTF-8/,
       ],
     ]
     it.effect.each(cases.map(([what, name, content, said]) => ({ what, name, content, said })))(
-      "D31 $what is refused and the rows stay",
+      "refuses $what, and keeps the rows (D31)",
       ({ content, name, said }) =>
         Effect.gen(function* () {
           yield* seed
-          assert.match(yield* refusal("ticker_changes", name, content), said)
+          assert.match(yield* assertRefused("ticker_changes", name, content), said)
         }),
     )
 
-    it.effect("D31 a missing file and a folder are told apart, in words", () =>
+    it.effect("distinguishes a missing file from a folder (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const fs = yield* FileSystem.FileSystem
         const place = yield* folder
         yield* fs.makeDirectory(`${place}/folder.csv`)
-        const before = yield* state("ticker_changes")
-        const missing = yield* Effect.flip(loadText("ticker_changes", `${place}/none.csv`))
+        const before = yield* readTableState("ticker_changes")
+        const missing = yield* Effect.flip(load("ticker_changes", `${place}/none.csv`))
         assert.match(missing.message, /(?=.*none\.csv).*(NotFound|not found|no such|not exist|no file)/i)
-        const missingGz = yield* Effect.flip(loadText("ticker_changes", `${place}/none.csv.gz`))
+        const missingGz = yield* Effect.flip(load("ticker_changes", `${place}/none.csv.gz`))
         assert.match(missingGz.message, /(?=.*none\.csv\.gz).*(NotFound|not found|no such|not exist|no file)/i)
-        const directory = yield* Effect.flip(loadText("ticker_changes", `${place}/folder.csv`))
+        const directory = yield* Effect.flip(load("ticker_changes", `${place}/folder.csv`))
         assert.match(directory.message, /folder\.csv.*(directory|folder\b(?!\.csv)|not a file)/i)
-        assert.deepStrictEqual(yield* state("ticker_changes"), before)
+        assert.deepStrictEqual(yield* readTableState("ticker_changes"), before)
       }))
 
     const empties: ReadonlyArray<readonly [name: string, content: string | Uint8Array]> = [
@@ -712,33 +731,33 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["a.ndjson.gz", gzipSync("\n")],
     ]
 
-    it.effect("D31 a file without rows is refused and says what it would have done, unless --allow-empty is given", () =>
+    it.effect("refuses a file without rows, unless --allow-empty is given (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         for (const [name, content] of empties) {
-          const replacing = yield* refusal("ticker_changes", name, content)
+          const replacing = yield* assertRefused("ticker_changes", name, content)
           assert.include(replacing, `${name} has no rows, so it was refused and ticker_changes is unchanged.`)
-          assert.include(replacing, "It would have removed all 1 row of the table.")
+          assert.include(replacing, "It would have removed all 1 row from the table.")
           assert.include(replacing, "--allow-empty")
-          const adding = yield* refusal("ticker_changes", name, content, true)
+          const adding = yield* assertRefused("ticker_changes", name, content, true)
           assert.include(adding, "It would have added nothing.")
         }
         for (const [name, content] of empties) {
           yield* seed
-          const task = { dataset: "ticker_changes", file: yield* written(name, content), allowEmpty: true }
+          const task = { dataset: "ticker_changes", file: yield* writeTestFile(name, content), allowEmpty: true }
           const loading = (append: boolean) =>
             Effect.flatMap(Ref.make(0), (rows) => loadFile({ ...task, append }, rows))
           assert.strictEqual((yield* loading(true)).rows, 0)
-          assert.strictEqual((yield* state("ticker_changes")).rows, 1)
+          assert.strictEqual((yield* readTableState("ticker_changes")).rows, 1)
           assert.strictEqual((yield* loading(false)).rows, 0)
-          assert.strictEqual((yield* state("ticker_changes")).rows, 0)
+          assert.strictEqual((yield* readTableState("ticker_changes")).rows, 0)
         }
       }))
 
-    it.effect("D31 a check refuses a file without rows as a load does", () =>
+    it.effect("refuses a file without rows with --check too (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const file = yield* written("a.csv", header)
+        const file = yield* writeTestFile("a.csv", header)
         const task = { dataset: "ticker_changes", file, append: false, check: true }
         const error = yield* Effect.flip(Effect.flatMap(Ref.make(0), (rows) => loadFile(task, rows)))
         assert.strictEqual(error._tag, "NoRows")
@@ -752,26 +771,26 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["tabs", "a.csv", `${separated.join("\t")}\nA\tB\t2025-03-03\tconfirmed\n`],
     ] as const
     it.effect.each(separators.map(([name, file, content]) => ({ name, file, content })))(
-      "D31 a file separated by $name is recognised as one ($file)",
+      "recognizes a file that is separated by $name (D31, $file)",
       ({ content, file, name }) =>
         Effect.gen(function* () {
           yield* seed
-          const message = yield* refusal("ticker_changes", file, content)
-          assert.match(message, new RegExp(`${file} is separated by ${name}; load takes CSV with commas`))
-          assert.deepStrictEqual(problems(message), [])
+          const message = yield* assertRefused("ticker_changes", file, content)
+          assert.match(message, new RegExp(`${file} is separated by ${name}, but load expects commas`))
+          assert.deepStrictEqual(parseErrors(message), [])
         }),
     )
   })
 
   describe("rows that repeat others", () => {
-    it.effect("D22 two equal symbols are refused", () =>
+    it.effect("refuses an event whose two symbols are equal (D22)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = [{ ...change, old_ticker: "GOOD" }, { ...change, new_ticker: "AAA" }]
-        const csvSays = problems(yield* refusal("ticker_changes", "a.csv", csv(rows)))
+        const csvSays = parseErrors(yield* assertRefused("ticker_changes", "a.csv", toCsv(rows)))
         assert.deepStrictEqual(csvSays.map(([line]) => line), [3])
         assert.match(csvSays[0]?.[1] ?? "", /(old|new)_ticker.*differ/)
-        const jsonSays = problems(yield* refusal("ticker_changes", "a.ndjson", ndjson(rows), true))
+        const jsonSays = parseErrors(yield* assertRefused("ticker_changes", "a.ndjson", toNdjson(rows), true))
         assert.deepStrictEqual(jsonSays.map(([line]) => line), [2])
       }))
 
@@ -784,7 +803,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         (rows) => rows.map(({ name }) => name),
       ))
 
-    it.effect("D22 the later row of a key wins, an identical one is dropped; a missing CIK is a CIK of its own", () =>
+    it.effect("keeps the last row of a key, drops identical rows, and treats a missing CIK as a value (D22)", () =>
       Effect.gen(function* () {
         const rows: ReadonlyArray<Cells> = [
           { ...change, cik, company_name: "an estimate", status: "estimated" },
@@ -794,7 +813,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...change, cik, effective_date: "2025-03-04", company_name: "another day" },
           { ...change, cik, old_ticker: "BBB", new_ticker: "AAA", company_name: "the other way" },
         ]
-        const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         assert.deepStrictEqual({ loaded, dropped, superseded }, { loaded: 4, dropped: 1, superseded: 1 })
         assert.deepStrictEqual(yield* named, [
           "confirmed another day",
@@ -804,15 +823,15 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ])
       }))
 
-    it.effect("D22 --append updates the rows whose key is known, and says how many it added, updated and left", () =>
+    it.effect("updates rows with a known key on --append, and counts added, updated and unchanged rows (D22)", () =>
       Effect.gen(function* () {
         const first = [
           { ...change, cik, company_name: "a" },
           { ...change, cik: "", company_name: "b" },
           { ...change, cik, old_ticker: "CCC", company_name: "c" },
         ]
-        yield* replaceWith("ticker_changes", "a.csv", csv(first))
-        const again = yield* add("ticker_changes", "a.csv", csv([...first, ...first]))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv(first))
+        const again = yield* appendText("ticker_changes", "a.csv", toCsv([...first, ...first]))
         assert.deepStrictEqual(again.merged, { added: 0, updated: 0, unchanged: 3 })
         assert.strictEqual(again.dropped, 3)
         const more = [
@@ -822,30 +841,30 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...change, cik, old_ticker: "CCC", company_name: "c" },
           { ...change, cik: "0000000001", company_name: "d" },
         ]
-        const { merged, rows, superseded } = yield* add("ticker_changes", "b.csv", csv(more))
+        const { merged, rows, superseded } = yield* appendText("ticker_changes", "b.csv", toCsv(more))
         assert.deepStrictEqual(merged, { added: 1, updated: 2, unchanged: 1 })
         assert.deepStrictEqual([rows, superseded], [4, 1])
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed c", "confirmed d", "reverted a"])
-        // A column that is left out is null, as in any other row.
-        yield* add("ticker_changes", "c.csv", csv([{ ...change, cik, status: "confirmed" }]))
+        // A column that is left out becomes null.
+        yield* appendText("ticker_changes", "c.csv", toCsv([{ ...change, cik, status: "confirmed" }]))
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed", "confirmed c", "confirmed d"])
-        assert.deepStrictEqual(yield* leftOver, [])
+        assert.deepStrictEqual(yield* findLeftoverTables, [])
       }))
 
-    it.effect("D22 an event that is reverted by --append is served as reverted by the next request (§4.1, D17)", () =>
+    it.effect("serves an event that --append reverted without delay (D22, D17, §4.1)", () =>
       Effect.gen(function* () {
-        yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, cik }]))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, cik }]))
         const current = Effect.map(
           requestJson("/v1/ticker-changes?ticker=AAA"),
           ({ body }) => Service.valueAt(body, "results", 0, "current_ticker"),
         )
         yield* Effect.all([current, current, current])
         assert.strictEqual(yield* current, "BBB")
-        yield* add("ticker_changes", "b.csv", csv([{ ...change, cik, status: "reverted" }]))
-        yield* until("the reverted event", Effect.map(current, (ticker) => ticker === null))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, cik, status: "reverted" }]))
+        yield* waitUntil("the reverted event", Effect.map(current, (ticker) => ticker === null))
       }))
 
-    it.effect("D22 recorded_at stays when a known event comes again without one, and is new when the event changed", () =>
+    it.effect("keeps recorded_at of an unchanged event, and renews it if the event changed (D22)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const recorded = Effect.map(
@@ -853,37 +872,41 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           ([row]) => row?.at,
         )
         const then = { recorded_at: "2020-01-01T00:00:00Z" }
-        yield* replaceWith("ticker_changes", "a.csv", csv([{ ...change, ...then }]))
-        assert.deepStrictEqual((yield* add("ticker_changes", "b.csv", csv([change]))).merged?.unchanged, 1)
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, ...then }]))
+        assert.deepStrictEqual((yield* appendText("ticker_changes", "b.csv", toCsv([change]))).merged?.unchanged, 1)
         assert.strictEqual(yield* recorded, "2020-01-01 00:00:00+00")
-        yield* add("ticker_changes", "b.csv", csv([{ ...change, recorded_at: "2021-01-01T00:00:00Z" }]))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, recorded_at: "2021-01-01T00:00:00Z" }]))
         assert.strictEqual(yield* recorded, "2021-01-01 00:00:00+00")
-        yield* add("ticker_changes", "b.csv", csv([{ ...change, status: "blocked" }]))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, status: "blocked" }]))
         assert.match(String(yield* recorded), /^20(?!20|21)/)
       }))
 
-    it.effect("D22 repeats and corrections are found across batches, too", () =>
+    it.effect("finds repeated and corrected rows across batches (D22)", () =>
       Effect.gen(function* () {
-        const rows = changes(5_200, "A")
+        const rows = makeChanges(5_200, "A")
         const later = rows.slice(0, 100).map((row, at) => at < 60 ? row : { ...row, status: "reverted" })
-        const file = csv([...rows, ...later])
+        const file = toCsv([...rows, ...later])
         const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", file)
         assert.deepStrictEqual([loaded, dropped, superseded], [5_200, 60, 40])
         const sql = yield* SqlClient.SqlClient
         assert.lengthOf(yield* sql`select 1 from ticker_changes where status = 'reverted'`, 40)
       }))
 
-    it.effect("D22 a former name told twice is one, without a date, too", () =>
+    it.effect("drops a repeated former name, with or without a date (D22)", () =>
       Effect.gen(function* () {
         const name = { ticker: "AAA", former_ticker: "BBB", date: "" }
         const rows = [name, name, { ...name, date: "2020-02-02" }, { ...name, date: "2020-02-02" }]
-        const { dropped, rows: loaded } = yield* replaceWith("historical_tickers", "a.csv", csv(rows))
+        const { dropped, rows: loaded } = yield* replaceWith("historical_tickers", "a.csv", toCsv(rows))
         assert.deepStrictEqual([loaded, dropped], [2, 2])
-        const again = yield* add("historical_tickers", "a.csv", csv([...rows, { ...name, former_ticker: "CCC" }]))
+        const again = yield* appendText(
+          "historical_tickers",
+          "a.csv",
+          toCsv([...rows, { ...name, former_ticker: "CCC" }]),
+        )
         assert.deepStrictEqual(again.merged, { added: 1, updated: 0, unchanged: 2 })
       }))
 
-    /** A row of any dataset: the one that `datasets` shows as an example. */
+    /** Returns the example row that `datasets` prints for a dataset. */
     const exampleOf = (dataset: (typeof datasets)[number]): Cells => {
       const [, shown = ""] = describeDataset(dataset).split(`${dataset.table}.csv:\n`)
       const [names = "", cells = ""] = shown.split("\n").map((line) => line.trim())
@@ -893,11 +916,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       )
       return Object.fromEntries(names.split(",").map((name, at) => [name, list[at] ?? ""]))
     }
-    /** A column outside the key that has another value. */
+    /** Finds a column outside the key, and another value for it. */
     const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
     it.effect.each(datasets)(
-      "D22 in $table the later row of a key wins, within a file and with --append",
+      "keeps the last row of a key in $table, in a file and with --append (D22)",
       (dataset) =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -913,7 +936,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
             (rows) => rows.map(({ row }) => row),
           )
           const put = (append: boolean, ...rows: ReadonlyArray<Cells>) =>
-            Effect.flatMap(written("rows.csv", csv(rows)), (file) => loadText(dataset.table, file, append))
+            Effect.flatMap(writeTestFile("rows.csv", toCsv(rows)), (file) => load(dataset.table, file, append))
           yield* put(false, row)
           const first = yield* stored
           const inFile = yield* put(false, row, other)
@@ -934,7 +957,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     )
 
     it.effect.each(datasets)(
-      "D22 the key of $table is one of its unique constraints",
+      "uses a unique constraint of $table as its key (D22)",
       ({ key, table }) =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -947,25 +970,25 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
 
-    it.effect("D22 a table that has lost its key and holds a row twice: --append updates both, a load mends it", () =>
+    it.effect("updates both copies of a row with --append, and removes one with a load, if a table lost its key (D22)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const row = { ticker: "TWICE", date: "2025-01-02", close: "1" }
-        const file = yield* written("a.csv", csv([{ ...row, close: "2" }, { ...row, ticker: "ONCE" }]))
+        const file = yield* writeTestFile("a.csv", toCsv([{ ...row, close: "2" }, { ...row, ticker: "ONCE" }]))
         yield* sql`alter table daily_prices drop constraint daily_prices_pkey`
         yield* sql`insert into daily_prices values ('TWICE', '2025-01-02', 1), ('TWICE', '2025-01-02', 1.5)`
-        const { merged } = yield* loadText("daily_prices", file, true)
+        const { merged } = yield* load("daily_prices", file, true)
         assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
         const closes = sql`select ticker, close from daily_prices where ticker in ('ONCE', 'TWICE') order by 1`
         const [once, twice] = [{ ticker: "ONCE", close: "1" }, { ticker: "TWICE", close: "2" }]
         assert.deepStrictEqual(yield* closes, [once, twice, twice])
-        assert.strictEqual((yield* loadText("daily_prices", file)).rows, 2)
+        assert.strictEqual((yield* load("daily_prices", file)).rows, 2)
         assert.deepStrictEqual(yield* closes, [once, twice])
         yield* sql`alter table daily_prices alter ticker set not null, alter date set not null`
         yield* sql`alter table daily_prices add primary key (ticker, date)`
       }))
 
-    it.effect("D17 an --append that changes nothing is no change of its dataset; one that changes a row is one", () =>
+    it.effect("counts an --append as a change only if it changes a row (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const noted = Effect.map(
@@ -974,18 +997,18 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           `,
           ([row]) => row?.changes ?? 0,
         )
-        const rows = changes(5, "A")
-        yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        const rows = makeChanges(5, "A")
+        yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         const before = yield* noted
-        yield* add("ticker_changes", "a.csv", csv(rows))
+        yield* appendText("ticker_changes", "a.csv", toCsv(rows))
         assert.strictEqual(yield* noted, before)
-        yield* add("ticker_changes", "a.csv", csv([{ ...rows[0], status: "blocked" }]))
+        yield* appendText("ticker_changes", "a.csv", toCsv([{ ...rows[0], status: "blocked" }]))
         assert.strictEqual(yield* noted, before + 1)
-        yield* add("ticker_changes", "a.csv", csv(changes(1, "B")))
+        yield* appendText("ticker_changes", "a.csv", toCsv(makeChanges(1, "B")))
         assert.strictEqual(yield* noted, before + 2)
       }))
 
-    it.effect("D6 symbols that /v1/ticker-changes cannot be asked for are loaded, with a warning", () =>
+    it.effect("warns of symbols that no request to /v1/ticker-changes can name (D6)", () =>
       Effect.gen(function* () {
         const rows = [
           change,
@@ -995,13 +1018,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...change, old_ticker: "EIGHTH.A" },
           { ...change, old_ticker: "NINTHNINT" },
         ]
-        const { rows: loaded, warning } = yield* replaceWith("ticker_changes", "a.csv", csv(rows))
+        const { rows: loaded, warning } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         assert.strictEqual(loaded, 6)
         assert.match(
           warning ?? "",
           /^Warning: 4 rows .* \(SEVENTH in line 3, ABCDEFGHIJKLMNOP in line 4, EIGHTH\.A in line 6, …\)/,
         )
-        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", csv([change]))).warning)
+        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", toCsv([change]))).warning)
       }))
   })
 
@@ -1011,7 +1034,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       readonly reads: Ref.Ref<number>
       readonly longest: Ref.Ref<number>
     }
-    /** Reads until it is interrupted; what it saw and how long it waited at most, in milliseconds. */
+    /** Reads repeatedly until interrupted, and records the results and the longest wait in milliseconds. */
     const reading = <E, R>(seen: Seen, read: Effect.Effect<string, E, R>) =>
       Effect.forever(Effect.gen(function* () {
         const [taken, kind] = yield* Effect.timed(read)
@@ -1033,11 +1056,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ([row]) => row?.seen ?? "",
       ))
 
-    it.effect("D31 see the old rows or the new ones, and neither wait nor fail, while 50,000 replace them", () =>
+    it.effect("lets readers see either the old or the new rows, without waiting, while 50,000 rows are replaced (D31)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
-        yield* replaceWith("intraday_runners", "old.csv", csv(sessions(100, "1")))
-        const file = yield* written("new.csv", csv(sessions(50_000, "2")))
+        yield* replaceWith("intraday_runners", "old.csv", toCsv(makeSessions(100, "1")))
+        const file = yield* writeTestFile("new.csv", toCsv(makeSessions(50_000, "2")))
         const [direct, overHttp] = [yield* nothing, yield* nothing]
         const asked = Effect.map(
           requestJson("/v1/intraday-runners?limit=1"),
@@ -1046,11 +1069,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const readers = yield* Effect.forkChild(
           Effect.all([reading(direct, rows), reading(overHttp, asked)], { concurrency: 2, discard: true }),
         )
-        const loading = yield* command(["load", "intraday-runners", file])
+        const loading = yield* startCommand(["load", "intraday-runners", file])
         const { code, err, out } = yield* loading.result
         assert.strictEqual(code, 0, err)
         assert.match(out, /^intraday_runners: 50000 rows loaded/)
-        yield* until("a read after the load", Effect.sync(() => direct.kinds.size === 2 && overHttp.kinds.size === 2))
+        yield* waitUntil(
+          "a read after the load",
+          Effect.sync(() => direct.kinds.size === 2 && overHttp.kinds.size === 2),
+        )
         yield* Fiber.interrupt(readers)
         assert.deepStrictEqual(Array.from(direct.kinds), ["100 1.0000 1.0000", "50000 2.0000 2.0000"])
         assert.deepStrictEqual(Array.from(overHttp.kinds), ['200 "market_open":1', '200 "market_open":2'])
@@ -1062,10 +1088,10 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("D31 do not queue behind a swap that waits for a long read: the swap steps back", () =>
+    it.effect("does not make reads queue behind a swap that waits for a long read (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* replaceWith("intraday_runners", "old.csv", csv(sessions(10, "1")))
+        yield* replaceWith("intraday_runners", "old.csv", toCsv(makeSessions(10, "1")))
         const [begun, enough] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const long = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function* () {
           yield* rows
@@ -1074,7 +1100,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           return yield* rows
         })))
         yield* Deferred.await(begun)
-        const loading = yield* Effect.forkChild(replaceWith("intraday_runners", "new.csv", csv(sessions(20, "2"))))
+        const loading = yield* Effect.forkChild(
+          replaceWith("intraday_runners", "new.csv", toCsv(makeSessions(20, "2"))),
+        )
         const seen = yield* nothing
         const readers = yield* Effect.forkChild(reading(seen, rows))
         const waiting = Effect.map(
@@ -1085,7 +1113,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           ([lock]) => lock?.id,
         )
         const attempts = new Set<string>()
-        yield* until(
+        yield* waitUntil(
           "a third attempt of the swap",
           Effect.map(waiting, (id) => {
             if (id !== undefined) attempts.add(id)
@@ -1107,33 +1135,33 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("a load that does not get to its end", () => {
-    it.effect("D31 interrupted in the middle leaves the old rows and nothing else", () =>
+    it.effect("leaves only the old rows after an interruption (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const before = yield* state("ticker_changes")
-        const file = yield* written("new.csv", csv(changes(40_000, "A")))
+        const before = yield* readTableState("ticker_changes")
+        const file = yield* writeTestFile("new.csv", toCsv(makeChanges(40_000, "A")))
         for (const append of [false, true]) {
           const progress = yield* Ref.make(0)
           const loading = yield* Effect.forkChild(loadFile({ dataset: "ticker_changes", file, append }, progress))
-          yield* until("the first batch", Effect.map(Ref.get(progress), (arrived) => arrived >= 5_000))
+          yield* waitUntil("the first batch", Effect.map(Ref.get(progress), (arrived) => arrived >= 5_000))
           const exit = yield* Effect.andThen(Fiber.interrupt(loading), Fiber.await(loading))
           assert.isTrue(Exit.isFailure(exit))
           assert.isBelow(yield* Ref.get(progress), 40_000)
-          assert.deepStrictEqual(yield* state("ticker_changes"), before)
-          assert.deepStrictEqual(yield* leftOver, [])
+          assert.deepStrictEqual(yield* readTableState("ticker_changes"), before)
+          assert.deepStrictEqual(yield* findLeftoverTables, [])
         }
-        // And the next one does not find it in its way.
-        assert.strictEqual((yield* replaceWith("ticker_changes", "b.csv", csv(changes(3, "B")))).rows, 3)
+        // The next load succeeds.
+        assert.strictEqual((yield* replaceWith("ticker_changes", "b.csv", toCsv(makeChanges(3, "B")))).rows, 3)
       }))
 
-    it.effect("D31 killed in the middle leaves the old rows and nothing else", () =>
+    it.effect("leaves only the old rows after it is killed (D31)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         yield* seed
-        const before = yield* state("intraday_runners")
-        const file = yield* written("new.csv", csv(sessions(100_000, "2")))
-        const loading = yield* command(["load", "intraday-runners", file])
+        const before = yield* readTableState("intraday_runners")
+        const file = yield* writeTestFile("new.csv", toCsv(makeSessions(100_000, "2")))
+        const loading = yield* startCommand(["load", "intraday-runners", file])
         const busy = Effect.map(
           sql<{ readonly pid: number }>`
             select pid from pg_stat_activity where application_name = 'tickerline-command'
@@ -1141,18 +1169,18 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           `,
           ([backend]) => backend?.pid,
         )
-        yield* until("the first batch", Effect.map(busy, (pid) => pid !== undefined))
+        yield* waitUntil("the first batch", Effect.map(busy, (pid) => pid !== undefined))
         yield* loading.kill
-        yield* until("the end of its connection", Effect.map(busy, (pid) => pid === undefined))
-        assert.deepStrictEqual(yield* state("intraday_runners"), before)
-        assert.deepStrictEqual(yield* leftOver, [])
-        assert.strictEqual((yield* replaceWith("intraday_runners", "b.csv", csv(sessions(3, "3")))).rows, 3)
+        yield* waitUntil("the end of its connection", Effect.map(busy, (pid) => pid === undefined))
+        assert.deepStrictEqual(yield* readTableState("intraday_runners"), before)
+        assert.deepStrictEqual(yield* findLeftoverTables, [])
+        assert.strictEqual((yield* replaceWith("intraday_runners", "b.csv", toCsv(makeSessions(3, "3")))).rows, 3)
       }))
   })
 
   describe("a load that is interrupted by a signal", () => {
-    /** Keeps loads of the dataset waiting until it ends. */
-    const held = (dataset: Dataset) =>
+    /** Holds the load lock of a dataset. Returns an effect that releases it. */
+    const holdLoadLock = (dataset: Dataset) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [begun, enough] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -1168,43 +1196,46 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const
     it.effect.each(signals.map(([signal, status]) => ({ signal, status })))(
-      "README: after $signal a load says what was replaced and what was not, and exits with $status",
+      "reports replaced and unchanged tables after $signal, and exits with $status (operations/data)",
       ({ signal, status }) =>
         Effect.gen(function* () {
           yield* skipUnlessThorough
           yield* seed
-          const release = yield* held("intraday_runners")
+          const release = yield* holdLoadLock("intraday_runners")
           const place = yield* folder
           const fs = yield* FileSystem.FileSystem
-          yield* fs.writeFileString(`${place}/ticker_changes.csv`, csv(changes(7, "N")))
-          yield* fs.writeFileString(`${place}/intraday_runners.csv`, csv(sessions(3, "2")))
-          yield* fs.writeFileString(`${place}/historical_tickers.csv`, csv([{ ticker: "AAA", former_ticker: "BBB" }]))
-          const before = yield* state("intraday_runners")
-          const loading = yield* command(["load", "--all", place])
-          yield* until("the second load", Effect.sync(() => loading.said.err.includes("Another load of intraday")))
+          yield* fs.writeFileString(`${place}/ticker_changes.csv`, toCsv(makeChanges(7, "N")))
+          yield* fs.writeFileString(`${place}/intraday_runners.csv`, toCsv(makeSessions(3, "2")))
+          yield* fs.writeFileString(`${place}/historical_tickers.csv`, toCsv([{ ticker: "AAA", former_ticker: "BBB" }]))
+          const before = yield* readTableState("intraday_runners")
+          const loading = yield* startCommand(["load", "--all", place])
+          yield* waitUntil(
+            "the second load",
+            Effect.sync(() => loading.output.err.includes("Another load of intraday")),
+          )
           yield* loading.send(signal)
           const { code, err, out } = yield* loading.result
           yield* release
           assert.strictEqual(code, status, err)
           assert.match(out, /^ticker_changes: 7 rows loaded/)
           assert.include(err, "Interrupted. Replaced: ticker_changes, historical_tickers. Unchanged: intraday_runners.")
-          assert.strictEqual((yield* state("ticker_changes")).rows, 7)
-          assert.deepStrictEqual(yield* state("intraday_runners"), before)
-          assert.deepStrictEqual(yield* leftOver, [])
+          assert.strictEqual((yield* readTableState("ticker_changes")).rows, 7)
+          assert.deepStrictEqual(yield* readTableState("intraday_runners"), before)
+          assert.deepStrictEqual(yield* findLeftoverTables, [])
         }),
     )
 
-    it.effect("README: a load whose output nobody reads any more ends as if interrupted, and exits with 141", () =>
+    it.effect("stops and exits with 141 if its output is closed (operations/data)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         yield* seed
-        const release = yield* held("historical_tickers")
+        const release = yield* holdLoadLock("historical_tickers")
         const place = yield* folder
         const fs = yield* FileSystem.FileSystem
-        yield* fs.writeFileString(`${place}/ticker_changes.csv`, csv(changes(7, "N")))
-        yield* fs.writeFileString(`${place}/historical_tickers.csv`, csv([{ ticker: "AAA", former_ticker: "BBB" }]))
-        const loading = yield* command(["load", "--all", place])
-        yield* loading.leave
+        yield* fs.writeFileString(`${place}/ticker_changes.csv`, toCsv(makeChanges(7, "N")))
+        yield* fs.writeFileString(`${place}/historical_tickers.csv`, toCsv([{ ticker: "AAA", former_ticker: "BBB" }]))
+        const loading = yield* startCommand(["load", "--all", place])
+        yield* loading.closeOutput
         const { code, err } = yield* loading.result
         yield* release
         assert.strictEqual(code, 141, err)
@@ -1212,14 +1243,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.notMatch(err, /\n\s+at /)
       }))
 
-    it.effect("README: Ctrl-C in the middle of one file leaves the table as it was, and says so", () =>
+    it.effect("leaves the table unchanged after Ctrl-C within a file, and reports it (operations/data)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         yield* seed
-        const before = yield* state("intraday_runners")
-        const file = yield* written("new.csv", csv(sessions(100_000, "2")))
-        const loading = yield* command(["load", "intraday-runners", file])
+        const before = yield* readTableState("intraday_runners")
+        const file = yield* writeTestFile("new.csv", toCsv(makeSessions(100_000, "2")))
+        const loading = yield* startCommand(["load", "intraday-runners", file])
         const busy = Effect.map(
           sql`
             select 1 from pg_stat_activity where application_name = 'tickerline-command'
@@ -1227,17 +1258,17 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           `,
           (rows) => rows.length > 0,
         )
-        yield* until("the first batch", busy)
+        yield* waitUntil("the first batch", busy)
         yield* loading.send("SIGINT")
         const { code, err, out } = yield* loading.result
         assert.deepStrictEqual({ code, out }, { code: 130, out: "" })
         assert.include(err, "Interrupted. Unchanged: intraday_runners.")
-        assert.deepStrictEqual(yield* state("intraday_runners"), before)
-        assert.deepStrictEqual(yield* leftOver, [])
+        assert.deepStrictEqual(yield* readTableState("intraday_runners"), before)
+        assert.deepStrictEqual(yield* findLeftoverTables, [])
       }))
   })
 
-  it.effect("D31 of two loads at once one waits, and says so; both are whole", () =>
+  it.effect("lets the second of two loads wait, and completes both (D31)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const said: Array<string> = []
@@ -1245,27 +1276,27 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         error: (...words: ReadonlyArray<unknown>) => said.push(words.join(" ")),
       })
       const files = [
-        yield* written("a.csv", csv(changes(12_000, "A"))),
-        yield* written("b.csv", csv(changes(11_000, "B"))),
+        yield* writeTestFile("a.csv", toCsv(makeChanges(12_000, "A"))),
+        yield* writeTestFile("b.csv", toCsv(makeChanges(11_000, "B"))),
       ]
-      const loaded = yield* Effect.forEach(files, (file) => loadText("ticker_changes", file), { concurrency: 2 }).pipe(
+      const loaded = yield* Effect.forEach(files, (file) => load("ticker_changes", file), { concurrency: 2 }).pipe(
         Effect.provideService(Console.Console, listening),
       )
       assert.deepStrictEqual(loaded.map(({ rows }) => rows), [12_000, 11_000])
-      assert.deepStrictEqual(said, ["Another load of ticker_changes is running; waiting for it."])
-      const { rows } = yield* state("ticker_changes")
+      assert.deepStrictEqual(said, ["Another load of ticker_changes is running. Waiting for it to finish."])
+      const { rows } = yield* readTableState("ticker_changes")
       assert.include([12_000, 11_000], rows)
       yield* Effect.all(
         [
-          add("ticker_changes", "c.csv", csv(changes(6_000, "C"))),
-          add("ticker_changes", "d.csv", csv(changes(7_000, "D"))),
+          appendText("ticker_changes", "c.csv", toCsv(makeChanges(6_000, "C"))),
+          appendText("ticker_changes", "d.csv", toCsv(makeChanges(7_000, "D"))),
         ],
         { concurrency: 2 },
       )
-      assert.strictEqual((yield* state("ticker_changes")).rows, rows + 13_000)
+      assert.strictEqual((yield* readTableState("ticker_changes")).rows, rows + 13_000)
     }))
 
-  it.effect("D31 D17 a replacement has the indexes, constraints, defaults and triggers of the table it replaces", () =>
+  it.effect("keeps the indexes, constraints, defaults and triggers of the replaced table (D31, D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const shape = sql<{ readonly kind: string; readonly name: string; readonly definition: string }>`
@@ -1289,14 +1320,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       const before = yield* shape
       assert.isAbove(before.length, 80)
       for (let round = 0; round < 2; round++) {
-        yield* replaceWith("ticker_changes", "a.csv", csv(changes(10, "A")))
-        yield* replaceWith("historical_tickers", "a.csv", csv([{ ticker: "AAA", former_ticker: "BBB" }]))
-        yield* replaceWith("intraday_runners", "a.csv", csv(sessions(10, "1")))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv(makeChanges(10, "A")))
+        yield* replaceWith("historical_tickers", "a.csv", toCsv([{ ticker: "AAA", former_ticker: "BBB" }]))
+        yield* replaceWith("intraday_runners", "a.csv", toCsv(makeSessions(10, "1")))
         assert.deepStrictEqual(yield* shape, before)
       }
     }))
 
-  it.effect("D31 D17 a load counts as a change of its dataset, at its own time, and one that only checks does not", () =>
+  it.effect("counts a load, but not a check, as a change of its dataset (D31, D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const noted = sql<{ readonly changes: number; readonly at: number }>`
@@ -1304,17 +1335,17 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         from dataset_versions where dataset = 'ticker_changes'
       `
       const [before] = yield* noted
-      const file = csv(changes(10, "A"))
+      const file = toCsv(makeChanges(10, "A"))
       yield* replaceWith("ticker_changes", "a.csv", file)
       const [after] = yield* noted
       assert.strictEqual(after?.changes, (before?.changes ?? 0) + 1)
       assert.isAbove(after?.at ?? 0, before?.at ?? 0)
-      const path = yield* written("a.csv", file)
+      const path = yield* writeTestFile("a.csv", file)
       yield* loadFile({ dataset: "ticker_changes", file: path, append: false, check: true }, yield* Ref.make(0))
       assert.deepStrictEqual((yield* noted)[0], after)
     }))
 
-  it.effect("D31 a load replaces rows only: who may read the table stays", () =>
+  it.effect("keeps the owner and the grants of the table (D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const rights = sql`
@@ -1323,19 +1354,19 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       `
       yield* sql`grant select on ticker_changes to pg_monitor`
       const before = yield* rights
-      yield* replaceWith("ticker_changes", "a.csv", csv(changes(10, "A")))
+      yield* replaceWith("ticker_changes", "a.csv", toCsv(makeChanges(10, "A")))
       assert.deepStrictEqual(yield* rights, before)
     }))
 
-  it.effect("D31 a file of 300,000 rows is streamed: the command needs far less memory than the file's rows", () =>
+  it.effect("streams a file of 300,000 rows within a heap of 96 MB (D31)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const lines = Array.from(
         { length: 300_000 },
         (_, at) => `{"ticker":"A${at}","former_ticker":"B${at}","date":"${day(at % 5000)}"}`,
       )
-      const file = yield* written("big.ndjson.gz", gzipSync(`${lines.join("\n")}\n`, { level: 1 }))
-      const loading = yield* command(["load", "historical-tickers", file], ["--max-old-space-size=96"])
+      const file = yield* writeTestFile("big.ndjson.gz", gzipSync(`${lines.join("\n")}\n`, { level: 1 }))
+      const loading = yield* startCommand(["load", "historical-tickers", file], ["--max-old-space-size=96"])
       const began = yield* Clock.currentTimeMillis
       const { code, err, out } = yield* loading.result
       console.info(
@@ -1343,6 +1374,6 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       )
       assert.strictEqual(code, 0, err.slice(-500))
       assert.match(out, /^historical_tickers: 300000 rows loaded, in \d+\.\d s\n$/)
-      assert.strictEqual((yield* state("historical_tickers")).rows, 300_000)
+      assert.strictEqual((yield* readTableState("historical_tickers")).rows, 300_000)
     }))
 })

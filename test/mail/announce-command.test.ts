@@ -1,11 +1,11 @@
-/** Customer emails through the end of the processes that send them (§9.6). */
+/** Customer emails while the processes that send them are killed, stopped or shut down: §9.6 (notification). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
-import * as Mail from "../support/MailServer.ts"
+import * as MailServer from "../support/MailServer.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
@@ -13,9 +13,9 @@ import * as Service from "../support/Service.ts"
 
 const { endProcess, findFreePort, waitForOutput, startCommandProcess } = Processes
 
-const world = Effect.gen(function* () {
+const setUp = Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
-  const smtp = yield* Mail.startMailServer()
+  const smtp = yield* MailServer.startMailServer()
   const environment = {
     DATABASE_URL: Redacted.value(url),
     BASE_URL: "https://api.example.com",
@@ -26,7 +26,7 @@ const world = Effect.gen(function* () {
   }
   const serve = Effect.gen(function* () {
     const service = yield* startCommandProcess(["serve"], { ...environment, PORT: String(yield* findFreePort) })
-    yield* waitForOutput(service, /Tickerline answers/)
+    yield* waitForOutput(service, /Tickerline is running/)
     return service
   })
   const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
@@ -44,9 +44,9 @@ const until = (what: string, holds: () => boolean) =>
   )
 
 layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })("announcing", (it) => {
-  it.effect("README, emails: announce shows, queues once, and tells how far it is; the text names service and recipient", () =>
+  it.effect("announce previews, queues once and reports progress (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, sql } = yield* world
+      const { command, sql } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("accounts", "create", "twin", "--tier", "pro", "--email", "OPS@acme.example")
       yield* command("accounts", "create", "quiet", "--tier", "pro", "--email", "quiet@x.example")
@@ -58,26 +58,26 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       )
 
       const entries = ["--entry", "ticker-changes", "--entry", "fixed-offset"]
-      assert.match(yield* command("announce", ...entries), /ticker-changes: 0 addresses queued/)
+      assert.match(yield* command("announce", ...entries), /ticker-changes: 0 emails queued/)
       const dry = yield* command("announce", ...entries, "--include-new-accounts", "--dry-run")
-      assert.match(dry, /ticker-changes: 1 address would be written to; 1 without news/)
-      assert.match(dry, /fixed-offset: 2 addresses would be written to/)
+      assert.match(dry, /ticker-changes: 1 email would be queued; 1 opted out/)
+      assert.match(dry, /fixed-offset: 2 emails would be queued/)
       assert.match(dry, /To: ops@acme\.example/)
-      assert.match(dry, /Subject: Tickerline: breaking change: Every datetime/)
+      assert.match(dry, /Subject: Tickerline breaking change: Every datetime/)
       assert.match(dry, /https:\/\/api\.example\.com\/v1\/docs/)
       assert.notMatch(dry, /OPS@/)
       assert.strictEqual(yield* rows, 0)
 
-      assert.match(yield* command("announce", ...entries, "--include-new-accounts"), /fixed-offset: 2 addresses queued/)
+      assert.match(yield* command("announce", ...entries, "--include-new-accounts"), /fixed-offset: 2 emails queued/)
       assert.match(
         yield* command("announce", ...entries, "--include-new-accounts"),
-        /fixed-offset: 0 addresses queued; 2 queued before/,
+        /fixed-offset: 0 emails queued; 2 queued before/,
       )
       assert.strictEqual(yield* rows, 3)
       assert.match(yield* command("announcements"), /fixed-offset\t2\t0\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("README, emails: what is no entry, no address and no setting is refused with what to do", () =>
+  it.effect("unknown entries, invalid addresses and wrong settings are refused with advice (§9.6)", () =>
     Effect.gen(function* () {
       const { DATABASE_URL } = { DATABASE_URL: Redacted.value(yield* Service.copyMigratedDatabase) }
       const entry = yield* runCommand(["announce", "--entry", "ticker-change"], { DATABASE_URL })
@@ -86,7 +86,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       const address = ["accounts", "create", "x", "--tier", "pro", "--email", "a@x.example, b@x.example"]
       const refused = yield* runCommand(address, { DATABASE_URL })
       assert.strictEqual(refused.code, 2)
-      assert.match(refused.err + refused.out, /must be an address of mail/)
+      assert.match(refused.err + refused.out, /must be an email address/)
       for (
         const [settings, said] of [
           [{ SMTP_URL: "mail.example:25" }, /SMTP_URL/],
@@ -103,9 +103,9 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       }
     }).pipe(Effect.scoped))
 
-  it.effect("§9.6 kill -9 before the end of a mail was sent: the next process sends it, once", () =>
+  it.effect("after kill -9 in the middle of an email, the next process sends it once (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* world
+      const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       let asked = 0
       smtp.behaviour.rcpt = () => {
@@ -123,9 +123,9 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.strictEqual(smtp.received.length, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("§9.6 kill -9 after the whole mail was sent and before the answer: it is not sent again by itself", () =>
+  it.effect("after kill -9 between the end of an email and the reply, it is not sent again automatically (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* world
+      const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("accounts", "create", "other", "--tier", "pro", "--email", "other@x.example")
       let seen = 0
@@ -138,7 +138,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* until("that the mail was sent", () => seen === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.data = () => Promise.resolve(undefined)
-      // Two at once take over; the mail that was under way stays as it is, and the other goes out.
+      // Two processes take over: the interrupted email stays unknown, and the other one is sent.
       yield* serve
       yield* serve
       yield* until("that the other one is delivered", () => smtp.received.length === 1)
@@ -148,15 +148,15 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
         times: 20,
       }))
       assert.match(yield* told, /ticker-changes\t0\t1\t0\t1/)
-      assert.match(yield* command("announcements", "problems"), /unknown\t1\tThe sender ended/)
+      assert.match(yield* command("announcements", "problems"), /unknown\t1\tThe sender stopped/)
       assert.strictEqual(smtp.received.length, 1)
-      assert.match(yield* command("announcements", "retry", "unknown"), /1 mail queued again/)
+      assert.match(yield* command("announcements", "retry", "unknown"), /1 email queued again/)
       yield* until("that it is delivered when asked for", () => smtp.received.length === 2)
     }).pipe(Effect.scoped))
 
-  it.effect("README, jobs: a process that is stopped in the middle is replaced within seconds, and sends nothing when it goes on", () =>
+  it.effect("a stopped process is replaced within seconds, and sends nothing when it resumes (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* world
+      const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       let asked = 0
       smtp.behaviour.rcpt = () => {
@@ -179,9 +179,9 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(yield* command("announcements"), /ticker-changes\t0\t1\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("README, deploy: an orderly end waits for the server's answer, and leaves what it had not sent to the next", () =>
+  it.effect("an orderly shutdown waits for the server's reply; the next process sends the rest (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* world
+      const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const { promise, resolve } = Promise.withResolvers<undefined>()

@@ -1,18 +1,18 @@
-/** How customer emails get from the outbox to a mail server (§3, §6, §9.6): a real one, in this process. */
+/** Delivery of customer emails from the outbox to a real SMTP server in this process: §9.6 (notification). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import * as Announce from "../../src/mail/Announcements.ts"
+import * as Announcements from "../../src/mail/Announcements.ts"
 import { Option } from "effect"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Mail from "../support/MailServer.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as MailServer from "../support/MailServer.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
-const nowhere = { baseUrl: Option.none<string>(), unsubscribeAddress: Option.none<string>() }
+const noAddresses = { baseUrl: Option.none<string>(), unsubscribeAddress: Option.none<string>() }
 
 const announce = (ids: ReadonlyArray<string>) =>
-  Announce.queueAnnouncements({ entryIds: ids, includeNewAccounts: true, isDryRun: false, ...nowhere })
+  Announcements.queueAnnouncements({ entryIds: ids, includeNewAccounts: true, isDryRun: false, ...noAddresses })
 
 const customers = Effect.fnUntraced(function* (...emails: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
@@ -31,8 +31,8 @@ const quick = {
   MAIL_RETRY_AFTER: "100 millis",
 }
 
-const sender = (port: number, more: Readonly<Record<string, string>> = {}) =>
-  Instances.startInstance({ SMTP_URL: `smtp://127.0.0.1:${port}`, ...quick, ...more })
+const startSender = (port: number, more: Readonly<Record<string, string>> = {}) =>
+  ServiceInstances.startInstance({ SMTP_URL: `smtp://127.0.0.1:${port}`, ...quick, ...more })
 
 const statuses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -40,7 +40,7 @@ const statuses = Effect.gen(function* () {
   return rows.map(({ status }) => status)
 })
 
-/** Until the condition holds; a test waits for nothing else. */
+/** Waits until the condition holds. */
 const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(
     Effect.filterOrFail((holds) => holds, () => `${what} did not come about`),
@@ -50,41 +50,43 @@ const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
 const allAre = (...expected: ReadonlyArray<string>) =>
   until(`that mails are ${expected.join(", ")}`, Effect.map(statuses, (found) => String(found) === String(expected)))
 
-layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
+layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
   "delivery",
   (it) => {
-    it.effect("§9.6 each address gets each entry once, however its letters are written, and a second run queues nothing", () =>
+    it.effect("each address gets each entry once, ignoring case, and a second run queues nothing (§9.6)", () =>
       Effect.gen(function* () {
-        const smtp = yield* Mail.startMailServer()
+        const smtp = yield* MailServer.startMailServer()
         yield* customers("a@x.example", "A@X.example", "b@x.example")
         yield* announce(["ticker-changes", "fixed-offset"])
         yield* announce(["ticker-changes", "fixed-offset"])
-        yield* sender(smtp.port)
+        yield* startSender(smtp.port)
         yield* allAre("sent", "sent", "sent", "sent")
         yield* announce(["ticker-changes"])
         assert.deepStrictEqual(yield* statuses, ["sent", "sent", "sent", "sent"])
-        const to = smtp.received.map(({ raw, to }) => `${to.join()} ${Mail.readEmailHeaders(raw, "Subject").join()}`)
+        const to = smtp.received.map(({ raw, to }) =>
+          `${to.join()} ${MailServer.readEmailHeaders(raw, "Subject").join()}`
+        )
         assert.strictEqual(new Set(to).size, 4)
         assert.deepStrictEqual(smtp.received.map(({ to }) => to.length), [1, 1, 1, 1])
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 a mail has the headers that servers and readers expect, and both kinds of text", () =>
+    it.effect("an email has the headers that mail programs expect, and both plain text and HTML (§9.6)", () =>
       Effect.gen(function* () {
-        const smtp = yield* Mail.startMailServer()
+        const smtp = yield* MailServer.startMailServer()
         yield* customers("ops@x.example")
         yield* announce(["fixed-offset", "ticker-changes"])
-        yield* sender(smtp.port, { MAIL_UNSUBSCRIBE: "no-news@tickerline.example" })
+        yield* startSender(smtp.port, { MAIL_UNSUBSCRIBE: "no-news@tickerline.example" })
         yield* allAre("sent", "sent")
         for (const { raw } of smtp.received) {
           const isNews = raw.includes("whole chain")
-          assert.deepStrictEqual(Mail.readEmailHeaders(raw, "From"), ["Tickerline <notices@tickerline.example>"])
-          assert.deepStrictEqual(Mail.readEmailHeaders(raw, "To"), ["ops@x.example"])
-          assert.deepStrictEqual(Mail.readEmailHeaders(raw, "Auto-Submitted"), ["auto-generated"])
-          assert.match(String(Mail.readEmailHeaders(raw, "Message-ID")), /^<[0-9a-f-]{36}@tickerline\.example>$/)
-          assert.isFalse(Number.isNaN(Date.parse(String(Mail.readEmailHeaders(raw, "Date")))))
-          assert.match(String(Mail.readEmailHeaders(raw, "Content-Type")), /^multipart\/alternative/)
+          assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "From"), ["Tickerline <notices@tickerline.example>"])
+          assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "To"), ["ops@x.example"])
+          assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "Auto-Submitted"), ["auto-generated"])
+          assert.match(String(MailServer.readEmailHeaders(raw, "Message-ID")), /^<[0-9a-f-]{36}@tickerline\.example>$/)
+          assert.isFalse(Number.isNaN(Date.parse(String(MailServer.readEmailHeaders(raw, "Date")))))
+          assert.match(String(MailServer.readEmailHeaders(raw, "Content-Type")), /^multipart\/alternative/)
           assert.deepStrictEqual(
-            Mail.readEmailHeaders(raw, "List-Unsubscribe"),
+            MailServer.readEmailHeaders(raw, "List-Unsubscribe"),
             isNews ? ["<mailto:no-news@tickerline.example?subject=unsubscribe>"] : [],
           )
           assert.match(raw, /Content-Type: text\/plain; charset=utf-8/)
@@ -92,43 +94,43 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         }
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 what is refused for now is sent later, with the same Message-ID", () =>
+    it.effect("a temporarily refused email is sent later with the same Message-ID (§9.6)", () =>
       Effect.gen(function* () {
-        const smtp = yield* Mail.startMailServer()
+        const smtp = yield* MailServer.startMailServer()
         yield* customers("later@x.example")
         const ids: Array<string> = []
         let refusals = 2
         smtp.behaviour.data = ({ raw }) => {
-          ids.push(String(Mail.readEmailHeaders(raw, "Message-ID")))
+          ids.push(String(MailServer.readEmailHeaders(raw, "Message-ID")))
           return Promise.resolve(refusals-- > 0 ? { code: 451, message: "Try again" } : undefined)
         }
         yield* announce(["ticker-changes"])
-        yield* sender(smtp.port)
+        yield* startSender(smtp.port)
         yield* allAre("sent")
         assert.strictEqual(ids.length, 3)
         assert.strictEqual(new Set(ids).size, 1)
         assert.strictEqual(smtp.received.length, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 what is refused for good is given up with the server's words, and the others are sent", () =>
+    it.effect("a permanently refused email is given up with the server's reason, and the others are sent (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const smtp = yield* Mail.startMailServer()
+        const smtp = yield* MailServer.startMailServer()
         yield* customers("gone@x.example", "here@x.example")
         smtp.behaviour.rcpt = (address) =>
           Promise.resolve(address.startsWith("gone") ? { code: 550, message: "No such person" } : undefined)
         yield* announce(["ticker-changes"])
-        yield* sender(smtp.port)
+        yield* startSender(smtp.port)
         yield* allAre("failed", "sent")
         assert.include(
-          (yield* Announce.readUndeliveredEmails).map(({ last_error }) => last_error).join(),
+          (yield* Announcements.readUndeliveredEmails).map(({ last_error }) => last_error).join(),
           "No such person",
         )
-        assert.deepStrictEqual(yield* Announce.readAnnouncementProgress, [
+        assert.deepStrictEqual(yield* Announcements.readAnnouncementProgress, [
           { entry_id: "ticker-changes", queued: 0, sent: 1, failed: 1, unknown: 0 },
         ])
         smtp.behaviour.rcpt = () => Promise.resolve(undefined)
-        assert.strictEqual(yield* Announce.requeueEmails("failed", Option.none()), 1)
+        assert.strictEqual(yield* Announcements.requeueEmails("failed", Option.none()), 1)
         yield* allAre("sent", "sent")
         assert.deepStrictEqual(yield* sql`select attempts from announcement_mails order by recipient`, [
           { attempts: 1 },
@@ -136,36 +138,36 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         ])
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 a server that is away costs no mail an attempt, and gets them when it is back", () =>
+    it.effect("an unreachable server costs no attempt, and gets the emails when it is back (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const port = yield* Effect.scoped(Effect.map(Mail.startMailServer(), (smtp) => smtp.port))
+        const port = yield* Effect.scoped(Effect.map(MailServer.startMailServer(), (smtp) => smtp.port))
         yield* customers("a@x.example", "b@x.example")
         yield* announce(["ticker-changes"])
-        yield* sender(port)
+        yield* startSender(port)
         yield* until(
           "that the server was missed",
           Effect.map(sql`select from announcement_mails where last_error is not null`, (rows) => rows.length > 0),
         )
-        const smtp = yield* Mail.startMailServer(port)
+        const smtp = yield* MailServer.startMailServer(port)
         yield* allAre("sent", "sent")
         assert.strictEqual(smtp.received.length, 2)
         assert.deepStrictEqual(yield* sql`select distinct attempts from announcement_mails`, [{ attempts: 1 }])
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 a connection that ends after the whole mail and before the answer leaves it unknown, and sent once", () =>
+    it.effect("an email whose reply is lost becomes unknown and is sent once (§9.6)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
-        const smtp = yield* Mail.startMailServer()
+        const smtp = yield* MailServer.startMailServer()
         yield* customers("perhaps@x.example")
         let seen = 0
         smtp.behaviour.data = () => {
           seen += 1
           return Promise.resolve(seen === 1 ? { code: 421, message: "x".repeat(10) } : undefined)
         }
-        // 421 is an answer: it is sent again. Silence is none.
+        // 421 is a reply, so the email is sent again. Without a reply it is not.
         yield* announce(["ticker-changes"])
-        yield* Effect.scoped(Effect.andThen(sender(smtp.port), allAre("sent")))
+        yield* Effect.scoped(Effect.andThen(startSender(smtp.port), allAre("sent")))
         assert.strictEqual(seen, 2)
         yield* customers("perhaps@x.example")
         smtp.behaviour.data = () => {
@@ -174,38 +176,38 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         }
         yield* announce(["ticker-changes"])
         yield* Effect.scoped(Effect.andThen(
-          sender(smtp.port),
+          startSender(smtp.port),
           until("that the mail was handed over", Effect.sync(() => seen === 3)),
         ))
         smtp.behaviour.data = () => Promise.resolve(undefined)
         const before = smtp.received.length
-        yield* sender(smtp.port)
+        yield* startSender(smtp.port)
         yield* allAre("unknown")
         assert.strictEqual(smtp.received.length, before)
-        assert.strictEqual(yield* Announce.requeueEmails("unknown", Option.some("ticker-changes")), 1)
+        assert.strictEqual(yield* Announcements.requeueEmails("unknown", Option.some("ticker-changes")), 1)
         yield* allAre("sent")
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 of two instances one sends at a time, and each mail goes out once", () =>
+    it.effect("only one of two instances sends at a time, and each email goes out once (§9.6)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
-        const smtp = yield* Mail.startMailServer()
+        const smtp = yield* MailServer.startMailServer()
         const many = Array.from({ length: 60 }, (_, at) => `c${at}@x.example`)
         yield* customers(...many)
         yield* announce(["ticker-changes"])
-        yield* sender(smtp.port)
-        yield* sender(smtp.port)
+        yield* startSender(smtp.port)
+        yield* startSender(smtp.port)
         yield* until("that all are sent", Effect.map(statuses, (found) => found.every((status) => status === "sent")))
         assert.sameMembers(smtp.received.flatMap(({ to }) => to), many)
         assert.strictEqual(smtp.received.length, many.length)
       }).pipe(Effect.scoped))
 
-    it.effect("§9.6 beside a process of release 0.2.0 that has its lease nothing is sent, and it gets none while one of ours sends", () =>
+    it.effect("a process of release 0.2.0 and one of this release never send at the same time (§9.6)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
-        const smtp = yield* Mail.startMailServer()
-        /** As that release asks, word for word. */
+        const smtp = yield* MailServer.startMailServer()
+        /** The exact statement of release 0.2.0. */
         const older = crypto.randomUUID()
         const lease = sql`
         update announcement_sender set holder = ${older}::text::uuid, until = now() + interval '4 seconds'
@@ -221,7 +223,7 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
           seen += 1
           return promise
         }
-        yield* sender(smtp.port)
+        yield* startSender(smtp.port)
         yield* until("that ours sends", Effect.sync(() => seen === 1))
         assert.isAbove(performance.now() - had, 3_900)
         assert.deepStrictEqual(yield* lease, [])
@@ -230,9 +232,9 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         assert.strictEqual(seen, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("README, emails: it paces itself", () =>
+    it.effect("sends at most MAIL_PER_MINUTE emails (§9.6)", () =>
       Effect.gen(function* () {
-        const smtp = yield* Mail.startMailServer()
+        const smtp = yield* MailServer.startMailServer()
         const times: Array<number> = []
         smtp.behaviour.data = () => {
           times.push(performance.now())
@@ -240,15 +242,15 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         }
         yield* customers("a@x.example", "b@x.example", "c@x.example")
         yield* announce(["ticker-changes"])
-        yield* sender(smtp.port, { MAIL_PER_MINUTE: "120" })
+        yield* startSender(smtp.port, { MAIL_PER_MINUTE: "120" })
         yield* allAre("sent", "sent", "sent")
         const [first = 0, second = 0, third = 0] = times
         assert.isAtLeast(Math.min(second - first, third - second), 490)
       }).pipe(Effect.scoped))
 
-    it.effect("README, emails: it signs in with the user and password of SMTP_URL, and logs neither address nor password", () =>
+    it.effect("signs in with the credentials of SMTP_URL, and logs neither address nor password (§9.6)", () =>
       Effect.gen(function* () {
-        const smtp = yield* Mail.startMailServer()
+        const smtp = yield* MailServer.startMailServer()
         yield* customers("secret-customer@x.example")
         const said: Array<string> = []
         const watched = Logger.layer([
@@ -259,10 +261,10 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         const right = { SMTP_URL: `smtp://mailer:s3cret%3A%2F%40@127.0.0.1:${smtp.port}` }
         const wrong = { SMTP_URL: `smtp://mailer:hunter2@127.0.0.1:${smtp.port}` }
         yield* Effect.scoped(Effect.andThen(
-          Instances.startInstance({ ...quick, ...wrong }, { port: 0 }, { watched }),
+          ServiceInstances.startInstance({ ...quick, ...wrong }, { port: 0 }, { watched }),
           until("that it is refused", Effect.sync(() => said.some((line) => line.includes("EAUTH")))),
         ))
-        yield* Instances.startInstance({ ...quick, ...right }, { port: 0 }, { watched })
+        yield* ServiceInstances.startInstance({ ...quick, ...right }, { port: 0 }, { watched })
         yield* allAre("failed")
         yield* until("that it is said", Effect.sync(() => said.some((line) => line.includes("550"))))
         assert.notMatch(said.join("\n"), /secret-customer|s3cret|hunter2/)

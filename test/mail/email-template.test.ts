@@ -1,45 +1,45 @@
-/** What customers read, and that it stays what it is whatever is in it (§9.6, SECURITY.md). */
+/** The content of customer emails, and its protection against injection: §9.6 (notification), SECURITY.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { isEmailAddress } from "../../src/accounts/EmailAddress.ts"
 import { changelog } from "../../src/changelog/Changelog.ts"
 import { type EmailContent, renderEmail } from "../../src/mail/EmailTemplate.ts"
-import { composeMimeMessage } from "../../src/mail/MimeMessage.ts"
-import * as Mail from "../support/MailServer.ts"
+import { composeMimeMessage } from "../../src/mail/SmtpDelivery.ts"
+import * as MailServer from "../support/MailServer.ts"
 
-const surroundings = {
+const addresses = {
   baseUrl: Option.some("https://api.example.com"),
   unsubscribeAddress: Option.some("stop@example.com"),
 }
 
-const mail = { mail_id: "3b241101-e2bb-4255-8caf-4136c566a962", entry_id: "x", attempts: 1, recipient: "a@x.example" }
+const envelope = { mail_id: "3b241101-e2bb-4255-8caf-4136c566a962", recipient: "a@x.example" }
 
 const sender = {
   from: { name: "Tickerline", address: "notices@example.com" },
   unsubscribe: Option.none<string>(),
 }
 
-const rawOf = (words: EmailContent, more: Partial<typeof mail> = {}, from: Partial<typeof sender> = {}) =>
+const composeText = (content: EmailContent, from: Partial<typeof sender> = {}) =>
   Effect.map(
-    composeMimeMessage({ ...mail, ...more, ...words }, { ...sender, ...from }),
+    composeMimeMessage({ ...envelope, ...content }, { ...sender, ...from }),
     (bytes) => bytes.toString("utf8"),
   )
 
-const entry = (id: string) => {
+const findEntry = (id: string) => {
   const found = changelog.find((one) => one.id === id)
   if (found === undefined) throw new Error(`no entry ${id}`)
   return found
 }
 
-const names = (raw: string) =>
+const headerNames = (raw: string) =>
   raw.slice(0, raw.indexOf("\r\n\r\n")).replaceAll(/\r\n[ \t]+/g, " ").split("\r\n").map((line) =>
     line.slice(0, line.indexOf(":"))
   )
 
-describe("a letter", () => {
-  it("§3 §9.6 a breaking change says so in its subject, what to do, and why it is read", () => {
-    const { html, operational, subject, text } = renderEmail(entry("historical-market-cap"), surroundings)
-    assert.strictEqual(subject, "Tickerline: breaking change: market_cap of historical-float-pro is computed anew")
+describe("email content", () => {
+  it("names a breaking change in the subject, with what to do and the reason for the email (§3, §9.6)", () => {
+    const { html, operational, subject, text } = renderEmail(findEntry("historical-market-cap"), addresses)
+    assert.strictEqual(subject, "Tickerline breaking change: market_cap of historical-float-pro is computed anew")
     assert.isTrue(operational)
     for (const words of [text, html]) {
       assert.include(words, "What to do: Expect other values")
@@ -50,27 +50,50 @@ describe("a letter", () => {
     for (const line of text.split("\n")) assert.isAtMost(line.length, 80)
   })
 
-  it("§3 §9.6 D24 a deprecation names what takes its place, and its timeline", () => {
-    const { subject, text } = renderEmail(entry("v1-historical-tickers-deprecated"), surroundings)
-    assert.match(subject, /^Tickerline: deprecation: \/v1\/historical-tickers /)
-    assert.include(text, "Instead: /v1/ticker-changes")
+  it("names the replacement and the timeline of a deprecation (§3, §9.6, D24)", () => {
+    const { subject, text } = renderEmail(findEntry("v1-historical-tickers-deprecated"), addresses)
+    assert.match(subject, /^Tickerline deprecation: \/v1\/historical-tickers /)
+    assert.include(text, "Replacement: /v1/ticker-changes")
     assert.include(text.replaceAll(/\s+/g, " "), "twelve months")
     const planned = renderEmail(
-      { ...entry("fixed-offset"), takes_effect: "2027-12-01", sunset: "2028-01-01" },
-      surroundings,
+      { ...findEntry("fixed-offset"), takes_effect: "2027-12-01", sunset: "2028-01-01" },
+      addresses,
     )
-    assert.include(planned.text, "Holds from: 2027-12-01")
+    assert.include(planned.text, "Takes effect: 2027-12-01")
     assert.include(planned.text, "Works until: 2028-01-01")
   })
 
-  it("README, emails: news say how to get no more of them", () => {
-    const { operational, text } = renderEmail(entry("ticker-changes"), surroundings)
+  it("explains in every news email how to unsubscribe (§9.6)", () => {
+    const { operational, subject, text } = renderEmail(findEntry("latest-among-matching"), addresses)
     assert.isFalse(operational)
-    assert.include(text.replaceAll(/\s+/g, " "), "write to stop@example.com")
+    assert.strictEqual(
+      subject,
+      "Tickerline update: latest=true selects from the rows that match the other filters",
+    )
+    assert.strictEqual(
+      text,
+      `latest=true selects from the rows that match the other filters
+
+On /v1/historical-float-pro, latest=true now returns the newest row of each
+ticker among the rows that match the other filters. Before, the other
+filters were applied after the newest rows were selected, so a ticker was
+missing if only its older rows matched.
+
+Announced: 2026-11-21 (release 0.3.0)
+Endpoints: /v1/historical-float-pro
+Parameters and fields: latest
+
+Details: https://api.example.com/v1/docs/changelog#latest-among-matching
+Documentation: https://api.example.com/v1/docs
+
+-- \nYou are receiving this email because your account is subscribed to
+Tickerline news. To unsubscribe, write to stop@example.com.
+`,
+    )
   })
 })
 
-describe("a mail", () => {
+describe("a MIME message", () => {
   const hostile = [
     "x\r\nBcc: evil@x.example",
     "x\nBcc: evil@x.example",
@@ -83,23 +106,28 @@ describe("a mail", () => {
     `"<>&'`,
   ]
 
-  it.effect("SECURITY.md, mails: no address, title or text becomes a header, a second recipient or markup", () =>
+  it.effect("no address, title or text becomes a header, a second recipient or markup (SECURITY.md: emails)", () =>
     Effect.gen(function* () {
-      const usual = names(yield* rawOf(renderEmail(entry("ticker-changes"), surroundings)))
+      const usual = headerNames(yield* composeText(renderEmail(findEntry("ticker-changes"), addresses)))
       for (const text of hostile) {
-        const told = { ...entry("ticker-changes"), title: text, text, migration: text, paths: [text], names: [text] }
-        const words = renderEmail(told, surroundings)
-        const raw = yield* rawOf(words, { recipient: "a@x.example" }, {
-          from: { name: text, address: "n@example.com" },
-        })
-        assert.sameMembers(names(raw), usual, JSON.stringify(text))
-        assert.deepStrictEqual(Mail.readEmailHeaders(raw, "To"), ["a@x.example"])
-        assert.notInclude(words.html, "<script>")
+        const hostileEntry = {
+          ...findEntry("ticker-changes"),
+          title: text,
+          text,
+          migration: text,
+          paths: [text],
+          names: [text],
+        }
+        const content = renderEmail(hostileEntry, addresses)
+        const raw = yield* composeText(content, { from: { name: text, address: "n@example.com" } })
+        assert.sameMembers(headerNames(raw), usual, JSON.stringify(text))
+        assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "To"), ["a@x.example"])
+        assert.notInclude(content.html, "<script>")
         assert.isFalse(isEmailAddress(text))
         assert.isFalse(isEmailAddress(`a@x.example${text}`))
         assert.isFalse(isEmailAddress(`${text}@x.example`), JSON.stringify(text))
       }
-      const never = [
+      const invalid = [
         "a@x.example,b@x.example",
         "a@x.example b@x.example",
         "<a@x.example>",
@@ -108,26 +136,25 @@ describe("a mail", () => {
         "a@",
         "a",
       ]
-      for (const address of never) assert.isFalse(isEmailAddress(address), address)
+      for (const address of invalid) assert.isFalse(isEmailAddress(address), address)
       for (const address of ["a@x.example", "a+b@x-y.example", "jürgen@müller.example"]) {
         assert.isTrue(isEmailAddress(address))
       }
     }))
 
-  it.effect("§9.6 letters beyond ASCII arrive as they are, in subject, name and text", () =>
+  it.effect("non-ASCII characters are preserved in subject, name and text (§9.6)", () =>
     Effect.gen(function* () {
       const title = "Größe, 漢字 und 🚀"
-      const raw = yield* rawOf(
-        renderEmail({ ...entry("ticker-changes"), title, text: title }, surroundings),
-        {},
+      const raw = yield* composeText(
+        renderEmail({ ...findEntry("ticker-changes"), title, text: title }, addresses),
         { from: { name: "Größe", address: "n@example.com" } },
       )
       assert.isTrue(/^[\x20-\x7e\r\n\t]*$/.test(raw))
-      const decoded = Mail.readEmailHeaders(raw, "Subject").join("").replaceAll(
+      const decoded = MailServer.readEmailHeaders(raw, "Subject").join("").replaceAll(
         /=\?UTF-8\?Q\?(.*?)\?=\s*/gi,
         (_, word: string) => decodeURIComponent(word.replaceAll("_", " ").replaceAll("=", "%")),
       )
-      assert.strictEqual(decoded, `Tickerline: ${title}`)
+      assert.strictEqual(decoded, `Tickerline update: ${title}`)
       const body = raw.slice(raw.indexOf("text/plain"))
       assert.match(body, /Content-Transfer-Encoding: (quoted-printable|base64)/)
     }))

@@ -1,4 +1,4 @@
-/** README, "Watching it": what Prometheus reads, and that dashboard and alerts speak of nothing else. */
+/** The metrics for Prometheus, and the metrics named in the dashboard and the alerts. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,10 +9,10 @@ import * as Service from "../support/Service.ts"
 
 const { startInstance, requestOverWire } = Instances
 
-/** An instance that is measured by itself, and what it says of itself: each line's value by its name and labels. */
+/** Starts an instance and returns its metrics by name and labels. */
 const measured = Effect.gen(function* () {
   const metrics = yield* findFreePort
-  // Nothing is queued, so that nobody asks the mail server, which is there only to be measured.
+  // The mail server is only configured for its metrics; no email is queued.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
   const port = yield* startInstance({ METRICS_PORT: String(metrics), ...mail, ...replicas }).pipe(
@@ -30,12 +30,12 @@ const measured = Effect.gen(function* () {
   return { port, metrics, scrape }
 })
 
-/** What is measured of the endpoint's answers with this status. */
+/** The metrics of an endpoint with this status. */
 const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
-  it.effect("README, Watching it: each answer counts once, by endpoint, status and whether it was in memory", () =>
+  it.effect("counts each response once, by endpoint, status and cache (monitoring)", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
       const { basic } = yield* Service.TestKeys
@@ -58,7 +58,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       )
     }))
 
-  it.effect("README, Watching it: an estimate counts as itself, and not as the request that it is about", () =>
+  it.effect("counts an estimate as a request to /estimate only (monitoring)", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
       const { basic } = yield* Service.TestKeys
@@ -68,7 +68,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.isUndefined(found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`))
     }))
 
-  it.effect("README, Watching it: a committed change of a dataset shows within a second, with its time", () =>
+  it.effect("shows a committed change of a dataset and its time within a second (monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { scrape } = yield* measured
@@ -81,7 +81,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.approximately(at, Date.now() / 1000, 60)
     }))
 
-  it.effect("README, Watching it: readers who wait for a connection are seen, and those who waited in vain", () =>
+  it.effect("shows readers that wait for a connection, and those that timed out (monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const metrics = yield* findFreePort
@@ -105,7 +105,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.match(text, /^tickerline_database_pool_connections_used 0$/m)
     }))
 
-  it.effect("README, Watching it: what never became a request is counted by its status", () =>
+  it.effect("counts refused requests by status (monitoring)", () =>
     Effect.gen(function* () {
       const metrics = yield* findFreePort
       const port = yield* startInstance({ METRICS_PORT: String(metrics) })
@@ -119,7 +119,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.deepStrictEqual(yield* count, [before400 + 1, before431 + 1])
     }))
 
-  it.effect("README, Watching it: clients cannot reach them, and nobody can unless a port is named", () =>
+  it.effect("serves metrics on a separate port only, if one is configured (monitoring)", () =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { metrics, port } = yield* measured
@@ -127,8 +127,8 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.strictEqual((yield* requestOverWire(metrics, "/v1/news", basic)).status, 404)
     }))
 
-  const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "README.md"]
-  it.effect.each(files)("README, Watching it: %s names measures that there are", (file) =>
+  const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "docs/operations/monitoring.md"]
+  it.effect.each(files)("names only existing metrics in %s (monitoring)", (file) =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { port, scrape } = yield* measured

@@ -1,4 +1,4 @@
-/** README, "Watching it": a trace of each request with its SQL, over OTLP to a collector, and no key in it. */
+/** Traces of requests and their SQL, sent over OTLP, without API keys. */
 import { assert, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
 import { createServer } from "node:http"
@@ -34,7 +34,7 @@ const spansIn = (body: unknown): ReadonlyArray<Span> =>
     ),
   }))
 
-/** A collector that keeps what it is sent. */
+/** A collector that stores what it receives. */
 const collector = Effect.acquireRelease(
   Effect.callback<{ readonly url: string; readonly texts: Array<string>; readonly close: () => void }>((resume) => {
     const texts: Array<string> = []
@@ -54,7 +54,7 @@ const collector = Effect.acquireRelease(
   ({ close }) => Effect.sync(close),
 )
 
-/** An instance whose traces go there, for as long as the test lasts. */
+/** An instance that sends its traces to the collector during the test. */
 const traced = Effect.fnUntraced(function* (url: string) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
   const exporter = yield* Layer.build(
@@ -65,7 +65,7 @@ const traced = Effect.fnUntraced(function* (url: string) {
 })
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) => {
-  it.effect("README, Watching it; D12: each request is one trace, the client's own where it has one, with its SQL", () =>
+  it.effect("records one trace per request with its SQL, and continues the client's trace (D12)", () =>
     Effect.gen(function* () {
       const { texts, url } = yield* collector
       const port = yield* traced(url)
@@ -99,7 +99,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) 
       })
     }))
 
-  it.effect("README, Watching it: a collector that is not there keeps no request from its answer", () =>
+  it.effect("answers requests while the trace collector is unavailable (monitoring)", () =>
     Effect.gen(function* () {
       const port = yield* traced("http://127.0.0.1:9")
       const { basic } = yield* Service.TestKeys

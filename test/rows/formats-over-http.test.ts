@@ -1,4 +1,4 @@
-/** What holds for every list in every format; a new one is in it too. */
+/** Checks every list in every format. New lists are included. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,7 +13,7 @@ const { startInstance, requestOverWire } = Instances
 
 const rows = 230
 
-/** Texts that are hard to write down, in whatever column has room for them. */
+/** Texts that are hard to encode, for every text column. */
 const hostile = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const text = `=cmd|' /C calc'!A0, "quoted"\r\nsecond line – ü 😀`
@@ -29,13 +29,13 @@ const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ 
 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 
-/** What the list must be told, and then finds. */
+/** The required parameters of a list, with values that find rows. */
 const pathOf = ({ parameters, path }: typeof lists[number]) =>
   parameters.some(({ name, required }) => name === "ticker" && required) ? `${path}?ticker=${tickers}&` : `${path}?`
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-/** The objects of `results` as their own text, which no reading of numbers has touched. */
+/** The JSON text of each object in `results`, without parsing numbers. */
 const resultsIn = (text: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   let [depth, start, inText] = [0, 0, false]
@@ -58,7 +58,7 @@ const resultsIn = (text: string): ReadonlyArray<string> => {
   return found
 }
 
-/** What a record must hold of a field, by what JSON says of it. */
+/** The expected CSV cell for a JSON value. */
 const cellFor = (value: unknown): string => {
   if (value === null || value === undefined) return ""
   if (typeof value !== "string") {
@@ -67,14 +67,14 @@ const cellFor = (value: unknown): string => {
   return /^\s*[=+\-@]/.test(value) ? `'${value}` : value
 }
 
-/** The rows of a result: a filing's owners have one each. */
+/** The rows of a result: a filing has one for each owner. */
 const flat = (result: unknown) => {
   const owners = listOf(valueAt(result, "owners"))
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
 }
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list", (it) => {
-  it.effect("D8, README, Formats: all lists have the parameter, and the document names what they answer in", () =>
+  it.effect("gives every list the parameter format, and documents its media types (D8)", () =>
     Effect.sync(() => {
       assert.isAbove(lists.length, 20)
       for (const { path } of lists) {
@@ -92,7 +92,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     }))
 
   it.effect.each(lists)(
-    "D8 D16, README, Formats: $path says the same in JSON, NDJSON and CSV, by the page and in whole",
+    "returns the same values in JSON, NDJSON and CSV, as pages and as an export: $path (D8, D16)",
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
@@ -125,7 +125,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
         assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
         assert.strictEqual(page1.headers["unencoded-digest"], Files.contentDigest(page1.bytes))
-        // A request for usage is usage itself.
+        // A request to /v1/usage is recorded as usage itself.
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
           first.records.length,
@@ -143,7 +143,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         records.forEach((record, index) => {
           assert.strictEqual(record.length, header.length)
           const expected = header.map((name) => cellFor(Reflect.get(Object(values[index]), name)))
-          // Of a number JSON.parse keeps no more than a float can hold.
+          // JSON.parse loses digits that exceed the precision of a float.
           const said = record.map((text, at) =>
             /^-?[\d.]+$/.test(text) && /^-?[\d.]+$/.test(expected[at] ?? "") ? String(Number(text)) : text
           )
@@ -163,7 +163,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
   )
 
   it.effect.each(lists)(
-    "D4 D11, README, Formats: $path refuses in JSON what cannot be, and says what can",
+    "refuses an invalid format or limit with a JSON error that names the valid ones: $path (D4, D11)",
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
@@ -202,7 +202,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
       }).pipe(Effect.scoped),
   )
 
-  it.effect("D17 RFC 9110: no memory gives one format for another, and each page has its own tag", () =>
+  it.effect("caches each format separately, with its own ETag (D17)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const port = yield* startInstance()
@@ -240,7 +240,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
       assert.strictEqual(new Set(Array.from(said.values())).size, 3)
     }).pipe(Effect.scoped))
 
-  it.effect("D10 HEAD has the headers of GET and reads nothing, by the page and in whole", () =>
+  it.effect("gives HEAD the headers of GET, for pages and exports (D10)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const port = yield* startInstance()

@@ -6,7 +6,7 @@ import { negotiateFormat } from "../../src/rows/Formats.ts"
 
 const anyText = Arbitrary.schema(Schema.String)
 
-/** What a reader of CSV finds in the cell. */
+/** The text that a CSV parser finds in the cell. */
 const read = Effect.fnUntraced(function* (written: string) {
   const record = `${written},after\r\n`
   const [found = []] = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(record), Csv.decodeString()))
@@ -14,7 +14,7 @@ const read = Effect.fnUntraced(function* (written: string) {
   return found[0] ?? ""
 })
 
-/** By what OWASP's page on CSV injection warns of. */
+/** The formulas of OWASP's page on CSV injection. */
 const isFormula = (text: string) => /^[=+\-@\t\r＝＋－＠]/.test(text.replace(/^[ \n\v\f]+/, ""))
 
 describe("Formats", () => {
@@ -45,12 +45,12 @@ describe("Formats", () => {
       [";,;q=,q=1,/", "json"],
     ] as const,
   )(
-    "RFC 9110, 12.5.1, Accept: %s is answered in %s",
+    "answers Accept: %s with %s (RFC 9110, 12.5.1)",
     ([accept, format]) => Effect.sync(() => assert.strictEqual(negotiateFormat(accept), format)),
   )
 
   it.effect.prop(
-    "RFC 4180, README, Formats: any text comes out of its cell as it was, but for a formula's apostrophe",
+    "encodes any text so that a CSV parser returns it, except for the apostrophe before a formula (RFC 4180)",
     {
       text: anyText,
     },
@@ -63,14 +63,14 @@ describe("Formats", () => {
   )
 
   it.effect.each(["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\n=1", "＝1", "＋1", "－1", "＠A", '=","'])(
-    "README, Formats: %j runs in no spreadsheet",
+    "puts an apostrophe before the formula %j (SECURITY.md)",
     (text) =>
       Effect.gen(function* () {
         assert.strictEqual(yield* read(encodeCsvCell(JSON.stringify(text))), `'${text}`)
       }),
   )
 
-  it.effect("D16, README, Formats: numbers stand as they are, negative ones too; null is empty, a list is JSON", () =>
+  it.effect("keeps numbers unchanged, and encodes null as an empty cell and a list as JSON (D16)", () =>
     Effect.gen(function* () {
       for (const json of ["-0.0001", "-5", "99999999999999.9999", "9007199254740991", "true", "false"]) {
         assert.strictEqual(encodeCsvCell(json), json)

@@ -1,4 +1,4 @@
-/** D16, D31: what a stored number prints as, digit by digit, and how a file of rows writes it. */
+/** Printed numbers and numbers in data files, digit by digit (D16, D31). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { integerColumn, moneyColumn, nullableColumn, priceColumn, ratioColumn } from "../../src/rows/Columns.ts"
@@ -12,21 +12,21 @@ const kinds = [
   { name: "ratio", column: ratioColumn("A ratio."), integers: 14, decimals: 4 },
 ]
 
-/** As a column goes through: what the driver hands over, then the text of the answer around it. */
+/** Decodes the driver's value and encodes it as JSON, like a column of a response. */
 const printer = (column: ReturnType<typeof priceColumn>) => {
   const decode = Schema.decodeSync(column.schemas.select)
   const encode = Schema.encodeSync(column.schemas.json)
   return (stored: string) => JSON.stringify({ x: encode(decode(stored)) })
 }
 
-/** How PostgreSQL writes a `numeric` of this scale: always with all its decimals, and never a negative zero. */
+/** A `numeric` as PostgreSQL writes it: with all its decimals, and never a negative zero. */
 const numeric = (scaled: bigint, decimals: number) => {
   const unsigned = scaled < 0n ? -scaled : scaled
   const digits = unsigned.toString().padStart(decimals + 1, "0")
   return `${scaled < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** The shortest way to write the same value, by division. */
+/** The shortest text of the same value, computed by division. */
 const shortest = (scaled: bigint, decimals: number) => {
   let [value, places] = [scaled < 0n ? -scaled : scaled, decimals]
   while (places > 0 && value % 10n === 0n) {
@@ -38,7 +38,7 @@ const shortest = (scaled: bigint, decimals: number) => {
   return `${scaled < 0n ? "-" : ""}${value / unit}${fraction}`
 }
 
-/** Any value of a `numeric(integers + decimals, decimals)`, of any number of digits, zeros at its end or not. */
+/** Any value of a `numeric(integers + decimals, decimals)`, with any number of digits and trailing zeros. */
 const scaledValue = (integers: number, decimals: number) =>
   Arbitrary.map(
     Arbitrary.all({
@@ -53,20 +53,20 @@ const scaledValue = (integers: number, decimals: number) =>
     },
   )
 
-/** RFC 8259, number, without its exponent and without zeros at the end of a fraction. */
+/** A number of RFC 8259 without exponent and trailing zeros. */
 const grammar = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
-describe("D16 a stored decimal", () => {
+describe("A stored decimal", () => {
   for (const { column, decimals, integers, name } of kinds) {
     const print = printer(column)
 
-    it.prop(`D16 prints its shortest digits: ${name}`, [scaledValue(integers, decimals)], ([scaled]) => {
+    it.prop(`prints without trailing zeros: ${name} (D16)`, [scaledValue(integers, decimals)], ([scaled]) => {
       const printed = print(numeric(scaled, decimals))
       assert.strictEqual(printed, `{"x":${shortest(scaled, decimals)}}`)
       assert.match(printed.slice(5, -1), grammar)
     }, { arbitrary: { runs: 2000 } })
 
-    it(`D16 the last value of each length, up and down: ${name}`, () => {
+    it(`prints the largest and smallest value of each length: ${name} (D16)`, () => {
       for (let length = 1; length <= integers + decimals; length++) {
         const first = 10n ** BigInt(length - 1)
         for (const scaled of [first, 5n * first, 10n * first - 1n]) {
@@ -103,11 +103,11 @@ describe("D16 a stored decimal", () => {
     ["100000000000000000.00", "100000000000000000"],
     ["99999999999999.9999", "99999999999999.9999"],
   ]
-  it.each(examples)("D16 %s prints %s", (stored, printed) => {
+  it.each(examples)("prints %s as %s (D16)", (stored, printed) => {
     for (const { column } of kinds) assert.strictEqual(printer(column)(stored), `{"x":${printed}}`)
   })
 
-  it("D16 what is missing prints null, and zero prints 0", () => {
+  it("prints a missing value as null and zero as 0 (D16)", () => {
     for (const { column } of kinds) {
       const optional = nullableColumn(column)
       const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
@@ -118,12 +118,12 @@ describe("D16 a stored decimal", () => {
     }
   })
 
-  it("D16 a client reads a number, never a text", () => {
+  it("is a JSON number for a client, never a string (D16)", () => {
     for (const { column } of kinds) {
       const read = Schema.decodeUnknownResult(column.schemas.json)
       const accepted = read(10.5)
       assert.strictEqual(accepted._tag === "Success" ? accepted.success : "", "10.5")
-      // What no float holds has nowhere else to be.
+      // Digits beyond the precision of a float exist only in the text.
       const exact = read("12345678901234.5678")
       assert.strictEqual(exact._tag === "Success" ? exact.success : "", "12345678901234.5678")
       for (const wrong of ["10.5", "-7", "1e400", "", null, true, [10.5], {}]) {
@@ -135,21 +135,21 @@ describe("D16 a stored decimal", () => {
 
 const accepts = (schema: Schema.Codec<unknown, unknown>, cell: unknown) => {
   const result = Schema.decodeUnknownResult(schema)(cell)
-  // A cell is checked and stays the text it is: PostgreSQL reads it.
+  // A cell is only checked; PostgreSQL parses it.
   if (result._tag === "Success") assert.strictEqual(result.success, cell)
   return result._tag === "Success"
 }
 
-describe("D31 the cell of a decimal", () => {
+describe("A decimal in a data file", () => {
   for (const { column, decimals, integers, name } of kinds) {
     const cell = column.schemas.insert
 
-    it.prop(`D31 every value of the column is accepted: ${name}`, [scaledValue(integers, decimals)], ([scaled]) => {
+    it.prop(`accepts every value of the column: ${name} (D31)`, [scaledValue(integers, decimals)], ([scaled]) => {
       assert.isTrue(accepts(cell, numeric(scaled, decimals)), numeric(scaled, decimals))
       assert.isTrue(accepts(cell, shortest(scaled, decimals)), shortest(scaled, decimals))
     }, { arbitrary: { runs: 500 } })
 
-    it(`D31 as many digits as the column has, and not one more: ${name}`, () => {
+    it(`accepts at most the digits of the column: ${name} (D31)`, () => {
       const [before, after] = ["9".repeat(integers), "9".repeat(decimals)]
       for (const sign of ["", "-"]) {
         for (const good of [before, `${before}.${after}`, `0.${after}`, "0", "1", "1.5", "0.0"]) {
@@ -163,26 +163,26 @@ describe("D31 the cell of a decimal", () => {
 
     const unreadable = ["NaN", "Infinity", "-Infinity", "null", "true", "$1", "1%", "1.2.3", "0x10", "１", "−1", "1/2"]
     const shapeless = ["", " ", "-", ".", "1.", ".5", "-.5", "+1", "--1", "1e5", "1E5", "1.5e-3", "1,000", "1,5"]
-    it.each([...shapeless, ...unreadable, " 1", "1 ", "1\n", 1, null])(`D31 %j is none: ${name}`, (text) => {
+    it.each([...shapeless, ...unreadable, " 1", "1 ", "1\n", 1, null])(`refuses %j: ${name} (D31)`, (text) => {
       assert.isFalse(accepts(cell, text))
     })
   }
 })
 
-describe("D16 a whole number", () => {
+describe("An integer", () => {
   const column = integerColumn("A count.")
   const [decode, encode] = [Schema.decodeSync(column.schemas.select), Schema.encodeSync(column.schemas.json)]
   const read = Schema.decodeUnknownResult(column.schemas.select)
   const greatest = 9_007_199_254_740_991n
   const print = (stored: bigint) => JSON.stringify({ x: encode(decode(stored)) })
 
-  it.prop("D16 prints its digits, up to 2^53-1", [
+  it.prop("prints its digits up to 2^53-1 (D16)", [
     Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), (value) => BigInt(value)),
   ], ([stored]) => {
     assert.strictEqual(print(stored), `{"x":${stored}}`)
   }, { arbitrary: { runs: 1000 } })
 
-  it("D16 every power of ten and of two, and its neighbours", () => {
+  it("prints every power of ten and two, and the integers next to it (D16)", () => {
     for (const base of [2n, 10n]) {
       for (let value = 1n; value <= greatest; value *= base) {
         for (const stored of [value - 1n, value, -value, 1n - value]) {
@@ -193,17 +193,17 @@ describe("D16 a whole number", () => {
     for (const stored of [greatest, -greatest, greatest - 1n]) assert.strictEqual(print(stored), `{"x":${stored}}`)
   })
 
-  it("D16 what a JSON number could not hold is refused rather than printed wrongly", () => {
+  it("refuses an integer that exceeds the precision of a JSON number (D16)", () => {
     for (const stored of [greatest + 1n, greatest + 2n, -greatest - 1n, 2n ** 63n - 1n, -(2n ** 63n)]) {
       assert.strictEqual(read(stored)._tag, "Failure", String(stored))
     }
   })
 
-  it("D16 the driver hands over bigint and nothing else", () => {
+  it("accepts only a bigint from the driver (D16)", () => {
     for (const wrong of ["1", 1.5, null, true]) assert.strictEqual(read(wrong)._tag, "Failure")
   })
 
-  it("D16 only whole numbers are printed", () => {
+  it("prints only integers (D16)", () => {
     const encode = Schema.encodeUnknownResult(column.schemas.json)
     assert.strictEqual(encode(12)._tag, "Success")
     for (const wrong of [1.5, NaN, Infinity, Number.MAX_SAFE_INTEGER + 1, "12", 12n]) {
@@ -211,7 +211,7 @@ describe("D16 a whole number", () => {
     }
   })
 
-  it("D16 what is missing prints null, and zero prints 0", () => {
+  it("prints a missing value as null and zero as 0 (D16)", () => {
     const optional = nullableColumn(column)
     const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
     const through = (stored: bigint | null) => JSON.stringify(encode(decode(stored)))
@@ -220,13 +220,16 @@ describe("D16 a whole number", () => {
   })
 
   const good = ["0", "1", "-1", "42", "1000000", "9007199254740991", "-9007199254740991"]
-  it.each(good)("D31 %s is the cell of one", (text) => {
+  it.each(good)("accepts %s in a data file (D31)", (text) => {
     assert.isTrue(accepts(column.schemas.insert, text))
   })
 
   const tooGreat = ["9007199254740992", "-9007199254740992", "9223372036854775807", "99999999999999999999"]
   const unreadable = ["1.0", "1.5", "1.", ".5", "", " ", "-", "+1", "1e3", "1,000", " 1", "1 ", "1\n", "0x1", "１"]
-  it.each([...tooGreat, ...unreadable, "NaN", "Infinity", "true", 1, null])("D31 %j is none", (text) => {
-    assert.isFalse(accepts(column.schemas.insert, text))
-  })
+  it.each([...tooGreat, ...unreadable, "NaN", "Infinity", "true", 1, null])(
+    "refuses %j in a data file (D31)",
+    (text) => {
+      assert.isFalse(accepts(column.schemas.insert, text))
+    },
+  )
 })

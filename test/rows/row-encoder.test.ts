@@ -56,7 +56,7 @@ const anyText = Arbitrary.schema(Schema.String)
 const anyFlag = Arbitrary.schema(Schema.Boolean)
 const anyWhole = Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), BigInt)
 
-/** As PostgreSQL writes a numeric: always all of its decimals. */
+/** A numeric as PostgreSQL writes it, with all its decimals. */
 const anyDecimal = Arbitrary.map(
   Arbitrary.all({ whole: int(0, Number.MAX_SAFE_INTEGER), part: int(0, 9999), zeros: int(0, 4), sign: anyFlag }),
   ({ part, sign, whole, zeros }) => {
@@ -69,18 +69,18 @@ const hour = 3_600_000
 const first = Date.UTC(1700, 0, 1) / hour
 const last = Date.UTC(2300, 0, 1) / hour
 
-/** Of six hundred years, each second one on the hour, where clocks change. */
+/** Times of six hundred years, half of them on the hour, when clocks change. */
 const anyTime = Arbitrary.map(
   Arbitrary.all({ at: int(first, last), rest: int(0, hour - 1), isSharp: anyFlag }),
   ({ at, isSharp, rest }) => new Date(at * hour + (isSharp ? rest % 2 : rest)),
 )
 const anyDate = Arbitrary.map(anyTime, (time) => time.toISOString().slice(0, 10))
 
-/** The words of a column that has only some. */
+/** The words of a literal column. */
 const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<unknown> =>
   SchemaAST.isUnion(ast) ? ast.types.flatMap(wordsOf) : SchemaAST.isLiteral(ast) ? [ast.literal] : []
 
-/** What the driver may hand over for a column, told by what its way of printing takes. */
+/** A driver value for a column, chosen by the values that its encoder accepts. */
 const someOf = (print: ValueEncoder | undefined, ast: SchemaAST.AST): Arbitrary.Arbitrary<unknown> => {
   const words = wordsOf(SchemaAST.toEncoded(ast))
   if (words.length > 0) return Arbitrary.map(int(0, words.length - 1), (at) => words[at])
@@ -98,7 +98,7 @@ const someOf = (print: ValueEncoder | undefined, ast: SchemaAST.AST): Arbitrary.
 
 const valueOf = (row: RowModel, column: string) => {
   const ast = (row.fields[column] ?? Schema.Null).ast
-  const print = SchemaAST.resolve(ast)?.print
+  const print = SchemaAST.resolve(ast)?.encodeValue
   const isNullable = SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
   const all = Arbitrary.all({ value: someOf(print, ast), rarity: int(0, 4) })
   return Arbitrary.map(all, ({ rarity, value }) => isNullable && rarity === 0 ? null : value)
@@ -106,7 +106,7 @@ const valueOf = (row: RowModel, column: string) => {
 
 const valuesOf = (row: RowModel) => Arbitrary.all(getColumnNames(row).map((column) => valueOf(row, column)))
 
-/** By the two Schemas of the row: what the driver hands over is decoded, and encoded as the contract says. */
+/** The reference: decodes and encodes with the two schemas of the row. */
 const byTheSchemas = (row: Row) => {
   const decode = Schema.decodeUnknownSync(row)
   const encode = Schema.encodeUnknownSync(row.json)
@@ -118,7 +118,7 @@ describe("Rows", () => {
   for (const row of rows) {
     const [print, reference] = [makeJsonRowEncoder(row), byTheSchemas(row)]
     it.prop(
-      `D15 D16 ${row.identifier} prints by the short ways what its Schemas print`,
+      `encodes ${row.identifier} as its schemas do (D15, D16)`,
       [valuesOf(row)],
       ([values]) => {
         assert.strictEqual(print(values), reference(values))
@@ -127,16 +127,16 @@ describe("Rows", () => {
     )
   }
 
-  it("D16 all but plain numbers of the service itself have a short way", () => {
+  it("has a fast encoder for every column except numbers of the service's own tables (D16)", () => {
     const long = rows.flatMap((row) =>
       getColumnNames(row).filter((name) =>
-        SchemaAST.resolve((row.fields[name] ?? Schema.Null).ast)?.print === undefined
+        SchemaAST.resolve((row.fields[name] ?? Schema.Null).ast)?.encodeValue === undefined
       )
     )
     assert.sameMembers(Array.from(new Set(long)), ["duration_ms", "endpoints", "records_returned", "status_code"])
   })
 
-  it("§7.1 what is not of its column's kind is not printed", () => {
+  it("refuses a value of the wrong type (§7.1)", () => {
     const print = makeJsonRowEncoder(GapStat)
     const columns = getColumnNames(GapStat)
     const good = columns.map((name): unknown =>
@@ -155,11 +155,11 @@ describe("Rows", () => {
       ["filing_types", ["a", 1]],
     ]
     for (const [name, value] of wrong) {
-      assert.throws(() => print(good.with(columns.indexOf(name), value)), /does not allow/)
+      assert.throws(() => print(good.with(columns.indexOf(name), value)), /do not match the schema/)
     }
   })
 
-  it("§7.1 a row of several kinds is printed as the one whose words it has, or not at all", () => {
+  it("encodes a row with the first model that it matches, or refuses it (§7.1)", () => {
     const kinds = [Warrant, Convertible]
     const columns = getColumnNames(kinds)
     const shown = (security_type: string) => {

@@ -1,10 +1,10 @@
-/** §2.1, D15: what a stored time prints as, against computations that share nothing with the service's. */
+/** Printed times (§2.1, D15), compared with computations that are independent of the service. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../../src/rows/Timestamps.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
-/** Any millisecond of the years that data come from. */
+/** Any millisecond of the years that the data cover. */
 const moment = Schema.Int.check(
   Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 }),
 )
@@ -12,7 +12,7 @@ const moment = Schema.Int.check(
 const minute = 60_000
 const hour = 60 * minute
 
-/** As a row goes through: what the driver hands over (a `Date`), then what the answer says. */
+/** Decodes the driver's `Date` and encodes it as JSON, like a column of a response. */
 const printer = (kind: typeof EasternWallClock | typeof UtcInstant | typeof NewYorkWallClock) => {
   const decode = Schema.decodeSync(kind.schemas.select)
   const encode = Schema.encodeSync(kind.schemas.json)
@@ -23,27 +23,27 @@ const eastern = printer(EasternWallClock)
 const utc = printer(UtcInstant)
 const newYork = printer(NewYorkWallClock)
 
-/** The driver's `Date` of a wall clock: the digits, in its UTC fields. */
+/** The driver's `Date` of a wall clock: its UTC fields are the digits. */
 const wall = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
 
-/** The digits of that `Date` with the one suffix there is; milliseconds only when there are any. */
+/** The digits of that `Date` with the suffix; milliseconds only if there are any. */
 const withSuffix = (millis: number) => new Date(millis).toISOString().replace(/(?:\.000)?Z$/, "-05:00")
 
 // ----------------------------------------------------------------------------------------------------------------
-// Two independent answers to "what instant did New York's clock name?"
+// Two independent conversions of New York's wall clock to an instant
 // ----------------------------------------------------------------------------------------------------------------
 
 const firstSunday = (year: number, month: number) => 1 + (7 - new Date(Date.UTC(year, month - 1, 1)).getUTCDay()) % 7
 
 const lastSundayOfOctober = (year: number) => 31 - new Date(Date.UTC(year, 9, 31)).getUTCDay()
 
-/** The law: since 2007 second Sunday of March to first of November; before, first of April to last of October. */
+/** The law. Since 2007: second Sunday of March to first of November; before: first of April to last of October. */
 const daylight = (year: number) =>
   year >= 2007
     ? [Date.UTC(year, 2, firstSunday(year, 3) + 7, 2), Date.UTC(year, 10, firstSunday(year, 11), 2)] as const
     : [Date.UTC(year, 3, firstSunday(year, 4), 2), Date.UTC(year, 9, lastSundayOfOctober(year), 2)] as const
 
-/** Digits in daylight time say an hour more than -05:00 does. The skipped and the repeated hour are standard time. */
+/** Daylight time is one hour ahead of -05:00. The skipped and the repeated hour are standard time. */
 const byLaw = (millis: number) => {
   const [start, end] = daylight(new Date(millis).getUTCFullYear())
   return withSuffix(millis >= start + hour && millis < end - hour ? millis - hour : millis)
@@ -60,19 +60,19 @@ const clock = new Intl.DateTimeFormat("en-CA", {
   second: "2-digit",
 })
 
-/** What New York's clock shows at an instant, as the `Date` that has those digits. */
+/** The digits of New York's clock at an instant, as a `Date`. */
 const shows = (instant: number) => wall(clock.format(instant).replace(", ", "T")) + instant % 1000
 
-/** Ask for both candidates what the clock shows; standard time is the later one, and the answer when neither fits. */
+/** Checks both candidates against the clock. Standard time is the later one, and the result if neither matches. */
 const byClock = (millis: number) => {
   const [standard, summer] = [millis + 5 * hour, millis + 4 * hour]
   return withSuffix((shows(standard) !== millis && shows(summer) === millis ? summer : standard) - 5 * hour)
 }
 
-/** RFC 3339, date-time, narrowed to the one offset. */
+/** A date-time of RFC 3339 with the fixed offset. */
 const grammar = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?-05:00$/
 
-/** The first few differences between what is printed and what should be. */
+/** The first few differences between the printed and the expected text. */
 const differences = (
   times: ReadonlyArray<number>,
   print: (millis: number) => string,
@@ -91,35 +91,35 @@ const quarterHoursOf = (year: number) => quarterHours(Date.UTC(year, 0, 1), Date
 
 // ----------------------------------------------------------------------------------------------------------------
 
-// 2006 had the older law, 2026 has the present one; both have 365 days.
+// 2006 has the older law, 2026 the present one. Both have 365 days.
 for (const year of [2006, 2026]) {
   const times = quarterHoursOf(year)
 
   describe(`§2.1 every quarter hour of ${year}`, () => {
-    it("§2.1 is covered", () => {
+    it("has every quarter hour (§2.1)", () => {
       assert.strictEqual(times.length, 365 * 96)
     })
 
-    it("D15 an Eastern wall clock prints its digits", () => {
+    it("prints an Eastern wall clock as stored (D15)", () => {
       assert.deepStrictEqual(differences(times, eastern, withSuffix), [])
     })
 
-    it("D15 an instant prints five hours earlier", () => {
+    it("prints an instant five hours earlier (D15)", () => {
       assert.deepStrictEqual(differences(times, utc, (millis) => withSuffix(millis - 5 * hour)), [])
     })
 
-    it("D15 New York's wall clock prints one hour earlier in daylight time (by the law)", () => {
+    it("prints a New York wall clock one hour earlier in daylight time, as defined by law (D15)", () => {
       assert.deepStrictEqual(differences(times, newYork, byLaw), [])
     })
   })
 }
 
-describe("D15 New York's wall clock", () => {
-  it("D15 by what a clock in New York shows, every quarter hour of 2026", () => {
+describe("A New York wall clock", () => {
+  it("agrees with the time zone database for every quarter hour of 2026 (D15)", () => {
     assert.deepStrictEqual(differences(quarterHoursOf(2026), newYork, byClock), [])
   })
 
-  it("D15 around both changes of every year from 1998 to 2099, by the law and by the clock", () => {
+  it("agrees with the law and the time zone database around both changes of each year from 1998 to 2099 (D15)", () => {
     const times = Array.from({ length: 102 }, (_, at) => daylight(1998 + at)).flat()
       .flatMap((change) => quarterHours(change - 3 * hour, change + 3 * hour))
     assert.strictEqual(times.length, 102 * 2 * 24)
@@ -128,7 +128,7 @@ describe("D15 New York's wall clock", () => {
   })
 
   it.prop(
-    "D15 at any moment from 1998 to 2099, by the law and by the clock",
+    "agrees with the law and the time zone database at any time from 1998 to 2099 (D15)",
     [moment],
     ([millis]) => {
       assert.strictEqual(newYork(millis), byLaw(millis))
@@ -164,7 +164,7 @@ describe("D15 New York's wall clock", () => {
   })
 })
 
-describe("D15 the other two kinds", () => {
+describe("The other two column types", () => {
   const examples: ReadonlyArray<readonly [stored: string, eastern: string, utc: string]> = [
     ["2026-06-01 13:30:00", "2026-06-01T13:30:00-05:00", "2026-06-01T08:30:00-05:00"],
     ["2026-01-01 04:59:59", "2026-01-01T04:59:59-05:00", "2025-12-31T23:59:59-05:00"],
@@ -175,13 +175,16 @@ describe("D15 the other two kinds", () => {
     ["1998-01-01 00:00:00", "1998-01-01T00:00:00-05:00", "1997-12-31T19:00:00-05:00"],
     ["2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00", "2099-12-31T18:59:59-05:00"],
   ]
-  it.each(examples)("D15 %s, verbatim %s, as an instant %s", (stored, verbatim, instant) => {
-    assert.strictEqual(eastern(wall(stored)), verbatim)
-    assert.strictEqual(utc(wall(stored)), instant)
-  })
+  it.each(examples)(
+    "prints %s as %s if it is a wall clock, and as %s if it is an instant (D15)",
+    (stored, verbatim, instant) => {
+      assert.strictEqual(eastern(wall(stored)), verbatim)
+      assert.strictEqual(utc(wall(stored)), instant)
+    },
+  )
 })
 
-describe("D15 fractions of a second", () => {
+describe("Fractions of a second", () => {
   const fractions: ReadonlyArray<readonly [millis: number, printed: string]> = [
     [0, ""],
     [1, ".001"],
@@ -189,7 +192,7 @@ describe("D15 fractions of a second", () => {
     [120, ".120"],
     [999, ".999"],
   ]
-  it.each(fractions)("D15 %i ms print as '%s'", (millis, printed) => {
+  it.each(fractions)("prints %i ms as '%s' (D15)", (millis, printed) => {
     const stored = wall("2026-06-01 09:30:00") + millis
     assert.strictEqual(eastern(stored), `2026-06-01T09:30:00${printed}-05:00`)
     assert.strictEqual(newYork(stored), `2026-06-01T08:30:00${printed}-05:00`)
@@ -197,7 +200,7 @@ describe("D15 fractions of a second", () => {
   })
 
   it.prop(
-    "D15 whatever the kind and the moment: RFC 3339, the same millisecond, and as many digits as it takes",
+    "prints any time in RFC 3339, to the millisecond, with the necessary digits only (D15)",
     [moment],
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) {
@@ -213,7 +216,7 @@ describe("D15 fractions of a second", () => {
   )
 
   it.prop(
-    "D15 whatever the second: no fraction is printed",
+    "prints no fraction for a whole second (D15)",
     [moment],
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) assert.strictEqual(print(millis - millis % 1000).length, 25)
@@ -222,9 +225,9 @@ describe("D15 fractions of a second", () => {
   )
 })
 
-describe("§2.1 what a client reads back", () => {
+describe("A client", () => {
   it.prop(
-    "§2.1 is the instant that was printed",
+    "parses the printed time as the same instant (§2.1)",
     [moment],
     ([millis]) => {
       for (const kind of [EasternWallClock, UtcInstant, NewYorkWallClock]) {
@@ -237,7 +240,7 @@ describe("§2.1 what a client reads back", () => {
   )
 })
 
-describe("D31 how a file of rows writes times", () => {
+describe("Times in a data file", () => {
   const accepts = (schema: Schema.Codec<string, string>, text: string) => {
     const result = Schema.decodeResult(schema)(text)
     if (result._tag === "Success") assert.strictEqual(result.success, text)
@@ -259,19 +262,19 @@ describe("D31 how a file of rows writes times", () => {
     "2000-02-29 12:00:00",
     "1998-01-01 00:00:00",
     "2099-12-31 23:59:59.999",
-    // Neither the hour that never was nor the one that was twice is an error (D15).
+    // Neither the skipped nor the repeated hour is an error (D15).
     "2026-03-08 02:30:00",
     "2026-11-01 01:30:00",
   ]
   const zones = ["Z", "+00:00", "-05:00", "+05:30", "-12:00", "+14:00"]
 
-  it.each(goodDigits)("D31 %s is a wall-clock time, and with a zone an instant", (text) => {
+  it.each(goodDigits)("accepts %s as a wall clock, and with a zone as an instant (D31)", (text) => {
     assert.isTrue(accepts(wallClock, text))
     assert.isTrue(accepts(newYorkClock, text))
     for (const zone of zones) assert.isTrue(accepts(instant, text + zone), zone)
   })
 
-  it.each(goodDigits)("D31 %s with a zone is no wall-clock time, and without one no instant", (text) => {
+  it.each(goodDigits)("refuses %s as a wall clock with a zone, and as an instant without one (D31)", (text) => {
     for (const zone of zones) {
       assert.isFalse(accepts(wallClock, text + zone), zone)
       assert.isFalse(accepts(newYorkClock, text + zone), zone)
@@ -312,7 +315,7 @@ describe("D31 how a file of rows writes times", () => {
     "now",
     "infinity",
   ]
-  it.each(badDigits)("D31 '%s' is neither, with or without a zone", (text) => {
+  it.each(badDigits)("refuses '%s' with and without a zone (D31)", (text) => {
     assert.isFalse(accepts(wallClock, text))
     assert.isFalse(accepts(newYorkClock, text))
     assert.isFalse(accepts(instant, text))
@@ -330,20 +333,20 @@ describe("D31 how a file of rows writes times", () => {
     "2100-02-29 09:30:00",
     "1900-02-29T09:30:00",
   ]
-  it.each(missingDays)("D7 D31 the day of %s does not exist, so neither does the time", (text) => {
+  it.each(missingDays)("refuses %s, because its date does not exist (D7, D31)", (text) => {
     assert.isFalse(accepts(wallClock, text))
     assert.isFalse(accepts(newYorkClock, text))
     for (const zone of zones) assert.isFalse(accepts(instant, text + zone), zone)
   })
 
   const badZones = ["z", " Z", "ZZ", "+5", "+05", "+0500", "+05:0", "-5:00", "EST", " America/New_York"]
-  it.each([...badZones, "+24:00", "+99:99", "-05:60"])("D31 '%s' is no zone", (zone) => {
+  it.each([...badZones, "+24:00", "+99:99", "-05:60"])("refuses the zone '%s' (D31)", (zone) => {
     assert.isFalse(accepts(instant, `2026-06-01T09:30:00${zone}`))
     assert.isFalse(accepts(wallClock, `2026-06-01T09:30:00${zone}`))
   })
 
   it.prop(
-    "D31 every moment written as digits is accepted, and refused by the other kind",
+    "accepts any time in its own column type and refuses it in the other one (D31)",
     [moment],
     ([millis]) => {
       const written = new Date(millis).toISOString()

@@ -1,4 +1,4 @@
-/** D7, D9, D19: which days exist, which day it is, and ranges that make sense. */
+/** Calendar dates, the current date and ranges (D7, D9, D19). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema, SchemaIssue } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +11,7 @@ const isDay = Schema.is(CalendarDate)
 const written = (year: number, month: number, day: number) =>
   [String(year).padStart(4, "0"), String(month).padStart(2, "0"), String(day).padStart(2, "0")].join("-")
 
-/** The calendar, by its rule. There is no year 0000. */
+/** The Gregorian calendar as a reference. There is no year 0000. */
 const inCalendar = (year: number, month: number, day: number) => {
   const leap = year % 400 === 0 || (year % 4 === 0 && year % 100 !== 0)
   const days = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0
@@ -20,9 +20,9 @@ const inCalendar = (year: number, month: number, day: number) => {
 
 const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-describe("D7 a day", () => {
+describe("A calendar date", () => {
   it.prop(
-    "D7 is a day exactly when the calendar has it",
+    "is valid exactly if the calendar has it (D7)",
     [int(0, 9999), int(0, 14), int(0, 33)],
     ([year, month, day]) => {
       assert.strictEqual(isDay(written(year, month, day)), inCalendar(year, month, day), written(year, month, day))
@@ -30,7 +30,7 @@ describe("D7 a day", () => {
     { arbitrary: { runs: 3000 } },
   )
 
-  it("D7 every month from 0 to 13 and day from 0 to 32 of eighteen years", () => {
+  it("has a valid month and day, in eighteen years (D7)", () => {
     const years = [0, 1, 4, 50, 99, 100, 400, 1582, 1900, 1999, 2000, 2024, 2025, 2026, 2028, 2099, 2100, 9999]
     const wrong = years.flatMap((year) =>
       Array.from({ length: 14 * 33 }, (_, at) => [year, Math.floor(at / 33), at % 33] as const)
@@ -39,7 +39,7 @@ describe("D7 a day", () => {
   })
 
   const good = ["2024-02-29", "2000-02-29", "2400-02-29", "2026-02-28", "2026-12-31", "0001-01-01", "9999-12-31"]
-  it.each(good)("D7 %s is one", (text) => {
+  it.each(good)("accepts %s (D7)", (text) => {
     assert.isTrue(isDay(text))
   })
 
@@ -78,7 +78,7 @@ describe("D7 a day", () => {
     "2026‐06‐01",
     "today",
   ]
-  it.each(bad)("D7 '%s' is none", (text) => {
+  it.each(bad)("refuses '%s' (D7)", (text) => {
     assert.isFalse(isDay(text))
   })
 })
@@ -92,16 +92,16 @@ const reasons = (schema: Schema.Codec<unknown, unknown>, input: unknown) =>
     Effect.map((issues) => issues.map(({ message, path }) => ({ field: String(path?.[0] ?? ""), reason: message }))),
   )
 
-/** The last moment of one day and the first of the next: in winter, in summer, and around both changes of clocks. */
+/** The last moment of a day and the first of the next: in winter, in summer, and at both clock changes. */
 const midnights = (midnight: (standard: boolean) => string) => [
   { last: "2026-01-14", next: "2026-01-15", midnight: `2026-01-15T${midnight(true)}Z` },
   { last: "2025-12-31", next: "2026-01-01", midnight: `2026-01-01T${midnight(true)}Z` },
   { last: "2028-02-28", next: "2028-02-29", midnight: `2028-02-29T${midnight(true)}Z` },
   { last: "2026-06-30", next: "2026-07-01", midnight: `2026-07-01T${midnight(false)}Z` },
-  // The day of 23 hours begins in standard time and ends in daylight time.
+  // The day with 23 hours begins in standard time and ends in daylight time.
   { last: "2026-03-07", next: "2026-03-08", midnight: `2026-03-08T${midnight(true)}Z` },
   { last: "2026-03-08", next: "2026-03-09", midnight: `2026-03-09T${midnight(false)}Z` },
-  // The day of 25 hours begins in daylight time and ends in standard time.
+  // The day with 25 hours begins in daylight time and ends in standard time.
   { last: "2026-10-31", next: "2026-11-01", midnight: `2026-11-01T${midnight(false)}Z` },
   { last: "2026-11-01", next: "2026-11-02", midnight: `2026-11-02T${midnight(true)}Z` },
 ]
@@ -110,11 +110,11 @@ const before = (midnight: string) => new Date(Date.parse(midnight) - 1).toISOStr
 
 const dayAfter = (day: string) => new Date(Date.parse(`${day}T12:00:00Z`) + 24 * 3_600_000).toISOString().slice(0, 10)
 
-describe("D7 today in New York", () => {
+describe("The current date in New York", () => {
   const nights = midnights((standard) => standard ? "05:00:00" : "04:00:00")
 
   it.effect.each(nights)(
-    "D7 at midnight, $midnight, it becomes $next",
+    "changes to $next at midnight, $midnight (D7)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
         yield* at(before(midnight))
@@ -125,7 +125,7 @@ describe("D7 today in New York", () => {
   )
 
   it.effect.each(nights)(
-    "D7 until $midnight, $next lies in the future",
+    "refuses $next as a future date until $midnight (D7)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
         yield* at(before(midnight))
@@ -138,7 +138,7 @@ describe("D7 today in New York", () => {
       }),
   )
 
-  it.effect("§4.4 the message says that the date must be in the past", () =>
+  it.effect("says in the message that the date must be in the past (§4.4)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       const [refusal] = yield* reasons(NonFutureDate, "2026-06-02")
@@ -146,14 +146,14 @@ describe("D7 today in New York", () => {
       assert.include(refusal?.reason, "2026-06-02")
     }))
 
-  it.effect("D7 an accepted day stays the text that was sent", () =>
+  it.effect("keeps an accepted date as the text of the request (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       assert.strictEqual(yield* Schema.decodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
       assert.strictEqual(yield* Schema.encodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
     }))
 
-  it.effect("D7 a past day must exist too", () =>
+  it.effect("refuses a past date that does not exist (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       for (const text of ["2026-02-29", "2025-13-01", "", "2026-5-1"]) {
@@ -164,7 +164,7 @@ describe("D7 today in New York", () => {
     }))
 
   it.effect.prop(
-    "D7 whatever the moment, today is accepted and tomorrow refused",
+    "accepts today and refuses tomorrow at any time (D7)",
     [int(Date.UTC(1998, 0, 1), Date.UTC(2100, 0, 1))],
     ([now]) =>
       Effect.gen(function* () {
@@ -178,11 +178,11 @@ describe("D7 today in New York", () => {
   )
 })
 
-describe("D19 today in Chicago", () => {
+describe("The current date in Chicago", () => {
   const nights = midnights((standard) => standard ? "06:00:00" : "05:00:00")
 
   it.effect.each(nights)(
-    "D19 at midnight, $midnight, it becomes $next",
+    "changes to $next at midnight, $midnight (D19)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
         yield* at(before(midnight))
@@ -193,7 +193,7 @@ describe("D19 today in Chicago", () => {
   )
 
   it.effect.each(nights)(
-    "D19 just before $midnight it is $next in New York",
+    "is still the previous date just before $midnight, when it is $next in New York (D19)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
         yield* at(before(midnight))
@@ -203,7 +203,7 @@ describe("D19 today in Chicago", () => {
   )
 
   it.effect.prop(
-    "D19 whatever the moment, it is the day on Chicago's calendar",
+    "is the date on Chicago's calendar at any time (D19)",
     [int(Date.UTC(1998, 0, 1), Date.UTC(2100, 0, 1))],
     ([now]) =>
       Effect.gen(function* () {
@@ -215,7 +215,7 @@ describe("D19 today in Chicago", () => {
   )
 })
 
-describe("D7 D9 ranges", () => {
+describe("Ranges", () => {
   const dates = [
     "date",
     "expiration_date",
@@ -248,7 +248,7 @@ describe("D7 D9 ranges", () => {
     Effect.map(reasons(everything, query), (all) => all.map(({ field }) => field))
 
   it.effect.each(ranges)(
-    "D7 D9 $lower may not be greater than $upper",
+    "refuses $lower if it is greater than $upper (D7, D9)",
     ({ high, low, lower, upper }) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* refusedFields({ [lower]: low, [upper]: high }), [])
@@ -256,13 +256,13 @@ describe("D7 D9 ranges", () => {
         assert.deepStrictEqual(yield* reasons(everything, { [lower]: high, [upper]: low }), [
           { field: lower, reason: `must not be greater than ${upper}` },
         ])
-        // The order in which they were sent does not matter.
+        // The order of the parameters does not matter.
         assert.deepStrictEqual(yield* refusedFields({ [upper]: low, [lower]: high }), [lower])
       }),
   )
 
   it.effect.each(ranges)(
-    "D7 D9 one side of $lower and $upper is enough",
+    "accepts $lower or $upper alone (D7, D9)",
     ({ extreme, lower, upper }) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* refusedFields({ [lower]: extreme }), [])
@@ -271,7 +271,7 @@ describe("D7 D9 ranges", () => {
       }),
   )
 
-  it.effect("D7 D9 each range is looked at, and no other", () =>
+  it.effect("checks each range independently (D7, D9)", () =>
     Effect.gen(function* () {
       const upsideDown = Object.fromEntries(
         ranges.flatMap(({ high, low, lower, upper }) => [[lower, high] as const, [upper, low] as const]),
@@ -285,7 +285,7 @@ describe("D7 D9 ranges", () => {
     }))
 
   it.effect.prop(
-    "D9 of numbers, as numbers",
+    "compares numbers as numbers (D9)",
     [int(-1_000_000, 1_000_000), int(-1_000_000, 1_000_000)],
     ([min, max]) =>
       Effect.gen(function* () {
@@ -296,7 +296,7 @@ describe("D7 D9 ranges", () => {
   )
 
   it.effect.prop(
-    "D7 of dates, as dates",
+    "compares dates as dates (D7)",
     [int(0, 40_000), int(0, 40_000)],
     ([from, to]) =>
       Effect.gen(function* () {
@@ -319,15 +319,18 @@ describe("D7 D9 ranges", () => {
     { query: { date: day, date_from: day, date_to: day }, refused: ["date"] },
     { query: { date_from: "2026-01-03", date_to: day }, refused: ["date_from"] },
     { query: { date: day, date_from: "2026-01-03", date_to: day }, refused: ["date", "date_from"] },
-    // Another date's range goes with it.
+    // The range of another column may be combined with date.
     { query: { date: day, filed_at_from: day, filed_at_to: day }, refused: [] },
   ]
-  it.effect.each(combinations)("D7 date stands alone: $query", ({ query, refused }) =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual((yield* refusedFields(query)).toSorted(), refused)
-    }))
+  it.effect.each(combinations)(
+    "refuses date together with date_from or date_to: $query (D7)",
+    ({ query, refused }) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual((yield* refusedFields(query)).toSorted(), refused)
+      }),
+  )
 
-  it.effect("D7 together with the days themselves, as an endpoint has it", () =>
+  it.effect("checks the combination and the dates of an endpoint's query (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       const query = Schema.Struct(DateFilters).check(checkParameterCombinations)

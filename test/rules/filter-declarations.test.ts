@@ -1,4 +1,4 @@
-/** What endpoints and parameters declare of the data is what their statements do; a new endpoint is in it, too. */
+/** Compares the tables and filters that endpoints declare with the SQL that they send. New endpoints are included. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -8,7 +8,6 @@ import { Api } from "../../src/Api.ts"
 import * as Load from "../../src/load/Datasets.ts"
 import { getTables, ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
 import { booleanFilters } from "../../src/rules/Filters.ts"
-import { customFilter } from "../../src/rules/FilterOperators.ts"
 import { PagingParameters } from "../../src/rules/Paging.ts"
 import { compileConditions } from "../../src/lists/Conditions.ts"
 import {
@@ -23,13 +22,13 @@ import * as Service from "../support/Service.ts"
 import * as Statements from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
-/** Some rows, so that functions that a statement calls for each row are called. */
+/** Some rows, so that PostgreSQL calls the functions in the statements. */
 const service = Layer.effectDiscard(Plenty.fillAllTables(100)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(Statements.layer),
 )
 
-/** The endpoints whose answers have a price are those of datasets (D27). */
+/** Endpoints with a price are those of datasets (D27). */
 const declared = () => {
   const found: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
   HttpApi.reflect(Api, {
@@ -47,7 +46,7 @@ const readers = declared().map((reader) => ({
   endpoint: documentedEndpoints.find(({ path }) => path === reader.path) ?? { path: reader.path, parameters: [] },
 }))
 
-/** Two values that differ from each other and from the default; of a flag there is one. */
+/** Two values that differ from the default; one for a boolean. */
 const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> => {
   if (words.length > 1) return words.slice(-2)
   if (kind === "boolean") return ["true"]
@@ -59,10 +58,10 @@ const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> =
 const requestOf = (endpoint: DocumentedEndpoint, name: string, value: string) =>
   buildUrl(endpoint.path, [...requiredQuery(endpoint, name), [name, value]])
 
-/** Statements about keys and usage belong to no endpoint. */
+/** Statements about keys and usage, which every request sends. */
 const ofEveryRequest = /\b(accounts|api_keys|usage)\b/
 
-/** The statements that the endpoint itself sends. */
+/** Returns the statements of the endpoint itself. */
 const sentFor = Effect.fnUntraced(function* (request: string) {
   const { ultimate } = yield* Service.TestKeys
   const { answer, sent } = yield* Statements.recordStatements(Service.requestJson(request, { key: ultimate }))
@@ -72,7 +71,7 @@ const sentFor = Effect.fnUntraced(function* (request: string) {
   return asked
 })
 
-/** The tables and views that PostgreSQL opens to execute a statement, within functions and views, too. */
+/** Returns the tables and views that a statement opens, including those inside functions and views. */
 const opened = Effect.fnUntraced(function* ({ parameters, text }: Statements.SentStatement) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(Effect.gen(function* () {
@@ -87,7 +86,7 @@ const opened = Effect.fnUntraced(function* ({ parameters, text }: Statements.Sen
 })
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarations", (it) => {
-  it.effect("D30 the datasets that endpoints declare are those that can be loaded, and their changes are noted", () =>
+  it.effect("declares exactly the datasets that can be loaded and whose changes are tracked (D30)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const tables = Array.from(new Set(readers.flatMap((reader) => reader.tables))).toSorted()
@@ -99,7 +98,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
     }))
 
   it.effect.each(readers)(
-    "D17 $path opens the tables that it declares, and no others",
+    "reads exactly the declared tables: $path (D17)",
     ({ endpoint, tables }) =>
       Effect.gen(function* () {
         const requests = [
@@ -123,7 +122,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
   )
 
   it.effect.each(parameters)(
-    "D4 $name of $path changes what is asked of PostgreSQL",
+    "changes the SQL statement with the parameter $name of $path (D4)",
     ({ endpoint, parameter, path }) =>
       Effect.gen(function* () {
         const plain = parameter.required ? [] : [buildUrl(path, requiredQuery(endpoint))]
@@ -138,27 +137,33 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
       }),
   )
 
-  it.effect("D4 a parameter that declares no filter, or no condition of its own, keeps the service from starting", () =>
+  it.effect("refuses to start with a parameter that declares no filter, and compiles literal conditions (D4)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...PagingParameters })
-      assert.throws(() => compileConditions(sql, silent, {}), "The parameter silent declares no filter")
-      const own = Schema.Struct({
+      assert.throws(() => compileConditions(sql, silent), "The parameter silent declares no filter")
+      const literal = Schema.Struct({
         ...booleanFilters("is_adr"),
-        own: customFilter(Schema.optionalKey(Schema.Boolean)),
+        flag: Schema.optionalKey(Schema.Boolean.annotate({
+          filter: {
+            operator: "literal",
+            condition: ({ flag, is_adr }) => flag !== true ? undefined : is_adr === undefined ? "a" : "b",
+          },
+        })),
         ...PagingParameters,
       })
-      // @ts-expect-error: the compiler asks for the condition
-      assert.throws(() => compileConditions(sql, own, {}), "The parameter own has no condition")
-      const compiled = compileConditions(sql, own, { own: ({ own }) => [own === true ? "a" : "b"] })
-      assert.deepStrictEqual(compiled({ own: true, page: 1, limit: 10 }), ["a"])
-      assert.deepStrictEqual(compiled({ page: 1, limit: 10 }), [])
-      assert.lengthOf(compiled({ is_adr: false, own: false, page: 1, limit: 10 }), 2)
+      const getConditions = compileConditions(sql, literal)
+      assert.deepStrictEqual(getConditions({ flag: true, page: 1, limit: 10 }), ["a"])
+      assert.deepStrictEqual(getConditions({ flag: false, page: 1, limit: 10 }), [])
+      assert.deepStrictEqual(getConditions({ page: 1, limit: 10 }), [])
+      const both = getConditions({ is_adr: false, flag: true, page: 1, limit: 10 })
+      assert.strictEqual(both.at(-1), "b")
+      assert.lengthOf(both, 2)
     }))
 
-  it.effect("D17 an endpoint that declares no tables keeps the service from starting", () =>
+  it.effect("refuses to start with an endpoint that declares no tables (D17)", () =>
     Effect.sync(() => {
       const bare = { path: "/v1/bare", annotations: Context.empty() }
-      assert.throws(() => getTables(bare), "The endpoint /v1/bare declares no tables")
+      assert.throws(() => getTables(bare), "The endpoint /v1/bare does not declare the tables")
     }))
 })

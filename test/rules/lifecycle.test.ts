@@ -1,4 +1,4 @@
-/** §3, §9.4, D14, D24, D26: what is deprecated says so on every response, and is gone the day after its sunset. */
+/** Deprecation headers on every response, and 410 after the sunset (§3, §9.4, D14, D24, D26). */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Cause, DateTime, Effect, Exit, Layer, Logger, Option, Schema } from "effect"
@@ -9,7 +9,6 @@ import { Authentication } from "../../src/accounts/keys/Authentication.ts"
 import * as KeyCheck from "../../src/accounts/keys/AuthenticationMiddleware.ts"
 import { Metering } from "../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../src/accounts/limits/RateLimit.ts"
-import { RecentKeys } from "../../src/http/RecentKeys.ts"
 import { Database } from "../../src/db/Database.ts"
 import { ResponseCache } from "../../src/http/ResponseCache.ts"
 import * as Edge from "../../src/http/Middleware.ts"
@@ -35,14 +34,14 @@ const life = (announced: string, sunset?: string): Deprecation => ({
 })
 
 describe("A declaration", () => {
-  it("§3 §8 D24 a sunset earlier than twelve months after the announcement does not build", () => {
+  it("refuses a sunset less than twelve months after the announcement (§3, §8, D24)", () => {
     assert.throws(() => deprecationAnnotations(life("2026-11-01", "2027-10-31")), /twelve months/)
     assert.throws(() => deprecationAnnotations(life("2026-11-01", "2026-11-01")), /2027-11-01/)
     assert.throws(() => deprecationAnnotations(life("2026-11-01", "2020-01-01")), /twelve months/)
     assert.throws(() => deprecationAnnotations(life("2024-02-29", "2025-02-27")), /twelve months/)
   })
 
-  it("§3 §8 D24 exactly twelve months build, and so do more, and no sunset at all", () => {
+  it("accepts a sunset after exactly twelve months or later, or none (§3, §8, D24)", () => {
     for (
       const [announced, sunset] of [
         ["2026-11-01", "2027-11-01"],
@@ -62,7 +61,7 @@ describe("A declaration", () => {
   const later = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 300, maximum: 430 })))
 
   it.prop(
-    "§3 D24 for any day of announcement: the same day next year is the earliest sunset",
+    "accepts the same date of the next year as the earliest sunset, for any announcement (§3, D24)",
     { days, later },
     (sample) => {
       const day = (number: number) => DateTime.formatIsoDate(DateTime.makeUnsafe(Date.UTC(1990, 0, 1 + number)))
@@ -77,7 +76,7 @@ describe("A declaration", () => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// An API of three endpoints
+// An API with three endpoints
 // ---------------------------------------------------------------------------------------------------------------------
 
 const Query = Schema.Struct({ fate: Schema.optionalKey(Schema.Literals(["found", "missing", "broken"])) })
@@ -127,12 +126,12 @@ const routes = HttpApiBuilder.layer(Small).pipe(
     ),
   ),
   Layer.merge(Edge.layer),
-  Layer.provide(Layer.merge(RequestMetrics.layer, ResponseCache.layer)),
-  Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
+  Layer.provide(ResponseCache.layer),
+  Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
   Layer.provide(Database.layer),
 )
 
-/** Set before anything waits on it, and then moved by seconds only. */
+/** Set before anything waits for the clock, and then moved by seconds only. */
 const clockAt = (instant: string) => Layer.effectDiscard(TestClock.setTime(Date.parse(instant)))
 
 const smallAt = (instant: string) =>
@@ -152,7 +151,7 @@ const smallAt = (instant: string) =>
 
 const link = `</v1/staying>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`
 
-/** Each status that an endpoint of the small API can be brought to. */
+/** Every status that an endpoint of the small API can return. */
 const fates: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "", {}],
   [200, "", { method: "HEAD" }],
@@ -167,7 +166,7 @@ const fates: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]
 ]
 
 layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
-  it.effect("§9.4 D14 the three headers stand on every response, whatever its status", () =>
+  it.effect("sends the three deprecation headers with every status (§9.4, D14)", () =>
     Effect.gen(function* () {
       for (const [status, query, asked] of fates) {
         const answer = yield* requestJson(`/v1/leaving${query}`, asked)
@@ -180,7 +179,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
       }
     }))
 
-  it.effect("§9.4 Sunset is left out while no removal date is committed", () =>
+  it.effect("omits Sunset while no removal is planned (§9.4)", () =>
     Effect.gen(function* () {
       for (const [status, query, asked] of fates) {
         const answer = yield* requestJson(`/v1/waning${query}`, asked)
@@ -191,18 +190,18 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
       }
     }))
 
-  it.effect("§9.4 the two date headers use different formats, and both name the declared day", () =>
+  it.effect("formats the declared dates as RFC 9745 and RFC 8594 require (§9.4)", () =>
     Effect.gen(function* () {
       const { headers } = yield* requestJson("/v1/leaving")
       const [deprecation, sunset] = [String(headers["deprecation"]), String(headers["sunset"])]
-      // RFC 9651: "@" and an integer; RFC 9110: IMF-fixdate.
+      // RFC 9651: `@` and an integer. RFC 9110: IMF-fixdate.
       assert.match(deprecation, /^@\d+$/)
       assert.match(sunset, /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/)
       assert.strictEqual(new Date(Number(deprecation.slice(1)) * 1000).toISOString().slice(0, 10), "2026-01-15")
       assert.strictEqual(new Date(sunset).toISOString().slice(0, 10), "2027-01-15")
     }))
 
-  it.effect("§9.4 an active endpoint carries none of them", () =>
+  it.effect("sends no deprecation header for an active endpoint (§9.4)", () =>
     Effect.gen(function* () {
       for (const [status, query, asked] of fates) {
         const answer = yield* requestJson(`/v1/staying${query}`, asked)
@@ -211,7 +210,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
       }
     }))
 
-  it("§9.4 D24 the OpenAPI document has deprecated, and x-sunset exactly where a sunset is declared", () => {
+  it("marks a deprecated endpoint in OpenAPI, with x-sunset only if a sunset is declared (§9.4, D24)", () => {
     const { paths } = OpenApi.fromApi(Small)
     assert.strictEqual(valueAt(paths, "/v1/leaving", "get", "deprecated"), true)
     assert.strictEqual(valueAt(paths, "/v1/leaving", "get", "x-sunset"), "2027-01-15")
@@ -224,7 +223,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 
 /** The last second of 2027-01-15 in New York. */
 layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
-  it.effect("§3 D24 answers on the day of its sunset, and 410 with the headers from the day after", () =>
+  it.effect("answers on the sunset date, and with 410 and the headers from the next day (§3, D24)", () =>
     Effect.gen(function* () {
       const last = yield* requestJson("/v1/leaving")
       assert.strictEqual(last.status, 200)
@@ -257,7 +256,7 @@ layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The service itself
+// The complete service
 // ---------------------------------------------------------------------------------------------------------------------
 
 const retired: Deprecation = {
@@ -273,7 +272,7 @@ const retiredAt = (instant: string) =>
     Layer.provide(clockAt(instant)),
   )
 
-/** Every kind of answer that /v1 gives. */
+/** Every type of response under /v1. */
 const ofVersion: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "/v1/intraday-runners", {}],
   [200, "/v1/intraday-runners", { method: "HEAD" }],
@@ -294,7 +293,7 @@ const ofVersion: ReadonlyArray<readonly [number, string, Service.TestRequestOpti
 ]
 
 layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
-  it.effect("§9.4 D26 every response of the version carries the headers, 404 and 405 included", () =>
+  it.effect("adds the headers of a deprecated version to every response, including 404 and 405 (§9.4, D26)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -312,7 +311,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
       }
     }))
 
-  it.effect("D26 what is not of the version carries none of them", () =>
+  it.effect("adds no version headers outside /v1/ (D26)", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/health/live", "/nowhere", "/v10/nowhere"]) {
         const { headers } = yield* requestJson(path)
@@ -320,7 +319,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
       }
     }))
 
-  it.effect("§3 D24 D26 after its sunset every request to the version is 410; what is not of it still answers", () =>
+  it.effect("answers every /v1/ request with 410 after the version's sunset, but not other paths (§3, D24, D26)", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* requestJson("/v1/intraday-runners")).status, 200)
       yield* TestClock.setTime(Date.parse("2027-01-16T05:00:00Z"))
@@ -341,7 +340,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
 })
 
 describe("A version", () => {
-  it.effect("§3 §8 D24 whose sunset is earlier than twelve months after its announcement does not start", () =>
+  it.effect("refuses to start if the version's sunset is less than twelve months after its announcement (§3, §8, D24)", () =>
     Effect.gen(function* () {
       const hasty = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
       const started = yield* Effect.exit(Effect.scoped(Layer.build(Service.layer.pipe(Layer.provide(hasty)))))
@@ -350,7 +349,7 @@ describe("A version", () => {
 })
 
 layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
-  it.effect("§3 §4.2 §9.4 D24 /v1/historical-tickers: announced 2026-11-01, no sunset, whatever the status", () =>
+  it.effect("announces the deprecation of /v1/historical-tickers on 2026-11-01 without a sunset (§3, §4.2, §9.4, D24)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", { ticker: "LIFE", former_ticker: "LIF0", date: null })
       const cases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
@@ -373,7 +372,7 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
       }
     }))
 
-  it.effect("§9.4 only what is deprecated carries the headers", () =>
+  it.effect("sends the deprecation headers only for deprecated endpoints (§9.4)", () =>
     Effect.gen(function* () {
       for (const [, path, asked] of ofVersion.filter(([, path]) => !path.includes("historical"))) {
         const { headers } = yield* requestJson(path, asked)

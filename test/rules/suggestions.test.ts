@@ -1,12 +1,12 @@
-/** D4: the name that was probably meant. */
+/** Suggestions for misspelled names (D4). */
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Schema } from "effect"
 import { findNearestName, suggestName } from "../../src/rules/Suggestions.ts"
 
 const names = ["ticker", "limit", "page", "date_from", "DATABASE_URL"]
 
-describe("The name that was meant", () => {
-  it("D4 a letter too many, too few or another, two that changed places, a beginning, and any case", () => {
+describe("A suggestion", () => {
+  it("suggests a name despite an extra, missing, wrong or swapped letter, a prefix, or another case (D4)", () => {
     const slips = [["tickerr", "ticker"], ["tickr", "ticker"], ["tocker", "ticker"], ["tikcer", "ticker"]] as const
     for (const [sent, meant] of slips) assert.deepStrictEqual(findNearestName(sent, names), Option.some(meant))
     assert.deepStrictEqual(findNearestName("pgae", names), Option.some("page"))
@@ -16,13 +16,13 @@ describe("The name that was meant", () => {
     assert.strictEqual(suggestName("tikcer", names), " Did you mean ticker?")
   })
 
-  it("D4 what is like none is not guessed", () => {
+  it("suggests nothing if no name is similar (D4)", () => {
     assert.deepStrictEqual(findNearestName("volume", names), Option.none())
     assert.deepStrictEqual(findNearestName("", names), Option.none())
     assert.strictEqual(suggestName("volume", names), "")
   })
 
-  it.prop("D4 a name is nearest to itself, and only names are offered", [Schema.String], ([sent]) => {
+  it.prop("suggests a valid name for itself, and only valid names (D4)", [Schema.String], ([sent]) => {
     for (const name of names) assert.deepStrictEqual(findNearestName(name, names), Option.some(name))
     const found = findNearestName(sent, names)
     if (Option.isSome(found)) assert.include(names, found.value)

@@ -1,4 +1,4 @@
-/** §7.3, D5, D6: how a ticker parameter is read. */
+/** Ticker parameters (§7.3, D5, D6). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema, SchemaIssue } from "effect"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
@@ -8,13 +8,13 @@ const message = (error: Schema.SchemaError) =>
   SchemaIssue.makeFormatterStandardSchemaV1()(error.issue).issues.map((issue) => issue.message).join("; ")
 
 interface Reading {
-  /** The tickers, or the message of the refusal. */
+  /** The tickers, or the error message. */
   readonly tickers: ReadonlyArray<string> | string
-  /** The header `X-Dropped-Tickers`, decoded, entry by entry. */
+  /** The entries of the header `X-Dropped-Tickers`, decoded. */
   readonly dropped: ReadonlyArray<string>
 }
 
-/** One request's `ticker` parameter, and what its answer's headers say. */
+/** Decodes the parameter `ticker` of one request, and returns the result with the header. */
 const read = Effect.fnUntraced(function* (sent: string) {
   const exchange = makeRequestContext({ id: "request", target: "/" })
   const result = yield* Schema.decodeEffect(TickerList)(sent).pipe(
@@ -23,7 +23,7 @@ const read = Effect.fnUntraced(function* (sent: string) {
   )
   const { "X-Dropped-Tickers": header, ...others } = exchange.headers
   assert.deepStrictEqual(others, {})
-  // What stands in a header is printable ASCII.
+  // A header value is printable ASCII.
   assert.match(header ?? "", /^[!-~]*$/)
   const reading: Reading = {
     tickers: Result.isSuccess(result) ? result.success : message(result.failure),
@@ -42,7 +42,7 @@ const isRefusal = ({ dropped, tickers }: Reading) =>
   typeof tickers === "string" && tickers.startsWith("Invalid ticker(s): ") && dropped.length === 0
 
 // ----------------------------------------------------------------------------------------------------------------
-// D5 once more, letter by letter and without regular expressions
+// A reference implementation of D5 without regular expressions
 // ----------------------------------------------------------------------------------------------------------------
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.^-"
@@ -78,7 +78,7 @@ const letters = (from: ReadonlyArray<string>, minLength: number, maxLength: numb
     (all) => all.map((at) => from[at]).join(""),
   )
 
-/** Entries over few letters, so that some repeat; up to seventeen of them, so that some are too long. */
+/** Entries of few letters, so that some repeat, and of up to seventeen letters, so that some are too long. */
 const entry = Arbitrary.flatMap(
   int(0, 3),
   (kind) =>
@@ -93,20 +93,25 @@ const entry = Arbitrary.flatMap(
 
 const list = Arbitrary.map(Arbitrary.array(entry, { minLength: 0, maxLength: 12 }), (entries) => entries.join(","))
 
-describe("D5 a list of tickers", () => {
-  it.effect.prop("D5 is read as D5 says, letter by letter", [list], ([sent]) =>
-    Effect.gen(function* () {
-      const { invalid, valid } = expected(sent)
-      const reading = yield* read(sent)
-      if (valid.length === 0) {
-        assert.isTrue(isRefusal(reading), JSON.stringify(reading))
-      } else {
-        assert.deepStrictEqual(reading.tickers, valid)
-        assert.deepStrictEqual(reading.dropped, invalid.slice(0, 20))
-      }
-    }), { arbitrary: { runs: 1000 } })
+describe("A list of tickers", () => {
+  it.effect.prop(
+    "is parsed like a reference implementation of D5, for any text (D5)",
+    [list],
+    ([sent]) =>
+      Effect.gen(function* () {
+        const { invalid, valid } = expected(sent)
+        const reading = yield* read(sent)
+        if (valid.length === 0) {
+          assert.isTrue(isRefusal(reading), JSON.stringify(reading))
+        } else {
+          assert.deepStrictEqual(reading.tickers, valid)
+          assert.deepStrictEqual(reading.dropped, invalid.slice(0, 20))
+        }
+      }),
+    { arbitrary: { runs: 1000 } },
+  )
 
-  it.effect.prop("D5 a list that was read reads the same again", [list], ([sent]) =>
+  it.effect.prop("is unchanged when it is parsed again (D5)", [list], ([sent]) =>
     Effect.gen(function* () {
       const { tickers } = yield* read(sent)
       if (typeof tickers !== "string") {
@@ -139,19 +144,19 @@ describe("D5 a list of tickers", () => {
     ["A,😀", ["A"], ["😀"]],
     ["A,$,$", ["A"], ["$", "$"]],
   ]
-  it.effect.each(examples)("D5 %j", ([sent, tickers, dropped]) =>
+  it.effect.each(examples)("parses %j (D5)", ([sent, tickers, dropped]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* read(sent), { tickers, dropped })
     }))
 
   const nothing = ["", ",", ",,,", " ", " , ", "\t", "\u3000,\u00a0"]
-  it.effect.each(nothing)("D5 %j holds no symbol at all and is refused", (sent) =>
+  it.effect.each(nothing)("refuses %j, which contains no ticker (D5)", (sent) =>
     Effect.gen(function* () {
       assert.isTrue(isRefusal(yield* read(sent)))
     }))
 
   const allInvalid = ["$", "$,%", "A_B", "A/B,C/D", "ABCDEFGHIJKLMNOPQ", "😀", "META;BYON"]
-  it.effect.each(allInvalid)("§7.3 of %j none is valid and it is refused", (sent) =>
+  it.effect.each(allInvalid)("refuses %j, which contains no valid ticker (§7.3)", (sent) =>
     Effect.gen(function* () {
       const reading = yield* read(sent)
       assert.isTrue(isRefusal(reading))
@@ -160,7 +165,7 @@ describe("D5 a list of tickers", () => {
       for (const symbol of sent.split(",")) assert.include(reading.tickers, symbol)
     }))
 
-  it.effect("D5 the header names twenty dropped symbols at most, the first ones", () =>
+  it.effect("names the first twenty dropped tickers in the header (D5)", () =>
     Effect.gen(function* () {
       const wrong = (count: number) => Array.from({ length: count }, (_, at) => `$${at}`)
       assert.deepStrictEqual((yield* read(`A,${wrong(20).join(",")}`)).dropped, wrong(20))
@@ -168,7 +173,7 @@ describe("D5 a list of tickers", () => {
       assert.deepStrictEqual((yield* read(`A,${wrong(500).join(",")}`)).dropped, wrong(20))
     }))
 
-  it.effect("D5 the header stays small whatever was sent", () =>
+  it.effect("keeps the header short for any list (D5)", () =>
     Effect.gen(function* () {
       const exchange = makeRequestContext({ id: "request", target: "/" })
       const hostile = Array.from({ length: 50 }, () => "😀".repeat(100)).join(",")
@@ -176,16 +181,16 @@ describe("D5 a list of tickers", () => {
       assert.isBelow(exchange.headers["X-Dropped-Tickers"]?.length ?? Infinity, 8192)
     }))
 
-  it.effect("D5 half of a surrogate pair is dropped and does not spoil the header", () =>
+  it.effect("drops an unpaired surrogate and encodes the header correctly (D5)", () =>
     Effect.gen(function* () {
       const { dropped, tickers } = yield* read("A,B\ud83d,\ude00,C")
       assert.deepStrictEqual(tickers, ["A", "C"])
       assert.strictEqual(dropped.length, 2)
-      // Here the cut falls between the halves.
+      // The limit of 32 characters splits a surrogate pair.
       assert.strictEqual((yield* read(`A,${"x".repeat(31)}😀`)).dropped.length, 1)
     }))
 
-  it.effect("D5 without a dropped symbol there is no header", () =>
+  it.effect("sends no header if no ticker was dropped (D5)", () =>
     Effect.gen(function* () {
       const exchange = makeRequestContext({ id: "request", target: "/" })
       yield* Effect.provideService(Schema.decodeEffect(TickerList)("A,,B,a"), RequestContext, exchange)
@@ -193,22 +198,22 @@ describe("D5 a list of tickers", () => {
     }))
 })
 
-describe("§8 how many tickers", () => {
+describe("The number of tickers", () => {
   const symbols = (count: number) => Array.from({ length: count }, (_, at) => `T${at}`)
 
-  it.effect("§8 exactly one hundred pass", () =>
+  it.effect("may be one hundred (§8)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* read(symbols(100).join(",")), { tickers: symbols(100), dropped: [] })
     }))
 
-  it.effect.each([101, 102, 1000])("§8 %i do not", (count) =>
+  it.effect.each([101, 102, 1000])("must not be %i (§8)", (count) =>
     Effect.gen(function* () {
       const { tickers } = yield* read(symbols(count).join(","))
       assert.isString(tickers)
       assert.include(tickers, "100")
     }))
 
-  it.effect("§8 they are counted after invalid ones are removed", () =>
+  it.effect("counts valid tickers only (§8)", () =>
     Effect.gen(function* () {
       const { dropped, tickers } = yield* read([...symbols(50), "$", "%", ...symbols(100), "&"].join(","))
       assert.deepStrictEqual(tickers, symbols(100))
@@ -216,14 +221,14 @@ describe("§8 how many tickers", () => {
       assert.isString((yield* read(["$", ...symbols(101)].join(","))).tickers)
     }))
 
-  it.effect("D5 duplicates are one symbol", () =>
+  it.effect("counts duplicates once (D5)", () =>
     Effect.gen(function* () {
       const twice = [...symbols(100), ...symbols(100).map((symbol) => symbol.toLowerCase())]
       assert.deepStrictEqual((yield* read(twice.join(","))).tickers, symbols(100))
     }))
 })
 
-describe("D6 one ticker", () => {
+describe("A single ticker", () => {
   const good: ReadonlyArray<readonly [sent: string, ticker: string]> = [
     ["META", "META"],
     ["meta", "META"],
@@ -236,19 +241,19 @@ describe("D6 one ticker", () => {
     ["7203", "7203"],
     ["ABCDEF", "ABCDEF"],
   ]
-  it.effect.each(good)("D6 %j is %j", ([sent, ticker]) =>
+  it.effect.each(good)("parses %j as %j (D6)", ([sent, ticker]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* readOne(sent), { ticker })
     }))
 
   const bad = ["", " ", "\t", "ABCDEFG", "A,B", "META,", ",", "A B", "ME TA", "A\tB", "A_B", "$A", "A\0", "A/B", "😀"]
-  it.effect.each(bad)("D6 %j is none", (sent) =>
+  it.effect.each(bad)("refuses %j (D6)", (sent) =>
     Effect.gen(function* () {
       const { refusal } = { refusal: "", ...(yield* readOne(sent)) }
       assert.match(refusal, /^Invalid ticker/)
     }))
 
-  it.effect.prop("D6 is read as D6 says, letter by letter", [
+  it.effect.prop("is parsed like a reference implementation of D6, for any text (D6)", [
     Arbitrary.flatMap(
       int(0, 1),
       (kind) =>
@@ -268,7 +273,7 @@ describe("D6 one ticker", () => {
     }), { arbitrary: { runs: 1000 } })
 })
 
-describe("D5 D6 look-alikes", () => {
+describe("Characters that look like ASCII", () => {
   const lookAlikes: ReadonlyArray<readonly [what: string, sent: string]> = [
     ["Cyrillic А", "\u0410"],
     ["Cyrillic а", "\u0430"],
@@ -307,7 +312,7 @@ describe("D5 D6 look-alikes", () => {
     ["right-to-left mark", "A\u200f"],
   ]
 
-  it.effect.each(lookAlikes)("D5 %s is dropped from a list", ([, sent]) =>
+  it.effect.each(lookAlikes)("drops %s from a list (D5)", ([, sent]) =>
     Effect.gen(function* () {
       assert.isTrue(isRefusal(yield* read(sent)))
       const { dropped, tickers } = yield* read(`OK,${sent}`)
@@ -315,16 +320,16 @@ describe("D5 D6 look-alikes", () => {
       assert.deepStrictEqual(dropped, [normalized(sent)])
     }))
 
-  it.effect.each(lookAlikes)("D6 %s is no ticker", ([, sent]) =>
+  it.effect.each(lookAlikes)("refuses %s as a single ticker (D6)", ([, sent]) =>
     Effect.gen(function* () {
       assert.hasAllKeys(yield* readOne(sent), ["refusal"])
     }))
 
-  it.effect("D5 D6 of all that Unicode has, only the alphabet in both cases is a symbol", () =>
+  it.effect("accepts no other Unicode character than those of tickers, in both cases (D5, D6)", () =>
     Effect.gen(function* () {
       const points = Array.from({ length: 0x110000 }, (_, point) => point)
         .filter((point) => point < 0xd800 || point > 0xdfff)
-        // The beginning, and all that a change of case or compatibility could turn into ASCII.
+        // The first characters, and all that case or compatibility mappings could turn into ASCII.
         .filter((point) => {
           const letter = String.fromCodePoint(point)
           const relatives = [letter.toUpperCase(), letter.toLowerCase(), letter.normalize("NFKD")]

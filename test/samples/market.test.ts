@@ -5,7 +5,7 @@ import { Context, Effect, FileSystem, Layer, Result, Schema, Stream } from "effe
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { makeRowChecker } from "../../src/load/RowValidation.ts"
+import { makeRowValidator } from "../../src/load/RowValidation.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import { readRows } from "../../src/load/FileReader.ts"
 import { generate, type Wanted } from "../../samples/generator/Generate.ts"
@@ -155,9 +155,9 @@ layer(Market.layer)("the fictional market", (it) => {
     (dataset) =>
       Effect.gen(function* () {
         const { counts, home } = yield* Market
-        const { checkRow, wrongHeader } = makeRowChecker(dataset)
-        const rows = yield* Stream.runCollect(readRows(`${home}/${dataset.table}.csv`, lists, wrongHeader))
-        assert.deepStrictEqual(rows.map(checkRow).filter(Result.isFailure).slice(0, 3), [])
+        const { checkHeader, validateRow } = makeRowValidator(dataset)
+        const rows = yield* Stream.runCollect(readRows(`${home}/${dataset.table}.csv`, lists, checkHeader))
+        assert.deepStrictEqual(rows.map(validateRow).filter(Result.isFailure).slice(0, 3), [])
         const keys = rows.map(({ cells }) => JSON.stringify(dataset.key.map((column) => cells[column] ?? null)))
         assert.strictEqual(new Set(keys).size, rows.length)
         assert.strictEqual(Reflect.get(counts, dataset.table), rows.length)

@@ -1,4 +1,4 @@
-/** The documentation as a visitor sees it: in a real browser, over the sample data. */
+/** The documentation in a real browser, against the sample data. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
@@ -17,13 +17,13 @@ import {
 
 // @module-tag slow
 
-/** Of the endpoints' pages, which are made alike: the shortest, the longest, and one with a deprecation. */
+/** Three of the generated endpoint pages: the shortest, the longest, and one with a deprecation. */
 const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((name) => `/v1/docs/reference/${name}`)
 
 const sizes = [{ width: 390, height: 844 }, { width: 1280, height: 800 }]
 const schemes = ["light", "dark"] as const
 
-/** A folder for pictures that people look at. */
+/** Folder for screenshots; none are taken if it is not set. */
 const shots = process.env["SCREENSHOTS"]
 
 const shot = (page: Page, name: string) =>
@@ -31,7 +31,7 @@ const shot = (page: Page, name: string) =>
     ? Effect.void
     : runInBrowser(() => page.screenshot({ path: `${shots}/${name}.png`, fullPage: true }))
 
-/** Every page that the navigation leads to, and some of the endpoints' pages. */
+/** Every page in the navigation, but only some endpoint pages. */
 const addresses = Effect.gen(function* () {
   const { text } = yield* Service.requestJson("/v1/docs", { key: null })
   const found = Array.from(text.matchAll(/href="(\/v1\/docs[^"#]*)"/g), ([, path = ""]) => path)
@@ -42,24 +42,24 @@ const addresses = Effect.gen(function* () {
 
 const open = (page: Page, path: string) => runInBrowser(() => page.goto(path, { waitUntil: "networkidle" }))
 
-/** Types the key into the page's field. */
-const enter = Effect.fnUntraced(function* (page: Page, key: string) {
+/** Enters the key on the current page. */
+const enterKey = Effect.fnUntraced(function* (page: Page, key: string) {
   yield* runInBrowser(() => page.getByLabel("Your API key").fill(key))
   yield* runInBrowser(() => page.getByLabel("Your API key").press("Enter"))
-  yield* runInBrowser(() => page.getByText("is used, until this tab is closed").waitFor())
+  yield* runInBrowser(() => page.getByText("until you close this tab").waitFor())
 })
 
-/** A page on which the demo key is in use. */
-const withKey = Effect.fnUntraced(function* (path: string, options?: Parameters<typeof openPage>[0]) {
+/** Opens a page and enters the demo key. */
+const openWithKey = Effect.fnUntraced(function* (path: string, options?: Parameters<typeof openPage>[0]) {
   const { demoKey, origin } = yield* Browser
-  const { page, problems: wrong } = yield* openPage(options)
+  const { page, problems } = yield* openPage(options)
   yield* open(page, path)
-  yield* enter(page, demoKey)
-  return { demoKey, origin, page, wrong }
+  yield* enterKey(page, demoKey)
+  return { demoKey, origin, page, problems }
 })
 
-/** Before a page is drawn for the first time, Chromium drops what is typed. */
-const drawn = (page: Page) =>
+/** Chromium drops key presses before the first paint. */
+const waitForPaint = (page: Page) =>
   runInBrowser(() => page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`))
 
 const waitFor = (page: Page, text: string | RegExp) => runInBrowser(() => page.getByText(text).first().waitFor())
@@ -71,9 +71,9 @@ const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
 
 const title = (page: Page) => runInBrowser(() => page.title())
 
-/** What a browser says of a status that the page has an answer to is no mistake of the page. */
-const unexpected = (wrong: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>) =>
-  wrong.filter((line) =>
+/** Problems except those that the given response statuses cause. */
+const unexpectedProblems = (problems: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>) =>
+  problems.filter((line) =>
     !statuses.some((status) => line.startsWith(`${status}: `) || line.includes(`status of ${status} `))
   )
 
@@ -82,7 +82,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "README, documentation: every page, in light and dark, on a phone and on a desk, does nothing wrong",
+      "loads every page without problems, in both themes, on phones and desktops (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
@@ -96,7 +96,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           "/v1/docs/datasets",
         ])
         assert.isAbove(paths.length, 8)
-        const walk = Effect.fnUntraced(function* ({ page, problems: wrong }: VisitedPage, path: string) {
+        const walk = Effect.fnUntraced(function* ({ page, problems }: VisitedPage, path: string) {
           yield* open(page, path)
           for (const viewport of sizes) {
             for (const colorScheme of schemes) {
@@ -104,19 +104,22 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
               yield* runInBrowser(() => page.setViewportSize(viewport))
               yield* runInBrowser(() => page.emulateMedia({ colorScheme }))
               yield* shot(page, name)
-              // Colours do not depend on the width, nor the rest on colours.
-              const isJudged = (viewport.width > 1000) === (colorScheme === "dark")
-              if (isJudged) assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], name)
+              // Colours do not depend on the width, so two combinations cover both.
+              const isChecked = (viewport.width > 1000) === (colorScheme === "dark")
+              if (isChecked) assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], name)
             }
           }
-          assert.deepStrictEqual(unexpected(wrong), [], path)
+          assert.deepStrictEqual(unexpectedProblems(problems), [], path)
         })
-        // Each visitor shows a third of the pages, because a new visitor costs a process and loads all assets again.
+        // Three visitors share the pages, because a new visitor starts a process and loads all assets again.
         const visitors = yield* Effect.all([openPage(), openPage(), openPage()])
         yield* Effect.forEach(
           visitors,
-          (visitor, at) =>
-            Effect.forEach(paths.filter((_, index) => index % visitors.length === at), (path) => walk(visitor, path)),
+          (visitor, number) =>
+            Effect.forEach(
+              paths.filter((_, index) => index % visitors.length === number),
+              (path) => walk(visitor, path),
+            ),
           { concurrency: "unbounded", discard: true },
         )
       }).pipe(Effect.scoped),
@@ -124,7 +127,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "README, documentation: no page is wider than the smallest phone, and all of it is reached by the Tab key",
+      "fits every page on the smallest phone, with all controls reachable by the Tab key (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
@@ -140,7 +143,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("README, documentation: the first Tab offers to skip to the content, and Enter does"),
+    browserTestName("offers a link to skip to the content as the first Tab stop (README, documentation)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openPage()
@@ -155,10 +158,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("§2.2 the explorer draws the chain of OSTK with the demo key, by the keyboard alone"),
+    browserTestName("draws the chain of OSTK using only the keyboard (§2.2)"),
     () =>
       Effect.gen(function* () {
-        const { page, wrong } = yield* withKey("/v1/docs/explorer")
+        const { page, problems } = yield* openWithKey("/v1/docs/explorer")
         yield* ask(page, "ostk")
         yield* waitFor(page, "OSTK became NXH in 3 changes.")
         assert.strictEqual(yield* runInBrowser(() => page.locator("figure svg:visible .joint").count()), 3)
@@ -169,22 +172,21 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         assert.strictEqual(yield* runInBrowser(() => page.locator("figure svg:visible .joint").count()), 3)
-        assert.deepStrictEqual(wrong, [])
+        assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
 
   test(
     browserTestName(
-      "§4.1 D21 the explorer says why META is refused and marks what clashes; back and forward lead there and back",
+      "explains the refusal of META, and supports the back and forward buttons (§4.1, D21)",
     ),
     () =>
       Effect.gen(function* () {
-        const { page, wrong } = yield* withKey("/v1/docs/explorer")
-        // Of the sample data all six are there.
-        yield* runInBrowser(() => page.getByRole("navigation", { name: "Symbols of the sample data" }).waitFor())
+        const { page, problems } = yield* openWithKey("/v1/docs/explorer")
+        yield* runInBrowser(() => page.getByRole("navigation", { name: "Symbols in the sample data" }).waitFor())
         assert.strictEqual(yield* runInBrowser(() => page.locator("#samples a:visible").count()), 6)
         yield* runInBrowser(() => page.getByRole("link", { name: "META" }).click())
-        yield* waitFor(page, "not one unambiguous chain")
+        yield* waitFor(page, "is ambiguous")
         assert.strictEqual(yield* runInBrowser(() => page.locator("figure svg:visible .joint.clash").count()), 2)
         for (const scheme of schemes) {
           yield* runInBrowser(() => page.emulateMedia({ colorScheme: scheme }))
@@ -201,28 +203,28 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.goBack())
         yield* runInBrowser(() => page.reload({ waitUntil: "networkidle" }))
         yield* waitFor(page, "The history of META")
-        assert.deepStrictEqual(unexpected(wrong, 409), [])
+        assert.deepStrictEqual(unexpectedProblems(problems, 409), [])
       }).pipe(Effect.scoped),
   )
 
   test(
     browserTestName(
-      "README, documentation: what is copied as curl is the request without the key, and the link leads to the symbol",
+      "copies the request as curl without the key, and a link to the symbol (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
         const permissions = ["clipboard-read", "clipboard-write"]
-        const { origin, page } = yield* withKey("/v1/docs/explorer#BRK.B", { permissions })
+        const { origin, page } = yield* openWithKey("/v1/docs/explorer#BRK.B", { permissions })
         yield* runInBrowser(() => page.getByRole("button", { name: "Show the lineage of BRK.B" }).click())
-        yield* waitFor(page, "No change of BRK.B is on record")
+        yield* waitFor(page, "There are no recorded changes for BRK.B")
         const copied = (button: string) =>
           runInBrowser(async () => {
             await page.getByRole("button", { name: button }).click()
-            const told = page.getByRole("button", { name: "Copied" })
-            await told.waitFor()
+            const copiedButton = page.getByRole("button", { name: "Copied" })
+            await copiedButton.waitFor()
             const text = await page.evaluate<string>("navigator.clipboard.readText()")
-            // Else the next one would find two that say so.
-            await told.waitFor({ state: "hidden" })
+            // Otherwise the next call would find two such buttons.
+            await copiedButton.waitFor({ state: "hidden" })
             return text
           })
         assert.strictEqual(
@@ -237,39 +239,39 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "§7 the explorer says what to do: without a key, with a wrong one, of a wrong symbol, later, and offline",
+      "says what to do about missing and invalid keys, invalid symbols, other errors and lost connections (§7)",
     ),
     () =>
       Effect.gen(function* () {
         const { demoKey } = yield* Browser
         const { page } = yield* openPage()
         yield* open(page, "/v1/docs/explorer#META")
-        yield* waitFor(page, "A key is needed")
+        yield* waitFor(page, "API key required")
         yield* waitFor(page, "tickerline keys create")
         assert.strictEqual(
           yield* runInBrowser(() => page.locator("#result code").first().innerText()),
           "tickerline keys create",
         )
-        yield* enter(page, "tl_live_wrong")
+        yield* enterKey(page, "tl_live_wrong")
         yield* runInBrowser(() => page.getByRole("button", { name: "Show the lineage of META" }).click())
-        yield* waitFor(page, "This key is wrong")
+        yield* waitFor(page, "Invalid API key")
         yield* waitFor(page, "invalid_api_key")
-        yield* waitFor(page, "tl_live_wron… is wrong")
-        assert.strictEqual(yield* runInBrowser(() => page.getByText("A key is needed").count()), 0)
+        yield* waitFor(page, "tl_live_wron… is not a valid key")
+        assert.strictEqual(yield* runInBrowser(() => page.getByText("API key required").count()), 0)
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-        yield* enter(page, demoKey)
+        yield* enterKey(page, demoKey)
         yield* runInBrowser(() => page.getByRole("button", { name: "Show the lineage of META" }).click())
         yield* waitFor(page, "The history of META")
         yield* ask(page, `"><img src=x>'`)
-        yield* waitFor(page, "That cannot be asked")
+        yield* waitFor(page, "Invalid request")
         yield* waitFor(page, "1 to 6 characters")
         assert.strictEqual(yield* runInBrowser(() => page.locator("#result img").count()), 0)
         const answers = [
           [429, "rate_limit_exceeded", "Too many requests", "Try again in 7 s."],
-          [503, "data_refreshing", "Try again shortly", "Try again in 7 s."],
-          [402, "insufficient_credits", "Nothing left to spend", "used up"],
-          [404, "not_found", "Nothing found", "not_found"],
-          [500, "internal_error", "The service answered 500", "internal_error"],
+          [503, "data_refreshing", "Temporarily unavailable", "Try again in 7 s."],
+          [402, "insufficient_credits", "Insufficient credits", "used up"],
+          [404, "not_found", "Not found", "not_found"],
+          [500, "internal_error", "The service returned status 500", "internal_error"],
         ] as const
         for (const [status, code, heading, words] of answers) {
           yield* runInBrowser(() =>
@@ -287,7 +289,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         }
         yield* runInBrowser(() => page.context().setOffline(true))
         yield* ask(page, "OSTK")
-        yield* waitFor(page, "could not be reached")
+        yield* waitFor(page, "cannot be reached")
         yield* runInBrowser(() => page.context().setOffline(false))
         yield* runInBrowser(() => page.getByRole("button", { name: "Try again" }).click())
         yield* waitFor(page, "OSTK became NXH")
@@ -295,23 +297,23 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("§2.1 D29 the account page shows what was just asked, by day, by endpoint and one by one"),
+    browserTestName("shows a recent request on the account page, by day, by endpoint and individually (§2.1, D29)"),
     () =>
       Effect.gen(function* () {
         const { demoKey, origin } = yield* Browser
-        const { page, problems: wrong } = yield* openPage()
+        const { page, problems } = yield* openPage()
         const request = `seen-${demoKey.slice(-6)}`
         const headers = { Authorization: `Bearer ${demoKey}`, "X-Request-Id": request }
         yield* runInBrowser(() => page.request.get(`${origin}/v1/intraday-runners?limit=3`, { headers }))
         yield* open(page, "/v1/docs/account")
-        yield* enter(page, demoKey)
-        yield* waitFor(page, "As of now.")
-        const again = runInBrowser(async () => {
-          await page.getByRole("button", { name: "Ask again" }).click()
-          await page.getByText("As of now.").waitFor()
+        yield* enterKey(page, demoKey)
+        yield* waitFor(page, "Up to date.")
+        const refresh = runInBrowser(async () => {
+          await page.getByRole("button", { name: "Refresh" }).click()
+          await page.getByText("Up to date.").waitFor()
           return await page.locator("#latest").getByText(request).count() > 0
         })
-        yield* Effect.repeat(again, { until: (isThere) => isThere, times: 200 })
+        yield* Effect.repeat(refresh, { until: (isListed) => isListed, times: 200 })
         for (
           const [part, words] of [["#facts", "demo"], ["#facts", "ultimate"], ["#endpoints", "/v1/intraday-runners"]]
         ) {
@@ -319,10 +321,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         }
         assert.strictEqual(yield* runInBrowser(() => page.locator("#days svg:visible").count()), 2)
         assert.strictEqual(yield* runInBrowser(() => page.locator("#days svg:visible .amount").count()), 60)
-        yield* runInBrowser(() => page.getByLabel("Show", { exact: true }).selectOption("7"))
+        yield* runInBrowser(() => page.getByLabel("Period", { exact: true }).selectOption("7"))
         yield* runInBrowser(() => page.locator("#days svg:visible .amount").nth(13).waitFor())
         yield* runInBrowser(() => page.locator("#days svg:visible .amount").nth(14).waitFor({ state: "detached" }))
-        yield* runInBrowser(() => page.getByText("As a table").first().click())
+        yield* runInBrowser(() => page.getByText("Show as a table").first().click())
         for (const scheme of schemes) {
           yield* runInBrowser(() => page.emulateMedia({ colorScheme: scheme }))
           assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
@@ -331,16 +333,16 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         yield* shot(page, "account-full-320")
-        assert.deepStrictEqual(wrong, [])
+        assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
 
   test(
-    browserTestName("D17 D30 the page of the datasets says when each changed, and how long ago that is"),
+    browserTestName("shows when each dataset last changed and how long ago (D17, D30)"),
     () =>
       Effect.gen(function* () {
-        const { page, wrong } = yield* withKey("/v1/docs/datasets")
-        yield* waitFor(page, "As of now.")
+        const { page, problems } = yield* openWithKey("/v1/docs/datasets")
+        yield* waitFor(page, "Up to date.")
         const rows = yield* runInBrowser(() => page.locator("td[data-dataset]").allInnerTexts())
         assert.lengthOf(rows, 18)
         for (const row of rows) assert.match(row, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n(\d+ \w+ ago|just now)$/)
@@ -348,17 +350,17 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
-        assert.deepStrictEqual(wrong, [])
+        assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
 
   test(
     browserTestName(
-      "§4.5 the reference sends a request with the key that was entered in the tools, and shows a 200 first",
+      "sends requests from the reference with the key entered on another page (§4.5)",
     ),
     () =>
       Effect.gen(function* () {
-        const { demoKey, origin, page, wrong } = yield* withKey("/v1/docs/explorer")
+        const { demoKey, origin, page, problems } = yield* openWithKey("/v1/docs/explorer")
         yield* open(page, "/v1/docs/reference/ticker-changes")
         assert.strictEqual(
           yield* runInBrowser(() => page.locator("main .badge", { hasText: /^\d+$/ }).first().innerText()),
@@ -379,20 +381,20 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         )
         assert.strictEqual(answer.status(), 200)
         assert.strictEqual(new URL(answer.url()).origin, origin)
-        yield* runInBrowser(() => page.locator("#answer").getByText(`"current_ticker": "NXH"`).waitFor())
+        yield* runInBrowser(() => page.locator("#response").getByText(`"current_ticker": "NXH"`).waitFor())
         yield* runInBrowser(() => page.getByLabel("ticker", { exact: true }).fill("META"))
         yield* runInBrowser(() => page.locator("#request").getByText("ticker=META").waitFor())
         assert.strictEqual((yield* send).status(), 409)
-        yield* runInBrowser(() => page.locator("#answer").getByText("409", { exact: true }).waitFor())
+        yield* runInBrowser(() => page.locator("#response").getByText("409", { exact: true }).waitFor())
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* shot(page, "reference-answer")
-        assert.deepStrictEqual(unexpected(wrong, 409), [])
+        assert.deepStrictEqual(unexpectedProblems(problems, 409), [])
       }).pipe(Effect.scoped),
   )
 
   test(
     browserTestName(
-      "README, documentation: setting or forgetting a key in the explorer sends nothing, with a symbol and without",
+      "sends no request when a key is set or forgotten (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
@@ -402,13 +404,13 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* open(page, path)
           const sent: Array<string> = []
           page.on("request", (request) => sent.push(request.url()))
-          yield* enter(page, demoKey)
-          yield* runInBrowser(() => page.getByRole("button", { name: "Forget it" }).click())
-          yield* waitFor(page, "No key is set.")
-          yield* enter(page, demoKey)
+          yield* enterKey(page, demoKey)
+          yield* runInBrowser(() => page.getByRole("button", { name: "Forget key" }).click())
+          yield* waitFor(page, "No API key is set.")
+          yield* enterKey(page, demoKey)
           yield* runInBrowser(() => page.waitForLoadState("networkidle"))
           assert.deepStrictEqual(sent, [], path)
-          // The visitor's own wish is what sends one.
+          // Only a submitted symbol sends a request.
           yield* ask(page, "OSTK")
           yield* waitFor(page, "OSTK became NXH")
           assert.lengthOf(sent, 1)
@@ -418,11 +420,11 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "README, documentation: no table is cut off: it fits, or says that it scrolls and does so by the keyboard",
+      "fits every table, or lets it scroll with a hint and by the keyboard (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
-        const { page } = yield* withKey("/v1/docs/account")
+        const { page } = yield* openWithKey("/v1/docs/account")
         const pages = [
           ...yield* addresses,
           "/v1/docs/account",
@@ -431,18 +433,18 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         let measured = 0
         for (const path of new Set(pages)) {
           yield* open(page, path)
-          if (/account|datasets/.test(path)) yield* waitFor(page, "As of now.")
+          if (/account|datasets/.test(path)) yield* waitFor(page, "Up to date.")
           for (const width of [320, 390, 768, 1024, 1280, 1920]) {
             yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
-            // Observers of sizes report before the next picture is drawn.
+            // Resize observers run before the next paint.
             const found = yield* runInBrowser(() =>
               page.evaluate<{ readonly count: number; readonly cut: ReadonlyArray<string> }>(`
                 new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
                   const boxes = [...document.querySelectorAll("main .scroll, main pre")]
                     .filter((box) => box.checkVisibility() && box.clientWidth > 0)
                   const cut = boxes.filter((box) => box.scrollWidth > box.clientWidth + 1).filter((box) => {
-                    const says = box.matches("pre") || getComputedStyle(box, "::before").content.includes("Scroll")
-                    return box.tabIndex !== 0 || !box.dataset.more || !says
+                    const hasHint = box.matches("pre") || getComputedStyle(box, "::before").content.includes("Scroll")
+                    return box.tabIndex !== 0 || !box.dataset.more || !hasHint
                   })
                   const outside = [...document.querySelectorAll("main table, main td, main th")]
                     .filter((cell) => cell.checkVisibility() && cell.closest(".scroll") === null)
@@ -451,9 +453,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             )
             assert.deepStrictEqual(found.cut, [], `${path} at ${width}`)
             measured += found.count
-            const isWide = /errors|deprecations|account|datasets/.test(path) && width >= 1280
+            const mustFit = /errors|deprecations|account|datasets/.test(path) && width >= 1280
             const scrolling = yield* runInBrowser(() => page.locator("main .scroll[data-more]").count())
-            if (isWide) assert.strictEqual(scrolling, 0, `${path} at ${width}`)
+            if (mustFit) assert.strictEqual(scrolling, 0, `${path} at ${width}`)
           }
         }
         assert.isAbove(measured, 200)
@@ -461,12 +463,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("README, documentation: search finds guides, operations pages and endpoints by the keyboard alone"),
+    browserTestName("searches guides, operations pages and endpoints using only the keyboard (README, documentation)"),
     () =>
       Effect.gen(function* () {
-        const { page, problems: wrong } = yield* openPage()
+        const { page, problems } = yield* openPage()
         yield* open(page, "/v1/docs")
-        yield* drawn(page)
+        yield* waitForPaint(page)
         yield* runInBrowser(() => page.keyboard.press("/"))
         const dialog = page.getByRole("dialog", { name: "Search" })
         yield* runInBrowser(() => dialog.waitFor())
@@ -480,7 +482,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.keyboard.press("Enter"))
         yield* runInBrowser(() => page.waitForURL("**/v1/docs/errors#retry-or-not"))
         for (const [query, path] of [["operators", "/v1/docs/operators"], ["/v1/news", "/v1/docs/reference/news"]]) {
-          yield* drawn(page)
+          yield* waitForPaint(page)
           yield* runInBrowser(() => page.keyboard.press("Control+k"))
           yield* runInBrowser(() => page.getByRole("searchbox").fill(query ?? ""))
           yield* runInBrowser(() => dialog.locator(`a[href="${path}"]`).waitFor())
@@ -494,20 +496,20 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         }
         yield* runInBrowser(() => page.getByRole("button", { name: "Search" }).click())
         yield* runInBrowser(() => page.getByRole("searchbox").fill("nosuchword"))
-        yield* waitFor(page, "Nothing has this word.")
+        yield* waitFor(page, "No results for “nosuchword”.")
         yield* runInBrowser(() => page.keyboard.press("Escape"))
         yield* runInBrowser(() => dialog.waitFor({ state: "hidden" }))
-        assert.deepStrictEqual(wrong, [])
+        assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
 
   test(
     browserTestName(
-      "README, documentation: the theme is chosen on the page, remembered, and applied before anything is drawn",
+      "remembers the chosen theme and applies it before the first paint (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
-        const { page, problems: wrong } = yield* openPage({
+        const { page, problems } = yield* openPage({
           colorScheme: "light",
           viewport: { width: 1280, height: 800 },
         })
@@ -519,13 +521,13 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const dark = yield* ground
         assert.notStrictEqual(dark, light)
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-        // Only the script in the head runs: the theme does not wait for the modules.
+        // The theme must not depend on the module scripts.
         yield* runInBrowser(() =>
-          page.route("**/page.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }))
+          page.route("**/every-page.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }))
         )
         yield* open(page, "/v1/docs/errors")
         assert.strictEqual(yield* ground, dark)
-        yield* runInBrowser(() => page.unroute("**/page.js"))
+        yield* runInBrowser(() => page.unroute("**/every-page.js"))
         yield* runInBrowser(() => page.reload({ waitUntil: "networkidle" }))
         assert.strictEqual(yield* runInBrowser(() => choice.inputValue()), "dark")
         yield* runInBrowser(() => choice.selectOption("system"))
@@ -534,17 +536,17 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.strictEqual(yield* ground, dark)
         yield* runInBrowser(() => choice.selectOption("light"))
         assert.strictEqual(yield* ground, light)
-        // On a phone it is in the menu.
+        // Phones have the switch in the menu.
         yield* runInBrowser(() => page.setViewportSize({ width: 390, height: 844 }))
         yield* runInBrowser(() => page.getByText("Menu").click())
         assert.strictEqual(yield* runInBrowser(() => choice.inputValue()), "light")
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-        assert.deepStrictEqual(wrong, [])
+        assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
 
   test(
-    browserTestName("README, documentation: the first page takes at most two screens and shows the explorer's picture"),
+    browserTestName("has a start page of at most two screens, with a timeline (README, documentation)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openPage({ viewport: { width: 1280, height: 800 } })
@@ -566,7 +568,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("README, documentation: without a key the account and the datasets show no empty sections"),
+    browserTestName("shows no empty sections without a key (README, documentation)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openPage({ viewport: { width: 1280, height: 800 } })
@@ -578,14 +580,14 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.locator("thead th:visible").allInnerTexts()),
           ["Dataset", "Endpoints"],
         )
-        const cells = yield* runInBrowser(() => page.locator("td:visible").allInnerTexts())
+        const cells = yield* runInBrowser(() => page.locator("tbody :is(th, td):visible").allInnerTexts())
         assert.isAbove(cells.length, 30)
         assert.deepStrictEqual(cells.filter((text) => !/\w/.test(text)), [])
       }).pipe(Effect.scoped),
   )
 
   test(
-    browserTestName("D29 the account's numbers have thousands separators, and a bar tells its day in a tooltip"),
+    browserTestName("formats numbers with thousands separators, and shows a tooltip for each bar (D29)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openPage({ viewport: { width: 1280, height: 800 } })
@@ -605,8 +607,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           })
         )
         yield* open(page, "/v1/docs/account")
-        yield* enter(page, demoKey)
-        yield* waitFor(page, "As of now.")
+        yield* enterKey(page, demoKey)
+        yield* waitFor(page, "Up to date.")
         yield* runInBrowser(() => page.locator("#days svg:visible .amount").first().hover())
         const tip = page.locator(".tip:visible")
         assert.match(
@@ -617,24 +619,24 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           page.evaluate<number>(`parseFloat(getComputedStyle(document.querySelector(".tip:not([hidden])")).fontSize)`)
         )
         assert.isAtLeast(size, 14)
-        const told = yield* runInBrowser(() => page.locator("#endpoints").innerText())
-        for (const number of ["1,234,567", "9,876,543,210", "$98,765.4321"]) assert.include(told, number)
+        const table = yield* runInBrowser(() => page.locator("#endpoints").innerText())
+        for (const number of ["1,234,567", "9,876,543,210", "$98,765.4321"]) assert.include(table, number)
         assert.match(yield* runInBrowser(() => page.locator("#facts").innerText()), /\d,\d{3} of \d,\d{3}/)
       }).pipe(Effect.scoped),
   )
 
   test(
-    browserTestName("D21 no label of a lineage covers another, a bar or a joint, and a legend names the issuers"),
+    browserTestName("draws timelines without overlapping labels, and a legend of the issuers (D21)"),
     () =>
       Effect.gen(function* () {
-        const { page } = yield* withKey("/v1/docs/explorer")
+        const { page } = yield* openWithKey("/v1/docs/explorer")
         for (const symbol of ["OSTK", "META", "GOOG", "MEGX", "FNGU", "BMR1", "KNT0", "DZ5", "BD0", "FI"]) {
           yield* ask(page, symbol)
           yield* runInBrowser(() =>
             page.locator(`figure [id^=lineage-][id$=-title]`).first().waitFor({ state: "attached" })
           )
           yield* runInBrowser(() =>
-            page.locator(`figure .symbol.asked`, { hasText: symbol }).first().waitFor({ state: "attached" })
+            page.locator(`figure .symbol.requested`, { hasText: symbol }).first().waitFor({ state: "attached" })
           )
           for (const width of [1280, 390]) {
             yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
@@ -647,10 +649,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
                 const shapes = [...svg.querySelectorAll(".bar, .joint")].map(box)
                 const meets = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right &&
                   a.top + 1 < b.bottom && b.top + 1 < a.bottom
-                const told = ({ element }) => element.getAttribute("class") + " " + element.textContent
+                const describe = ({ element }) => element.getAttribute("class") + " " + element.textContent
                 return [
                   ...texts.flatMap((a, at) => [...texts.slice(at + 1), ...shapes].filter((b) => meets(a, b))
-                    .map((b) => told(a) + " | " + told(b))),
+                    .map((b) => describe(a) + " | " + describe(b))),
                 ]
               })()`)
             )
@@ -671,31 +673,31 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("README, documentation: an unknown page looks like the site and offers the nearest ones"),
+    browserTestName("suggests similar pages if a page does not exist (README, documentation)"),
     () =>
       Effect.gen(function* () {
-        const { page, problems: wrong } = yield* openPage()
+        const { page, problems } = yield* openPage()
         yield* open(page, "/v1/docs/linage")
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* runInBrowser(() => page.locator("main").getByRole("link", { name: "Ticker lineage" }).click())
         yield* runInBrowser(() => page.waitForURL("**/v1/docs/lineage"))
         yield* open(page, "/docs")
         assert.match(page.url(), /\/v1\/docs$/)
-        assert.deepStrictEqual(unexpected(wrong, 404), [])
+        assert.deepStrictEqual(unexpectedProblems(problems, 404), [])
       }).pipe(Effect.scoped),
   )
 
   test(
     browserTestName(
-      "SECURITY.md, the pages: the key is in no address, no text and no storage that outlives the tab; it can be forgotten",
+      "keeps the key out of URLs, page text and lasting storage, and can forget it (SECURITY.md, documentation pages)",
     ),
     () =>
       Effect.gen(function* () {
         const { demoKey, origin } = yield* Browser
         const { page } = yield* openPage()
-        const asked: Array<string> = []
-        page.on("request", (request) => asked.push(request.url()))
-        const holders = runInBrowser(() =>
+        const urls: Array<string> = []
+        page.on("request", (request) => urls.push(request.url()))
+        const pageState = runInBrowser(() =>
           page.evaluate<string>(`JSON.stringify({
           html: document.documentElement.outerHTML,
           fields: [...document.querySelectorAll("input")].map(({ value }) => value),
@@ -708,11 +710,11 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         )
         for (const path of ["/v1/docs/explorer", "/v1/docs/account", "/v1/docs/datasets"]) {
           yield* open(page, path)
-          yield* enter(page, demoKey)
+          yield* enterKey(page, demoKey)
           yield* runInBrowser(() => page.waitForLoadState("networkidle"))
-          assert.notInclude(yield* holders, demoKey)
+          assert.notInclude(yield* pageState, demoKey)
         }
-        // The next page of the tab knows it, and another tab does not.
+        // The key is available on the next page of the tab, but not in another tab.
         yield* open(page, "/v1/docs/explorer#OSTK")
         yield* waitFor(page, "OSTK became NXH")
         assert.include(
@@ -721,23 +723,23 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         )
         const other = yield* runInBrowser(() => page.context().newPage())
         yield* runInBrowser(() => other.goto(`${origin}/v1/docs/explorer#OSTK`))
-        yield* waitFor(other, "A key is needed")
-        yield* runInBrowser(() => page.getByRole("button", { name: "Forget it" }).click())
-        yield* waitFor(page, "A key is needed")
+        yield* waitFor(other, "API key required")
+        yield* runInBrowser(() => page.getByRole("button", { name: "Forget key" }).click())
+        yield* waitFor(page, "API key required")
         assert.notInclude(
           yield* runInBrowser(() => page.evaluate<string>("JSON.stringify({ ...sessionStorage })")),
           "tl_live_",
         )
-        assert.isAbove(asked.length, 20)
-        assert.deepStrictEqual(asked.filter((url) => url.includes("tl_live_")), [])
+        assert.isAbove(urls.length, 20)
+        assert.deepStrictEqual(urls.filter((url) => url.includes("tl_live_")), [])
       }).pipe(Effect.scoped),
   )
 
   test(
-    browserTestName("README, documentation: without scripts the pages are read all the same, and say what needs them"),
+    browserTestName("is readable without scripts, and says what needs them (README, documentation)"),
     () =>
       Effect.gen(function* () {
-        const { page, problems: wrong } = yield* openPage({ javaScriptEnabled: false })
+        const { page, problems } = yield* openPage({ javaScriptEnabled: false })
         for (
           const [path, words] of [
             ["/v1/docs/explorer", "needs JavaScript"],
@@ -749,7 +751,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* waitFor(page, words)
           assert.strictEqual(yield* runInBrowser(() => page.locator("form:visible").count()), 0)
         }
-        assert.deepStrictEqual(wrong, [])
+        assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
 })

@@ -1,11 +1,11 @@
-/** The documentation as it is served: §4.5, §9.4 and SECURITY.md. */
+/** The documentation over HTTP: §4.5 (documentation), §9.4 (deprecations) and SECURITY.md. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { BaseUrl } from "../../src/http/Middleware.ts"
+import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
-import { errorReference } from "../../src/site/blocks/Tables.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"
+import { errorReference } from "../../src/site/ReferenceTables.ts"
 import { responsesOf } from "../support/DocumentedEndpoints.ts"
 import * as Instances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
@@ -22,7 +22,7 @@ const guides = ["", "/lineage", "/timestamps", "/errors", "/paging", "/caching",
 
 layer(Service.layer, { excludeTestServices: true })("The documentation", (it) => {
   it.effect.each(guides)(
-    "SECURITY.md, the pages: %s runs scripts of this origin alone, and nobody frames it",
+    'forbids foreign scripts and frames on page "%s" (SECURITY.md, documentation pages)',
     (page) =>
       Effect.gen(function* () {
         for (const method of ["GET", "HEAD"] as const) {
@@ -34,7 +34,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
           assert.strictEqual(headers["referrer-policy"], "no-referrer")
           assert.strictEqual(headers["cross-origin-opener-policy"], "same-origin")
           if (method === "HEAD") continue
-          // The policy would stop it: what stands in the page itself would not run.
+          // The policy blocks inline scripts and styles.
           assert.notMatch(text, /<script(?![^>]*\ssrc=)/)
           assert.notMatch(text, /<style|\sstyle="|\son[a-z]+="|javascript:/i)
         }
@@ -42,7 +42,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
   )
 
   it.effect.each(guides)(
-    "§4.5 the page %s has a title, a language, one heading above all, and a way past the navigation",
+    'has a title, a language, one h1 and a skip link on page "%s" (§4.5)',
     (page) =>
       Effect.gen(function* () {
         const { text } = yield* open(`/v1/docs${page}`)
@@ -53,11 +53,19 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         assert.include(text, `<a class="skip" href="#main">`)
         assert.include(text, `aria-current="page"`)
         const ids = Array.from(text.matchAll(/\sid="([^"]+)"/g), ([, id]) => id)
-        assert.deepStrictEqual(ids.filter((id, index) => ids.indexOf(id) !== index), [], "ids that occur twice")
+        assert.deepStrictEqual(ids.filter((id, index) => ids.indexOf(id) !== index), [], "duplicate ids")
       }),
   )
 
-  it.effect("§9.4 D24 the first page shows what is deprecated, with its successor and the page that says how to migrate", () =>
+  it.effect("renders every page of the navigation (§4.5)", () =>
+    Effect.gen(function* () {
+      const { text } = yield* open("/v1/docs")
+      const paths = new Set(Array.from(text.matchAll(/<a href="(\/v1\/docs[^"#]*)"/g), ([, path = ""]) => path))
+      assert.isAbove(paths.size, 40)
+      for (const path of paths) assert.strictEqual((yield* open(path)).status, 200, path)
+    }))
+
+  it.effect("lists deprecated endpoints with their successors and a link to the migration guide (§9.4, D24)", () =>
     Effect.gen(function* () {
       const { body } = yield* open("/endpoints")
       const rows = Array.from({ length: Number(valueAt(body, "count")) }, (_, index) => valueAt(body, "results", index))
@@ -73,9 +81,9 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       assert.include((yield* open("/v1/docs")).text, `href="/v1/docs/deprecations"`)
     }))
 
-  it.effect("D17 a page and what it loads is sent once: its tag is strong, and 304 has no body", () =>
+  it.effect("responds with a strong ETag, and with an empty 304 to a client that has it (D17)", () =>
     Effect.gen(function* () {
-      for (const path of ["/v1/docs", "/v1/docs/reference", "/v1/docs/assets/style.css", "/v1/docs/assets/copy.js"]) {
+      for (const path of ["/v1/docs", "/v1/docs/reference", "/v1/docs/assets/style.css", "/v1/docs/assets/dom.js"]) {
         const first = yield* open(path)
         const { etag = "" } = first.headers
         assert.match(etag, /^"[^"]+"$/, path)
@@ -88,7 +96,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       }
     }))
 
-  it.effect("D4 a page takes any query parameter and ignores it", () =>
+  it.effect("ignores query parameters (D4)", () =>
     Effect.gen(function* () {
       const [plain, more] = [
         yield* open("/v1/docs/errors"),
@@ -98,7 +106,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       assert.strictEqual(more.text, plain.text)
     }))
 
-  it.effect("D10 another method is 405 where a page or an asset is, and 404 where none is, in the service's own words", () =>
+  it.effect("responds to other methods with 405 on existing pages and 404 elsewhere (D10)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/docs", "/v1/docs/lineage", "/v1/docs/reference", "/v1/docs/assets/style.css"]) {
         const { body, headers, status } = yield* open(path, { method: "POST" })
@@ -126,7 +134,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       }
     }))
 
-  it.effect("README, documentation: / and /docs lead to the documentation, with the headers of every response (D14)", () =>
+  it.effect("redirects / and /docs with the headers of every response (README, documentation; D14)", () =>
     Effect.gen(function* () {
       const port = yield* Service.servicePort
       for (const path of ["/", "/docs", "/docs/"]) {
@@ -149,7 +157,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       }
     }))
 
-  it.effect("README, documentation: an unknown page is a page of the site that names the nearest ones, and JSON for programs", () =>
+  it.effect("suggests similar pages to browsers, and sends JSON to other clients (README, documentation)", () =>
     Effect.gen(function* () {
       const browser = { Accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
       const nearest = [
@@ -175,7 +183,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       assert.strictEqual(valueAt(body, "error", "code"), "not_found")
     }))
 
-  it.effect("§7.2 D13 the page of errors lists every code that an endpoint can answer, by its status", () =>
+  it.effect("lists every declared error code with its status (§7.2, D13)", () =>
     Effect.gen(function* () {
       const { text } = yield* open("/v1/docs/errors")
       const listed = errorReference.map(({ code, status }) => `${status} ${code}`)
@@ -203,17 +211,17 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         }
       }
       assert.isAbove(declared.size, 10)
-      // Below the table stands what a request is answered that could not be read.
-      const unread = ["408 bad_request", "413 bad_request", "431 bad_request"]
-      for (const one of unread) assert.include(text, one.slice(0, 3))
-      assert.includeMembers([...listed, ...unread], Array.from(declared))
+      // The text below the table lists the responses to malformed requests.
+      const malformed = ["408 bad_request", "413 bad_request", "431 bad_request"]
+      for (const one of malformed) assert.include(text, one.slice(0, 3))
+      assert.includeMembers([...listed, ...malformed], Array.from(declared))
       const plain = text.replaceAll("<wbr>", "")
       for (const { code } of errorReference) assert.include(plain, `<code>${code}</code>`)
     }))
 })
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentation of one service", (it) => {
-  it.effect("D10 the redirect to the documentation keeps the path of BASE_URL", () =>
+  it.effect("keeps the path of BASE_URL in redirects (D10)", () =>
     Effect.gen(function* () {
       const port = yield* Effect.provideService(Instances.startInstance(), BaseUrl, "https://api.example.com/market")
       const { headers, status } = yield* Instances.requestOverWire(port, "/docs", "")
@@ -221,19 +229,19 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentat
       assert.strictEqual(headers["location"], "/market/v1/docs")
     }).pipe(Effect.scoped))
 
-  it.effect("D18 D27 tells this service's own limits and prices", () =>
+  it.effect("shows the configured limits and prices (D18, D27)", () =>
     Effect.gen(function* () {
       const settings = { RATE_LIMIT_BASIC: "77", RATE_LIMIT_PRO: "1234", ENDPOINT_PRICES: "/v1/news=20000000" }
       const port = yield* Instances.startInstance(settings)
       const { text } = yield* Instances.requestOverWire(port, "/v1/docs/cost", "")
       const plain = text.replaceAll("<wbr>", "")
-      assert.match(plain, /<code>basic<\/code><\/td><td[^>]*>77<\/td>/)
-      assert.match(plain, /<code>pro<\/code><\/td><td[^>]*>1,234<\/td>/)
-      assert.match(plain, /<code>\/v1\/news<\/code><\/td><td[^>]*>\$20.00<\/td>/)
+      assert.match(plain, /<code>basic<\/code><\/th><td[^>]*>77<\/td>/)
+      assert.match(plain, /<code>pro<\/code><\/th><td[^>]*>1,234<\/td>/)
+      assert.match(plain, /<code>\/v1\/news<\/code><\/th><td[^>]*>\$20.00<\/td>/)
       for (const tier of tiers) assert.include(text, `<code>${tier}</code>`)
     }).pipe(Effect.scoped))
 
-  it.effect("README, caching: a page is compressed for those who ask, in every form, and keeps one strong tag a form", () =>
+  it.effect("compresses pages once per encoding, each with its own strong ETag (README, caching)", () =>
     Effect.gen(function* () {
       const port = yield* Instances.startInstance()
       const plain = yield* Instances.requestOverWire(port, "/v1/docs/reference", "")
@@ -258,21 +266,21 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentat
     }).pipe(Effect.scoped))
 })
 
-describe("A guide", () => {
-  it("docs, HTML of its own is refused, and what is code stays text", () => {
-    assert.throws(() => renderGuide("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: HTML is not for guides: <b>")
+describe("The renderer of guides", () => {
+  it("rejects HTML, and escapes code (docs)", () => {
+    assert.throws(() => renderGuide("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: guides must not contain HTML: <b>")
     assert.throws(() => renderGuide("x.md", "# X\n\n<!-- no -->\n", {}), "docs/x.md")
     const { body } = renderGuide("x.md", '# X\n\n```ts\nconst a = "</code><script>"\n```\n\n`<i>` \\<i>\n', {})
     assert.notMatch(body, /<script|<i>/)
     assert.include(body, "&lt;/code&gt;&lt;script&gt;")
   })
 
-  it("docs, a guide without a title, or with two headings of one address, stops the start", () => {
-    assert.throws(() => renderGuide("x.md", "text\n", {}), "its first line must be its title")
-    assert.throws(() => renderGuide("x.md", "# X\n\n## A\n\n## A\n", {}), "two headings have the address #a")
+  it("rejects guides without a title or with duplicate anchors (docs)", () => {
+    assert.throws(() => renderGuide("x.md", "text\n", {}), "the first line must be the title")
+    assert.throws(() => renderGuide("x.md", "# X\n\n## A\n\n## A\n", {}), "two headings have the anchor #a")
   })
 
-  it("docs, links between guides lead to their pages, with the heading; others stay", () => {
+  it("resolves links between guides, and leaves other links unchanged (docs)", () => {
     const { body } = renderGuide("x.md", "# X\n\n[a](lineage.md#a-chain) [b](index.md) [c](/v1/openapi.json)\n", {})
     assert.include(body, `href="/v1/docs/lineage#a-chain"`)
     assert.include(body, `href="/v1/docs"`)

@@ -1,8 +1,8 @@
-/** Search: the index that is served, and how it is searched. */
+/** The search of the documentation: its index, its ranking and its excerpts. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import { endpoints } from "../../src/catalogue/Endpoints.ts"
-import { entriesOf, excerpt, find, wordsOf } from "../../src/site/browser/find.js"
+import { excerpt, parseIndex, search, splitWords } from "../../src/site/browser/search-matching.js"
 import { documentationPath } from "../../src/rules/Lifecycle.ts"
 import { referencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
@@ -12,10 +12,10 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
     const { headers, body, status } = yield* Service.requestJson("/v1/docs/assets/search.json", { key: null })
     assert.strictEqual(status, 200)
     assert.strictEqual(headers["content-type"], "application/json")
-    return entriesOf(body)
+    return parseIndex(body)
   })
 
-  it.effect("README, documentation: search finds guides, operations pages, tools and endpoints", () =>
+  it.effect("leads to guides, operations pages, tools and endpoints (README, documentation)", () =>
     Effect.gen(function* () {
       const entries = yield* index
       const queries = [
@@ -26,17 +26,17 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         ["pump dump", "/v1/docs/reference/pump-and-dump-tracker"],
         ["glossary", "/v1/docs/glossary"],
       ] as const
-      for (const [query, path] of queries) assert.strictEqual(find(entries, query)[0]?.path, path, query)
-      // A field is found on the pages of the endpoints that have it.
-      assert.include(find(entries, "gap_percentage").map(({ path }) => path), "/v1/docs/reference/intraday-runners")
+      for (const [query, path] of queries) assert.strictEqual(search(entries, query)[0]?.path, path, query)
+      // A field leads to the endpoints that have it.
+      assert.include(search(entries, "gap_percentage").map(({ path }) => path), "/v1/docs/reference/intraday-runners")
       for (const { row } of endpoints.filter(({ row }) => row.path !== documentationPath)) {
-        assert.strictEqual(find(entries, row.path)[0]?.path, referencePagePath(row.path), row.path)
+        assert.strictEqual(search(entries, row.path)[0]?.path, referencePagePath(row.path), row.path)
       }
-      assert.deepStrictEqual(find(entries, "no-such-word"), [])
-      assert.deepStrictEqual(find(entries, "  "), [])
+      assert.deepStrictEqual(search(entries, "no-such-word"), [])
+      assert.deepStrictEqual(search(entries, "  "), [])
     }))
 
-  it.effect("README, documentation: each entry leads to a page and a heading that are there", () =>
+  it.effect("links only to pages and headings that exist (README, documentation)", () =>
     Effect.gen(function* () {
       const entries = yield* index
       const pages = new Map<string, string>()
@@ -50,36 +50,36 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
     }))
 })
 
-describe("Finding", () => {
+describe("The search", () => {
   const entry = (path: string, page: string, heading: string, text: string) => ({ path, page, heading, text })
 
-  it("README, documentation: every word must occur; titles come before headings, and these before text", () => {
+  it("requires every word, and ranks page titles before headings before text (README, documentation)", () => {
     const entries = [
       entry("/a", "Other", "", "about paging and limits"),
       entry("/b#x", "Other", "Paging far", "text"),
       entry("/c", "Paging", "", "text"),
       entry("/d", "Nothing", "", "text"),
     ]
-    assert.deepStrictEqual(find(entries, "paging").map(({ path }) => path), ["/c", "/b#x", "/a"])
-    assert.deepStrictEqual(find(entries, "paging LIMITS").map(({ path }) => path), ["/a"])
+    assert.deepStrictEqual(search(entries, "paging").map(({ path }) => path), ["/c", "/b#x", "/a"])
+    assert.deepStrictEqual(search(entries, "paging LIMITS").map(({ path }) => path), ["/a"])
   })
 
-  it("SECURITY.md, the pages: an index of another shape holds no entries, and no link that leaves the service", () => {
-    assert.deepStrictEqual(entriesOf({ entries: [1, null, { path: "javascript:alert(1)", page: "x" }] }), [])
-    assert.deepStrictEqual(entriesOf("no"), [])
+  it("ignores malformed entries and links to other sites (SECURITY.md, documentation pages)", () => {
+    assert.deepStrictEqual(parseIndex({ entries: [1, null, { path: "javascript:alert(1)", page: "x" }] }), [])
+    assert.deepStrictEqual(parseIndex("no"), [])
   })
 
   const text = Arbitrary.schema(Schema.String)
 
   it.prop(
-    "README, documentation: an excerpt is a part of the text and marks only words that were typed",
+    "cuts excerpts from the text and marks only words of the query (README, documentation)",
     [text, text],
     (
       [text, query],
     ) => {
       const parts = excerpt(text, query)
       assert.include(`…${text}…`, parts.join("").replace(/^…|…$/g, ""))
-      const words = wordsOf(query).map((word) => word.toUpperCase())
+      const words = splitWords(query).map((word) => word.toUpperCase())
       for (const [at, part] of parts.entries()) if (at % 2 === 1) assert.include(words, part.toUpperCase())
     },
   )

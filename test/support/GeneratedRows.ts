@@ -2,7 +2,7 @@
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Dataset, datasets } from "../../src/load/Datasets.ts"
-import { readColumns } from "../../src/load/RowInserter.ts"
+import { readColumns } from "../../src/load/LoadingTable.ts"
 import { describeColumnTypes } from "../../src/load/DatasetDescription.ts"
 
 /** Number of tickers in tables with several rows per ticker. */

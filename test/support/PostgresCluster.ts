@@ -15,14 +15,14 @@ export const installedPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
 const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   const fs = yield* FileSystem.FileSystem
   const place = yield* locateServer(yield* openHomeDirectory(path))
-  const { account, base } = place
+  const { systemUser, base } = place
   const [folder, secret, password] = [`${base}/cluster`, `${base}/password`, randomBytes(24).toString("hex")]
   const data = `${folder}/data`
   yield* fs.makeDirectory(data, { recursive: true })
   yield* fs.writeFileString(secret, password, { mode: 0o600 })
   yield* Effect.forEach(
     [data, secret],
-    (file) => account === undefined ? Effect.void : fs.chown(file, account.uid, account.gid),
+    (file) => systemUser === undefined ? Effect.void : fs.chown(file, systemUser.uid, systemUser.gid),
   )
   const { code, output } = yield* runToCompletion({
     command: `${bin}/initdb`,
@@ -35,7 +35,7 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
       "--locale=C.UTF-8",
       "--no-sync",
     ],
-    account,
+    systemUser,
   })
   if (code !== 0) return yield* new EmbeddedPostgresError({ message: output })
   const settings = ["max_connections = 200", "shared_buffers = 128MB", "jit = off", "timezone = 'UTC'"]

@@ -42,7 +42,7 @@ const copied = Effect.fnUntraced(function* (number: number) {
   const fs = yield* FileSystem.FileSystem
   const { cluster } = yield* DedicatedPostgres
   const data = `${cluster.base}/standby-${number}`
-  yield* runToCompletion({ command: "cp", args: ["-a", cluster.data, data], account: undefined })
+  yield* runToCompletion({ command: "cp", args: ["-a", cluster.data, data], systemUser: undefined })
   yield* fs.writeFileString(`${data}/standby.signal`, "")
   return data
 })
@@ -74,7 +74,7 @@ const standby = Effect.fnUntraced(function* (data: string) {
       child = yield* launchDetached({
         command: `${cluster.programs}/bin/postgres`,
         args: ["-D", data, ...Object.entries(options).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
-        account: cluster.account,
+        systemUser: cluster.systemUser,
         output,
       })
       closeSync(output)

@@ -34,7 +34,7 @@ export const makeSynchronousStandby = Effect.gen(function* () {
   const data = `${folder}/data`
   const link = yield* startTcpProxy(server.port)
   const port = yield* findFreePort
-  const { account, data: original, programs } = server.cluster
+  const { systemUser, data: original, programs } = server.cluster
   yield* server.stop("SIGINT")
   yield* Effect.sync(() => execFileSync("cp", ["-a", original, data]))
   yield* server.start
@@ -52,7 +52,7 @@ export const makeSynchronousStandby = Effect.gen(function* () {
     launchDetached({
       command: `${programs}/bin/postgres`,
       args: ["-D", data, ...options.flatMap((option) => ["-c", option])],
-      account,
+      systemUser,
       output: log,
     }),
     ({ exited, kill }) =>

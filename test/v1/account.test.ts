@@ -1,20 +1,20 @@
-/** Resources: account and its API keys, through the wire. Each test makes the accounts that it asks for. */
+/** GET /v1/account and /v1/account/api-keys over HTTP (resources). Each test creates its own accounts. */
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../src/accounts/keys/ApiKeys.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, TestKeys } = Service
-const { createCustomer, findKeyIds, retryUntil, readAllPages } = Ledger
+const { createCustomer, findKeyIds, retryUntil, readAllPages } = CustomerUsage
 
 const keysPath = "/v1/account/api-keys"
 
-/** Instants of winter and summer, of both hours that New York calls 01:30, and of a millisecond; and how they print. */
+/** Instants in winter and summer, in both hours that New York calls 01:30, and with milliseconds; with their text. */
 const instants = [
   ["2025-01-15T02:00:00Z", "2025-01-14T21:00:00-05:00"],
   ["2025-07-15T02:00:00Z", "2025-07-14T21:00:00-05:00"],
@@ -27,25 +27,25 @@ const instants = [
 const listed = (key: string, query = "limit=100") =>
   Effect.map(requestJson(`${keysPath}?${query}`, { key }), ({ body, status, text }) => {
     assert.strictEqual(status, 200, text)
-    return Rooms.resultRows(body)
+    return ListClients.resultRows(body)
   })
 
 const idsIn = (rows: ReadonlyArray<unknown>) => rows.map((row) => valueAt(row, "key_id"))
 
-/** Sets columns of a key to what the test needs. */
+/** Updates columns of a key. */
 const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Record<string, string | null>>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update api_keys set ${sql.update(columns)} where key_id = ${key_id}`
 })
 
-/** One more key of the account. */
-const another = Effect.fnUntraced(function* (account: string, more: Partial<Keys.NewApiKey> = {}) {
-  const key = yield* Keys.createApiKey({ account, name: "another", expires: null, endpoints: null, ...more })
+/** Creates another key for the account. */
+const another = Effect.fnUntraced(function* (account: string, more: Partial<ApiKeys.NewApiKey> = {}) {
+  const key = yield* ApiKeys.createApiKey({ account, name: "another", expires: null, endpoints: null, ...more })
   return { key, ...(yield* findKeyIds(key)) }
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
-  it.effect("resources: the account prints every field, to the letter", () =>
+  it.effect("returns every field of the account, exactly as stored (resources: account)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer(`Ünï "quoted" & Sons`, { tier: "pro" })
@@ -65,15 +65,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       assert.deepStrictEqual([head.status, head.text], [200, ""])
     }))
 
-  it.effect("D16 without an address of contact it is null", () =>
+  it.effect("contact_email is null if the account has none (D16)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("no address")
       const { body } = yield* requestJson("/v1/account", { key })
       assert.strictEqual(valueAt(body, "results", 0, "account_id"), account_id)
-      assert.deepStrictEqual(Rooms.nullFields(valueAt(body, "results", 0)), ["contact_email"])
+      assert.deepStrictEqual(ListClients.nullFields(valueAt(body, "results", 0)), ["contact_email"])
     }))
 
-  it.effect("§2.1.2 §2.1.4 created_at is an instant, printed five hours earlier all year", () =>
+  it.effect("created_at is an instant, formatted at -05:00 all year (§2.1.2, §2.1.4)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("clock")
@@ -84,7 +84,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       }
     }))
 
-  it.effect("D3 every tier sees its account; a tier that was changed shows at once", () =>
+  it.effect("every tier can read its account, and a changed tier shows at once (D3)", () =>
     Effect.gen(function* () {
       for (const tier of tiers) {
         const { key } = yield* createCustomer(`of tier ${tier}`, { tier })
@@ -95,7 +95,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       }
     }))
 
-  it.effect("D2 D4 a key is needed, and there are no parameters: nobody asks for another's account", () =>
+  it.effect("requires a key and takes no parameters, so nobody can read another account (D2, D4)", () =>
     Effect.gen(function* () {
       const { account_id } = yield* createCustomer("another's")
       const { key } = yield* createCustomer("curious")
@@ -114,7 +114,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       }
     }))
 
-  it.effect("D27 account and keys are free, whatever is left of what was paid in advance", () =>
+  it.effect("account and keys are free, whatever the prepaid balance (D27)", () =>
     Effect.gen(function* () {
       for (const balance of [1, 0, -1_000_000]) {
         const { key } = yield* createCustomer(`paid ${balance}`, { balance })
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", (it) => {
-  it.effect("resources: a key prints every field, to the letter; missing times and endpoints are null", () =>
+  it.effect("returns every field of a key; unset times and endpoints are null (resources: account/api-keys)", () =>
     Effect.gen(function* () {
       const asking = yield* createCustomer("printed")
       const other = yield* another("printed", { name: 'Ünï "key"', endpoints: ["/v1/news", "/v1/account/api-keys"] })
@@ -149,7 +149,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       )
     }))
 
-  it.effect("§2.1.2 §2.1.4 a key's three times are instants, printed five hours earlier all year", () =>
+  it.effect("the three times of a key are instants, formatted at -05:00 all year (§2.1.2, §2.1.4)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("key clock")
       const { key_id } = yield* another("key clock")
@@ -162,7 +162,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       }
     }))
 
-  it.effect("D2 status: active until it expires or is disabled; a revoked key shows as disabled for good", () =>
+  it.effect("a key is active until it expires or is disabled; a revoked key stays disabled (D2)", () =>
     Effect.gen(function* () {
       const account = "states"
       const { key } = yield* createCustomer(account)
@@ -187,41 +187,41 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.deepStrictEqual(shown, expected)
     }))
 
-  it.effect("D2 status agrees with what happens to who sends the key, through disable, enable, rotate and revoke", () =>
+  it.effect("status agrees with the acceptance of the key after disable, enable, rotate and revoke (D2)", () =>
     Effect.gen(function* () {
       const account = "life"
       const asking = yield* createCustomer(account)
       const { key, key_id } = yield* another(account)
       const statusOf = (id: number) =>
         Effect.map(listed(asking.key), (rows) => valueAt(rows.find((row) => valueAt(row, "key_id") === id), "status"))
-      /** The status shows at once; that the key is refused, or not, within a second. */
+      /** The status changes at once, the acceptance of the key within a second. */
       const become = Effect.fnUntraced(function* (status: string, answered: number) {
         assert.strictEqual(yield* statusOf(key_id), status)
         const answer = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === answered)
         assert.strictEqual(answer.status, answered)
       })
       yield* become("active", 200)
-      yield* Keys.disableApiKey(key_id)
+      yield* ApiKeys.disableApiKey(key_id)
       yield* become("disabled", 401)
-      yield* Keys.enableApiKey(key_id)
+      yield* ApiKeys.enableApiKey(key_id)
       yield* become("active", 200)
-      const next = yield* findKeyIds(yield* Keys.rotateApiKey(key_id, Duration.hours(1)))
+      const next = yield* findKeyIds(yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1)))
       yield* become("active", 200)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
       yield* set(key_id, { expires_at: "2025-01-01T00:00:00Z" })
       yield* become("expired", 401)
-      yield* Keys.revokeApiKey(key_id)
+      yield* ApiKeys.revokeApiKey(key_id)
       yield* become("disabled", 401)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
     }))
 
-  it.effect("D2 the hint is the key's first 12 characters and never more; nothing else of it shows", () =>
+  it.effect("key_hint is the first 12 characters of the key, and nothing else of it is returned (D2)", () =>
     Effect.gen(function* () {
       const account = "hints"
       const first = yield* createCustomer(account)
       const others = yield* Effect.replicateEffect(another(account), 20)
       const { text } = yield* requestJson(`${keysPath}?limit=100`, { key: first.key })
-      const hints = Rooms.resultRows(JSON.parse(text)).map((row) => String(valueAt(row, "key_hint")))
+      const hints = ListClients.resultRows(JSON.parse(text)).map((row) => String(valueAt(row, "key_hint")))
       const keys = [first, ...others].map(({ key }) => key)
       assert.deepStrictEqual(hints, keys.map((key) => key.slice(0, 12)))
       for (const key of keys) {
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.notMatch(text, /[0-9a-f]{64}|hash/, "nor its digest")
     }))
 
-  it.effect("resources: endpoints are those that the key was limited to, in their order; it opens no other", () =>
+  it.effect("endpoints lists the only endpoints that accept the key (resources: account/api-keys)", () =>
     Effect.gen(function* () {
       const account = "limited"
       const { key } = yield* createCustomer(account)
@@ -250,7 +250,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       }
     }))
 
-  it.effect("§2.5 last_used_at is null until the key is used, and then an instant of now, a minute old at most", () =>
+  it.effect("last_used_at is null until the key is used, and then at most a minute old (§2.5)", () =>
     Effect.gen(function* () {
       const account = "uses"
       const asking = yield* createCustomer(account)
@@ -265,7 +265,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.strictEqual(yield* lastUse, written)
     }))
 
-  it.effect("D8 keys come oldest first, then by number; a walk shows each once, whatever the limit", () =>
+  it.effect("keys are ordered by age, then by number, and following the pages shows each once (D8)", () =>
     Effect.gen(function* () {
       const account = "many"
       const { key, key_id } = yield* createCustomer(account)
@@ -292,7 +292,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.strictEqual((yield* listed(key, "")).length, 10)
     }))
 
-  it.effect("D8 page and limit out of range are 422", () =>
+  it.effect("page and limit out of range are 422 (D8)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (const query of ["page=0", "page=x", "limit=0", "limit=101", "limit=", "page=1&page=2"]) {
@@ -302,13 +302,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       }
     }))
 
-  it.effect("an account sees its own keys and no other's, however many there are of each", () =>
+  it.effect("an account sees its own keys only (resources: account/api-keys)", () =>
     Effect.gen(function* () {
       const counts = [1, 4, 2, 11, 3]
       const accounts = counts.map((_, number) => `neighbour ${number}`)
       const keys = new Map<string, Array<{ readonly key: string; readonly key_id: number }>>()
       for (const account of accounts) keys.set(account, [yield* createCustomer(account)])
-      // One of each in turn, so that the numbers of an account's keys do not follow each other.
+      // Alternates between the accounts, so that neither has consecutive key ids.
       for (let round = 1; round < 11; round++) {
         for (const [number, account] of accounts.entries()) {
           if (round < (counts[number] ?? 0)) keys.get(account)?.push(yield* another(account))

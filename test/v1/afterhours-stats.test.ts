@@ -1,4 +1,4 @@
-/** Resources: afterhours-stats. What it shares with premarket-stats, which is nearly all, is in premarket-stats.test.ts. */
+/** GET /v1/afterhours-stats (resources). premarket-stats.test.ts tests what both endpoints share. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
@@ -8,7 +8,7 @@ import * as Service from "../support/Service.ts"
 const { requestJson, valueAt, insertRows } = Service
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/afterhours-stats", (it) => {
-  it.effect("D30 is a table of its own: the sessions of one are not those of the other", () =>
+  it.effect("reads its own table, not that of premarket-stats (D30)", () =>
     Effect.gen(function* () {
       const session = {
         ticker: "AOWN",
@@ -35,7 +35,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/afterhours-stats", 
       ])
     }))
 
-  it("§2 has the fields of premarket-stats, in the same order", () => {
+  it("has the fields of premarket-stats, in the same order (§2)", () => {
     assert.deepStrictEqual(Object.keys(AfterhoursStat.json.fields), Object.keys(PremarketStat.json.fields))
     assert.strictEqual(Object.keys(AfterhoursStat.json.fields).length, 25)
   })

@@ -1,15 +1,15 @@
-/** Freshness of the data, through the wire; D30 for what the datasets are. */
+/** GET /v1/datasets over HTTP: D30 (tables). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
-import * as Load from "../../src/load/Datasets.ts"
+import * as Datasets from "../../src/load/Datasets.ts"
 import { datasetEndpoints } from "../../src/v1/datasets/DatasetEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
-/** All of them, by name. */
+/** All datasets, by name. */
 const listed = Effect.gen(function* () {
   const { body, status, text } = yield* requestJson("/v1/datasets?limit=100")
   assert.strictEqual(status, 200, text)
@@ -20,23 +20,23 @@ const listed = Effect.gen(function* () {
 const changed = (dataset: string) => Effect.map(listed, (rows) => valueAt(rows.get(dataset), "changed_at"))
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => {
-  it.effect("D30 lists what can be loaded, by name, each with the endpoints that read it, and no endpoint is left out", () =>
+  it.effect("lists every loadable dataset by name with the endpoints that read it (D30)", () =>
     Effect.gen(function* () {
       const rows = Array.from((yield* listed).values())
       assert.deepStrictEqual(
         rows.map((row) => valueAt(row, "dataset")),
-        Load.datasets.map(({ table }) => table).toSorted(),
+        Datasets.datasets.map(({ table }) => table).toSorted(),
       )
       const named = new Set(rows.flatMap((row) => valueAt(row, "endpoints")))
       assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.pricedPaths.toSorted())
     }))
 
-  it.effect("§2.1 changed_at is null before the first change, and then the time of the last, with -05:00", () =>
+  it.effect("changed_at is null before the first change, and then the time of the last change, at -05:00 (§2.1)", () =>
     Effect.gen(function* () {
       assert.isNull(yield* changed("ticker_changes"))
       const event = { old_ticker: "FRA", new_ticker: "FRB", effective_date: "2020-01-01", status: "confirmed" }
       const sql = yield* SqlClient.SqlClient
-      // PostgreSQL's clock, not that of the test.
+      // PostgreSQL's clock, which may differ from the clock of the test.
       const now = Effect.map(
         sql<{ readonly ms: number }>`select extract(epoch from clock_timestamp())::float8 * 1000 as ms`,
         ([row]) => row?.ms ?? 0,
@@ -54,7 +54,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
       assert.isNull(yield* changed("news"))
     }))
 
-  it.effect("§2.1 of several notes the latest counts, printed to the letter", () =>
+  it.effect("changed_at is the latest of several recorded changes, with milliseconds (§2.1)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`

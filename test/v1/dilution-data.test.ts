@@ -1,13 +1,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a row cannot do without. */
+/** A row with the required columns only. */
 const security = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
   ticker: "ZYXA",
   security_type: "warrant",
@@ -19,16 +19,16 @@ const security = (fields: Readonly<Record<string, unknown>> & { readonly id: str
 
 const paths = ["/v1/dilution-data", "/v1/dilution-data-advanced"] as const
 
-const [base, more] = [Rooms.listClient(paths[0]), Rooms.listClient(paths[1])]
+const [base, more] = [ListClients.listClient(paths[0]), ListClients.listClient(paths[1])]
 
 const rooms = [base, more]
 
-/** Each test of both endpoints has tickers of its own, by the endpoint's number. */
+/** Both endpoints, for tests that run on each with its own tickers. */
 const each = [{ path: paths[0], room: base, number: 0 }, { path: paths[1], room: more, number: 1 }]
 
 const advanced = (query: string) => more.column("id", query)
 
-/** How a ticker's rows are found; one endpoint requires the ticker, by refusals too. */
+/** Queries the rows of a ticker. One endpoint requires the ticker, also for requests that are refused. */
 const of = (room: typeof base, ticker: string, name = "id") => ({
   asked: (query: string) => room.column(name, `ticker=${ticker}&${query}`),
   found: (query: string) => room.found(`ticker=${ticker}&${query}`),
@@ -37,7 +37,7 @@ const of = (room: typeof base, ticker: string, name = "id") => ({
 
 const keysOf = (row: unknown) => Predicate.isObject(row) ? Object.keys(row) : []
 
-const loaded = (csv: string) => Rooms.loadCsv("dilution-data", csv, "replace")
+const loaded = (csv: string) => ListClients.loadCsv("dilution-data", csv, "replace")
 
 const fullWarrant = {
   id: "full warrant",
@@ -108,7 +108,7 @@ const advancedOfConvertible = `,"bank":null,"owners":[],"price_protection":null,
   `"reset_date":null,"beneficial_ownership_blocker_percentage":null,"registration_file_no":null`
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /v1/dilution-data-advanced", (it) => {
-  it.effect("§2.5 §2.1 D16 print warrants and convertibles, each with its own fields only, exactly as stored", () =>
+  it.effect("return warrants and convertibles exactly as stored, each with its own fields only (§2.5, §2.1, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("dilution_data", fullWarrant, fullConvertible)
       const answer = (warrant: string, convertible: string) =>
@@ -118,7 +118,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.strictEqual(yield* more.printed("ticker=DFULL"), answer(advancedOfWarrant, advancedOfConvertible))
     }))
 
-  it.effect("§2.5 D16 what is missing is null; fields of the other kind are not there", () =>
+  it.effect("missing values are null, and fields of the other type are absent (§2.5, D16)", () =>
     Effect.gen(function* () {
       const common = ["floor_price", "registered", "form_type", "accession_number", "document_url"]
       const ofWarrant = [
@@ -157,13 +157,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         for (const room of rooms) {
           const [row] = yield* room.found(`ticker=DNULL&security_type=${security_type}`)
           const expected = [...common, ...own, "underlying_shares_remaining", ...(room === more ? ofAdvanced : [])]
-          assert.deepStrictEqual(Rooms.nullFields(row), expected)
+          assert.deepStrictEqual(ListClients.nullFields(row), expected)
           assert.deepStrictEqual(keysOf(row).filter((name) => foreign.some((other) => other === name)), [])
         }
       }
     }))
 
-  it.effect("§2.5 floor_price has up to three decimals", () =>
+  it.effect("floor_price has up to three decimals (§2.5)", () =>
     Effect.gen(function* () {
       const floors = ["0.001", "0.29", "1", "1.005", "999999999999999.999"]
       yield* insertRows(
@@ -183,23 +183,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }
     }))
 
-  it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
+  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "dilution_data",
-        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
+        ...ListClients.newYorkTimestampSamples.map(([last_updated], number) =>
           security({ id: `clock ${number}`, ticker: "DCLOCK", last_updated })
         ),
       )
       for (const room of rooms) {
         assert.deepStrictEqual(
           yield* room.column("last_updated", "ticker=DCLOCK"),
-          Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
+          ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
         )
       }
     }))
 
-  it.effect("§4.5 §7.3 ticker is required on dilution-data and optional on dilution-data-advanced", () =>
+  it.effect("ticker is required on dilution-data and optional on dilution-data-advanced (§4.5, §7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("dilution_data", security({ id: "dot", ticker: "D.DOT" }))
       for (const query of ["", "security_type=warrant", "registered=true&limit=5"]) {
@@ -210,13 +210,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }
       assert.isAbove((yield* advanced("")).length, 0)
       for (const { column, list, refused } of rooms) {
-        yield* Filters.assertInvalidSymbolsRefused(refused)
+        yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
         assert.deepStrictEqual(yield* column("id", "ticker=@@,d.%20dot"), ["dot"])
         assert.strictEqual((yield* list("ticker=@@,d.%20dot")).headers["x-dropped-tickers"], "%40%40")
       }
     }))
 
-  it.effect("§4.5 rows are ordered by filed_at descending, then by id, whatever their kind", () =>
+  it.effect("rows of both types are ordered by filed_at descending, then by id (§4.5)", () =>
     Effect.gen(function* () {
       const note = { security_type: "convertible_note" }
       yield* insertRows(
@@ -233,7 +233,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.deepStrictEqual(everything.filter((id) => ordered.includes(String(id))), ordered)
     }))
 
-  it.effect("D8 following Link to its end shows each row once, in order", () =>
+  it.effect("following Link to the end shows each row once, in order (D8)", () =>
     Effect.gen(function* () {
       const rows = Array.from({ length: 23 }, (_, number) =>
         security({
@@ -249,7 +249,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     }))
 
   it.effect.each(each)(
-    "§4.5 security_type is one of its words, or several: $path",
+    "security_type takes one or several of its values: $path (§4.5)",
     ({ number, room }) =>
       Effect.gen(function* () {
         const words = ["convertible_note", "convertible_preferred", "prefunded_warrant", "warrant"]
@@ -258,7 +258,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           "dilution_data",
           ...words.map((word) => security({ id: `${ticker} ${word}`, ticker, security_type: word })),
         )
-        yield* Filters.assertEnumFilter(
+        yield* FilterAssertions.assertEnumFilter(
           of(room, ticker),
           "security_type",
           "warrant, prefunded_warrant, convertible_note, convertible_preferred",
@@ -268,7 +268,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   )
 
   it.effect.each(each)(
-    "§4.5 registered is true or false, and null is neither: $path",
+    "registered is true or false, and null matches neither: $path (§4.5)",
     ({ number, room }) =>
       Effect.gen(function* () {
         const ticker = `DREG${number}`
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           security({ id: `${ticker} no`, ticker, registered: false }),
           security({ id: `${ticker} unknown`, ticker }),
         )
-        yield* Filters.assertBooleanFilter(of(room, ticker), "registered", {
+        yield* FilterAssertions.assertBooleanFilter(of(room, ticker), "registered", {
           yes: [`${ticker} yes`],
           no: [`${ticker} no`],
         })
@@ -286,7 +286,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   )
 
   it.effect.each(each)(
-    "D9 floor_price and underlying_shares_remaining have inclusive, exact bounds: $path",
+    "floor_price and underlying_shares_remaining have inclusive, exact bounds: $path (D9)",
     ({ number, room }) =>
       Effect.gen(function* () {
         const ticker = `DMIN${number}`
@@ -307,8 +307,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         )
         const keys = floors.map((_, number) => `${ticker} ${number}`)
         const rows = of(room, ticker)
-        yield* Filters.assertRangeFilter(rows, "floor_price", { values: floors, keys })
-        yield* Filters.assertRangeFilter(rows, "underlying_shares_remaining", { values: shares, keys })
+        yield* FilterAssertions.assertRangeFilter(rows, "floor_price", { values: floors, keys })
+        yield* FilterAssertions.assertRangeFilter(rows, "underlying_shares_remaining", { values: shares, keys })
         assert.deepStrictEqual(yield* rows.asked("min_floor_price=0.2901&max_floor_price=0.2999"), [])
         assert.deepStrictEqual(yield* rows.asked("min_underlying_shares_remaining=0.5"), keys.slice(1))
       }),
@@ -321,23 +321,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       ["maturity_date", "convertible_note"],
     ] as const,
   )(
-    "D7 %s_from and _to include their day, never match what is missing, and keep their order",
+    "%s_from and _to are inclusive and ordered, and null never matches (D7)",
     ([name, security_type]) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`
         yield* insertRows(
           "dilution_data",
-          ...Filters.sampleDays.map((day) =>
+          ...FilterAssertions.sampleDays.map((day) =>
             security({ id: `${name} ${day}`, ticker, security_type, filed_at: day, [name]: day })
           ),
           ...(name === "filed_at" ? [] : [security({ id: `${name} null`, ticker })]),
         )
-        for (const room of rooms) yield* Filters.assertDayRangeFilter(of(room, ticker, name), name)
+        for (const room of rooms) yield* FilterAssertions.assertDayRangeFilter(of(room, ticker, name), name)
       }),
   )
 
   it.effect.each(each)(
-    "§7.2 D7 filed_at lies in the past, expiration_date and maturity_date may lie in the future: $path",
+    "filed_at must not be in the future; expiration_date and maturity_date may be: $path (§7.2, D7)",
     ({ number, room }) =>
       Effect.gen(function* () {
         const ticker = `DFUT${number}`
@@ -352,28 +352,28 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           }),
         )
         for (const name of ["expiration_date", "maturity_date"]) {
-          yield* Filters.assertFutureDaysFound(of(room, ticker), name, `${ticker} ${name}`)
+          yield* FilterAssertions.assertFutureDaysFound(of(room, ticker), name, `${ticker} ${name}`)
         }
-        yield* Filters.assertFutureDaysRefused(of(room, ticker), ["filed_at_from", "filed_at_to"])
+        yield* FilterAssertions.assertFutureDaysRefused(of(room, ticker), ["filed_at_from", "filed_at_to"])
       }),
   )
 
   it.effect.each(["bank", "price_protection"])(
-    "§4.5 %s of the advanced endpoint is a part of the text in any case; %%, _, quotes and backslashes are text",
+    "%s matches part of the text, ignoring case; %%, _, quotes and backslashes are literal (§4.5)",
     (name) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
         yield* insertRows(
           "dilution_data",
-          ...Filters.sampleTexts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
+          ...FilterAssertions.sampleTexts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
           security({ id: `${name} null`, ticker }),
         )
         const asked = (part: string) => more.column(name, `ticker=${ticker}&${name}=${encodeURIComponent(part)}`)
-        yield* Filters.assertContainsFilter({ asked, refused: more.refused }, name)
+        yield* FilterAssertions.assertContainsFilter({ asked, refused: more.refused }, name)
       }),
   )
 
-  it.effect("§4.5 owner is a part of one owner's name in any case, never of two joined", () =>
+  it.effect("owner matches part of one owner's name, ignoring case, and never spans two names (§4.5)", () =>
     Effect.gen(function* () {
       const lists = [
         ["Alpha Fund", "Beta Capital, LP"],
@@ -399,10 +399,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.deepStrictEqual(yield* asked("e\nb"), [3])
       const misses = ["%%%", "___", "A%a", "\\\\\\", "fund\nbeta", "fund,beta", "FundBeta", "Fund Beta", '","', "{}}"]
       for (const miss of misses) assert.deepStrictEqual(yield* asked(miss), [], miss)
-      yield* Filters.assertInvalidTextsRefused(more.refused, "owner")
+      yield* FilterAssertions.assertInvalidTextsRefused(more.refused, "owner")
     }))
 
-  it.effect("§4.5 the owner filter has an index that finds parts of names", () =>
+  it.effect("the owner filter uses an index for parts of names (§4.5)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const plan = yield* sql.withTransaction(Effect.andThen(
@@ -412,11 +412,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.include(JSON.stringify(plan), "Bitmap Index Scan on dilution_data_joined_idx")
     }))
 
-  it.effect("D4 dilution-data does not take the filters of dilution-data-advanced", () =>
+  it.effect("dilution-data refuses the filters of dilution-data-advanced (D4)", () =>
     Effect.gen(function* () {
       const names = ["owner", "bank", "price_protection", "owners", "date", "min_conversion_price"]
-      yield* Filters.assertUnknownParametersRefused(base.refused, names, "ticker=A&")
-      yield* Filters.assertUnknownParametersRefused(more.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(base.refused, names, "ticker=A&")
+      yield* FilterAssertions.assertUnknownParametersRefused(more.refused, [
         "owners",
         "date",
         "min_conversion_price",
@@ -424,7 +424,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       ])
     }))
 
-  it.effect("§4.5 filters narrow each other", () =>
+  it.effect("filters combine with and (§4.5)", () =>
     Effect.gen(function* () {
       const all = { ticker: "DMIX", registered: true, floor_price: "1", bank: "Mixed", owners: ["Zeta", "Eta One"] }
       yield* insertRows(
@@ -442,7 +442,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.deepStrictEqual(yield* advanced(`${basic}&bank=mixed&owner=one`), ["mix"])
     }))
 
-  it.effect("D31 the table itself refuses a warrant with a convertible's columns, and the reverse", () =>
+  it.effect("the table refuses a warrant with columns of a convertible, and the reverse (D31)", () =>
     Effect.gen(function* () {
       const strays = [
         ["warrant", "maturity_date", "2025-01-01"],
@@ -456,7 +456,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }
     }))
 
-  it.effect("D31 a file becomes rows of both kinds; each is searched like those that were inserted", () =>
+  it.effect("a loaded file becomes rows of both types, which filters find (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,security_type,details,floor_price,filed_at,warrants_amount,maturity_date,owners," +
         "last_updated\n"

@@ -1,18 +1,18 @@
-/** §2.5 through the wire. Each test has tickers or countries of its own. */
+/** GET /v1/float-outstanding over HTTP: §2.5 (fields). Each test has its own tickers or countries. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt: at, insertRows } = Service
 
 const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"] as const
 
-/** A row that nothing is missing in. */
+/** A complete row. */
 const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
   is_adr: false,
@@ -23,20 +23,20 @@ const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/float-outstanding")
+const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/float-outstanding")
 
 const tickersOf = (query: string) => column("ticker", query)
 
-/** How the rows of these tickers are found. */
+/** Queries the rows of these tickers. */
 const among = (tickers: ReadonlyArray<string>) => ({
   asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loadCsv("float-outstanding", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("float-outstanding", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding", (it) => {
-  it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.5, §2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("float_outstanding", {
         ticker: "FFULL",
@@ -72,7 +72,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       )
     }))
 
-  it.effect("§2.5 D15 D16 what is missing is null, and a winter's time keeps its digits", () =>
+  it.effect("missing values are null, and a time in winter is unchanged (§2.5, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("float_outstanding", { ticker: "FNULL", is_adr: false, last_updated: "2025-01-02 09:30:00" })
       const columns = ["company", "float", "outstanding", "tradable_float", "market_cap", "ads_ratio", "country"]
@@ -86,7 +86,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       }])
     }))
 
-  it.effect("§2.5 a reported 0 is 0 and no reason for the message", () =>
+  it.effect("a reported 0 stays 0 and does not cause the message (§2.5)", () =>
     Effect.gen(function* () {
       const zeros = Object.fromEntries(fractions.map((name) => [name, "0"]))
       yield* insertRows("float_outstanding", figures("FZERO", { ...zeros, float: "0", market_cap: "0" }))
@@ -96,7 +96,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     }))
 
   it.effect.each(fractions)(
-    "§2.5 the message is there exactly when %s of a returned row is null",
+    "the message appears exactly if %s of a returned row is null (§2.5)",
     (name) =>
       Effect.gen(function* () {
         const [gap, whole, other] = ["A", "B", "C"].map((letter) => `FM${name.slice(0, 4).toUpperCase()}${letter}`)
@@ -110,7 +110,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         assert.match(String(yield* message(`ticker=${gap}`)), /insider_percent.*null/)
         assert.isString(yield* message(`ticker=${gap},${whole}`))
         assert.isUndefined(yield* message(`ticker=${whole}`))
-        // The row that only tells whether another page follows is not returned.
+        // The extra row that is read to compute has_more is not returned.
         assert.isUndefined(yield* message(`ticker=${whole},${other}&limit=1`))
         assert.isString(yield* message(`ticker=${whole},${other}&limit=1&page=2`))
         assert.isUndefined(yield* message(`ticker=${gap},${whole}&limit=1&page=2`))
@@ -118,7 +118,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       }),
   )
 
-  it.effect("§2.5 other missing figures are no reason for the message", () =>
+  it.effect("other missing figures do not cause the message (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("float_outstanding", figures("FOTHER"))
       const { body } = yield* list("ticker=FOTHER")
@@ -126,7 +126,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       assert.notProperty(body, "message")
     }))
 
-  it.effect("§2.5 D8 ordered by ticker, page after page, without repeats or gaps", () =>
+  it.effect("rows are ordered by ticker across pages, without repeats or gaps (§2.5, D8)", () =>
     Effect.gen(function* () {
       const tickers = Array.from({ length: 23 }, (_, number) => `FP${String(number * 7 % 23).padStart(2, "0")}`)
       yield* insertRows("float_outstanding", ...tickers.map((ticker) => figures(ticker, { country: "Pageland" })))
@@ -134,7 +134,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       assert.deepStrictEqual(seen.map((row) => at(row, "ticker")), tickers.toSorted())
     }))
 
-  it.effect("§2.5 D33 equality takes one or several values in any case; null never matches", () =>
+  it.effect("text filters take one or several values in any case, and null never matches (§2.5, D33)", () =>
     Effect.gen(function* () {
       for (const name of ["country", "sector", "industry", "exchange"]) {
         const prefix = `FE${name.slice(0, 2).toUpperCase()}`
@@ -152,19 +152,22 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       }
     }))
 
-  it.effect("§2.5 is_adr is true or false", () =>
+  it.effect("is_adr takes true or false (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("float_outstanding", figures("FADR1", { is_adr: true }), figures("FADR2"))
-      yield* Filters.assertBooleanFilter(among(["FADR1", "FADR2"]), "is_adr", { yes: ["FADR1"], no: ["FADR2"] })
+      yield* FilterAssertions.assertBooleanFilter(among(["FADR1", "FADR2"]), "is_adr", {
+        yes: ["FADR1"],
+        no: ["FADR2"],
+      })
     }))
 
-  it.effect("D9 D16 bounds are inclusive and exact, whole or not; null never matches", () =>
+  it.effect("bounds are inclusive and exact, integer or not, and null never matches (D9, D16)", () =>
     Effect.gen(function* () {
       for (const name of ["float", "outstanding", "tradable_float", "market_cap"]) {
         const tickers = [1, 2, 3, 4].map((number) => `FB${name.slice(0, 2).toUpperCase()}${number}`)
         const values = ["-5", "10", "9007199254740991", null]
         yield* insertRows("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
-        yield* Filters.assertRangeFilter(among(tickers), name, {
+        yield* FilterAssertions.assertRangeFilter(among(tickers), name, {
           values: values.slice(0, 3).map(String),
           keys: tickers.slice(0, 3),
         })
@@ -177,7 +180,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       }
     }))
 
-  it.effect("§2.5 filters narrow each other", () =>
+  it.effect("filters combine with and (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "float_outstanding",
@@ -189,15 +192,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       assert.deepStrictEqual(yield* tickersOf("country=Mix&sector=One&max_float=10&is_adr=true"), ["FX1"])
     }))
 
-  it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
+  it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       const names = ["min_insider_percent", "company", "sort", "latest", "reported_date_from", "message"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("D31 a file is loaded; a wrong cell refuses it by line and column", () =>
+  it.effect("a file is loaded; a wrong cell is reported by line and column (D31)", () =>
     Effect.gen(function* () {
       const header = "ticker,country,is_adr,float,insider_percent,reported_date,last_updated\n"
       const good = `FLOAD,"Côte d'Ivoire",true,0,0,2025-01-02,2025-07-02 09:30:00\n`
@@ -224,10 +227,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     }))
 })
 
-const recorded = Layer.provideMerge(Service.layer, Statements.layer)
+const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) => {
-  it.effect("§2.5 every filter has a plan that does not read the whole table", () =>
+  it.effect("no filter reads the whole table (§2.5)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -248,7 +251,7 @@ layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) 
       ])
       const words = ["country=c1,c2", "sector=s1", "industry=i1", "exchange=e1", "is_adr=true", "ticker=T1,T2", ""]
       for (const query of [...numbers, ...words]) {
-        const plan = JSON.stringify(yield* Statements.explainRequest(found(query), "from float_outstanding"))
+        const plan = JSON.stringify(yield* StatementRecorder.explainRequest(found(query), "from float_outstanding"))
         assert.include(plan, "Index", query)
         assert.notInclude(plan, "Seq Scan", query)
       }

@@ -1,15 +1,15 @@
-/** Resources: gap-stats and gap-stats-advanced, through the wire. Each test has tickers of its own. */
+/** GET /v1/gap-stats and /v1/gap-stats-advanced over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
 const paths = ["/v1/gap-stats", "/v1/gap-stats-advanced"] as const
 
-/** What a session cannot do without. */
+/** A session with the required columns only. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   date: "2025-07-01",
@@ -34,12 +34,12 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.pairedListClient(paths)
+const { found, printed, refused, walk } = ListClients.pairedListClient(paths)
 
-/** What both endpoints find, which must be the same. */
+/** Queries both endpoints and checks that they return the same rows. */
 const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
-  const keys = base.map(Rooms.tickerAndDate)
-  assert.deepStrictEqual(advanced.map(Rooms.tickerAndDate), keys)
+  const keys = base.map(ListClients.tickerAndDate)
+  assert.deepStrictEqual(advanced.map(ListClients.tickerAndDate), keys)
   return keys
 }
 
@@ -47,16 +47,16 @@ const keysOf = (query: string) => Effect.map(found(query), keysIn)
 
 const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-/** How the rows of these tickers are found. */
+/** Queries the rows of these tickers. */
 const among = (...tickers: ReadonlyArray<string>) => ({
   asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loadCsv("gap-stats", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("gap-stats", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/gap-stats-advanced", (it) => {
-  it.effect("§2.1 D15 D16 print every field, exactly as stored, each with the right kind", () =>
+  it.effect("return every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("gap_stats", {
         ticker: "GFULL",
@@ -119,11 +119,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       ])
     }))
 
-  it.effect("D16 what is missing is null, and a list without words is empty", () =>
+  it.effect("missing values are null, and an empty list is [] (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("gap_stats", session({ ticker: "GNULL" }))
       const [, [row]] = yield* found("ticker=GNULL")
-      assert.deepStrictEqual(Rooms.nullAndListFields(row), [
+      assert.deepStrictEqual(ListClients.nullAndListFields(row), [
         ["high_time", null],
         ["low_time", null],
         ["closed_over_vwap", null],
@@ -146,7 +146,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       ])
     }))
 
-  it.effect("§2.1.4 D15 last_updated is an instant, five hours earlier all year; session times are New York's clock", () =>
+  it.effect("last_updated is an instant at -05:00 all year; session times are New York time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       const clocks = [
         ["2025-01-15 02:00:00", "2025-01-15T02:00:00-05:00", "2025-01-14T21:00:00-05:00"],
@@ -180,7 +180,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       }
     }))
 
-  it.effect("D8 rows are ordered by date descending, then by ticker; a walk shows each once, whatever the limit", () =>
+  it.effect("rows are ordered by date descending, then by ticker, and following the pages shows each once (D8)", () =>
     Effect.gen(function* () {
       const days = ["2024-05-06", "2024-05-08", "2024-05-07"]
       const rows = Array.from(
@@ -197,7 +197,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       }
     }))
 
-  it.effect("D3 D5 are on all tiers; ticker is optional, and 422 when none is valid", () =>
+  it.effect("all tiers can read them; ticker is optional, and 422 if no symbol is valid (D3, D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -205,21 +205,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GTA", date: "2025-06-03" }),
         session({ ticker: "GTB", date: "2025-06-02" }),
       )
-      yield* Effect.forEach(paths, Rooms.requestOnAllTiers)
+      yield* Effect.forEach(paths, ListClients.requestOnAllTiers)
       assert.deepStrictEqual(yield* keysOf("ticker=gtb,@@,G%20TA"), [
         "GTA 2025-06-03",
         "GTA 2025-06-02",
         "GTB 2025-06-02",
       ])
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
+  it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
     Effect.gen(function* () {
-      yield* insertRows("gap_stats", ...Filters.sampleDays.map((date) => session({ ticker: "GDATE", date })))
+      yield* insertRows("gap_stats", ...FilterAssertions.sampleDays.map((date) => session({ ticker: "GDATE", date })))
       const asked = (query: string) =>
         Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-      yield* Filters.assertDateFilters({ asked, refused })
+      yield* FilterAssertions.assertDateFilters({ asked, refused })
     }))
 
   it.effect.each(
@@ -230,7 +230,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       ["market_cap", "-0.3", "0.29", "999999999999999999.99"],
     ] as const,
   )(
-    "D9 min_%s and max_ include their value and compare exact decimals; null never matches",
+    "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
     ([name, ...values]) =>
       Effect.gen(function* () {
         const tickers = values.map((_, number) => `GB${name.slice(0, 2).toUpperCase()}${number}`)
@@ -239,11 +239,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
           ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
           ...(name === "market_cap" ? [session({ ticker: "GBNULL" })] : []),
         )
-        yield* Filters.assertRangeFilter(among(...tickers, "GBNULL"), name, { values, keys: tickers })
+        yield* FilterAssertions.assertRangeFilter(among(...tickers, "GBNULL"), name, { values, keys: tickers })
       }),
   )
 
-  it.effect("§4 tag and filing_type are one of the row's, whole and in their case", () =>
+  it.effect("tag and filing_type match a complete element, ignoring case (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -268,7 +268,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       assert.strictEqual((yield* refused("filing_type=")).field, "filing_type")
     }))
 
-  it.effect("§4 closed_over_vwap is yes or no; unknown is neither", () =>
+  it.effect("closed_over_vwap is true or false, and null matches neither (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -276,10 +276,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GV2", closed_over_vwap: false }),
         session({ ticker: "GV3" }),
       )
-      yield* Filters.assertBooleanFilter(among("GV1", "GV2", "GV3"), "closed_over_vwap", { yes: ["GV1"], no: ["GV2"] })
+      yield* FilterAssertions.assertBooleanFilter(among("GV1", "GV2", "GV3"), "closed_over_vwap", {
+        yes: ["GV1"],
+        no: ["GV2"],
+      })
     }))
 
-  it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
+  it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
     Effect.gen(function* () {
       const good = { closed_over_vwap: true, all_tags: ["x"], filing_types: ["8-K"], market_cap: "5" }
       yield* insertRows(
@@ -300,10 +303,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         ["GM1"],
       )
       const names = ["min_tradable_float", "gap_filled", "all_tags", "max_rth_volume", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("D31 a file is loaded with all columns of both endpoints; bad rows are refused", () =>
+  it.effect("a file with the columns of both endpoints is loaded, and wrong rows are refused (D31)", () =>
     Effect.gen(function* () {
       const cells = session({ ticker: "GLOAD", all_tags: `"[""a,b"",""c""]"`, filing_types: "" })
       const file = (...changes: ReadonlyArray<Readonly<Record<string, unknown>>>) =>

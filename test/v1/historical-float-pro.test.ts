@@ -1,12 +1,12 @@
-/** §2.5, §2.6 through the wire. Each test has tickers of its own. */
+/** GET /v1/historical-float-pro over HTTP: §2.5 (fields), §2.6 (market_cap). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { inputs, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt, insertRows } = Service
@@ -21,12 +21,12 @@ const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) 
 
 const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
 
-const { column, found, printed, refused, walk } = Rooms.listClient("/v1/historical-float-pro")
+const { column, found, printed, refused, walk } = ListClients.listClient("/v1/historical-float-pro")
 
 const detailsOf = (query: string) => column("details", query)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pro", (it) => {
-  it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, and no price among them", () =>
+  it.effect("returns every field exactly as stored, and no price (§2.5, §2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HFULL", "2025-06-30", "1.1"))
       yield* insertRows("historical_float_pro", {
@@ -61,7 +61,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       )
     }))
 
-  it.effect("§2.5 D15 D16 what is missing is null, and a winter's time keeps its digits", () =>
+  it.effect("missing values are null, and a time in winter is unchanged (§2.5, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_float_pro", filing("HNULL", { last_updated: "2025-01-02 09:30:00" }))
       const columns = ["form_type", "document_url", "reported_date", "outstanding_shares", "float", "restricted_shares"]
@@ -80,7 +80,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   // Computed fields
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.6.1 §2.6.2 the close of reported_date, or else the last one before it, however long ago", () =>
+  it.effect("market_cap uses the close on reported_date, or the last one before it, however old (§2.6.1, §2.6.2)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "daily_prices",
@@ -109,7 +109,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       )
     }))
 
-  it.effect("§2.6.3 null without a close on or before, without shares, without a date; there is no fallback", () =>
+  it.effect("market_cap is null without an earlier close, without shares or without a date (§2.6.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HGAP", "2025-06-27", "2"))
       yield* insertRows(
@@ -134,9 +134,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       )
     }))
 
-  it.effect("D32 null on a trading day without a close of the symbol, else the last close before", () =>
+  it.effect("market_cap is null on a trading day without a close of the symbol (D32)", () =>
     Effect.gen(function* () {
-      // Nothing else has closes in April 2024.
+      // No other test inserts closes in April 2024.
       yield* insertRows("daily_prices", price("HTDA", "2024-04-01", "2"), price("HTDB", "2024-04-03", "9"))
       const filings = ["2024-03-31", "2024-04-01", "2024-04-02", "2024-04-03", "2024-04-04"]
       yield* insertRows(
@@ -146,7 +146,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const caps = () => column("market_cap", "ticker=HTDA")
       assert.deepStrictEqual(yield* caps(), [20, null, 20, 20, null])
       assert.lengthOf(yield* found("ticker=HTDA&min_market_cap=20&max_market_cap=20"), 3)
-      // The day becomes a trading day for all.
+      // Makes the day a trading day for every ticker.
       yield* insertRows("daily_prices", price("HTDC", "2024-04-02", "1"))
       assert.deepStrictEqual(yield* caps(), [20, null, null, 20, null])
       assert.lengthOf(yield* found("ticker=HTDA&min_market_cap=0"), 2)
@@ -154,7 +154,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* caps(), [30, null, 30, 20, null])
     }))
 
-  it.effect("§2.6.1 D16 rounded to two decimals, exactly, up to the greatest factors", () =>
+  it.effect("market_cap is rounded to exactly two decimals, even for the largest factors (§2.6.1, D16)", () =>
     Effect.gen(function* () {
       const cases = [
         ["0.07", "100", "7"],
@@ -183,7 +183,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       }
     }))
 
-  it.effect("§2.6.3 never stored: a corrected price is seen at once", () =>
+  it.effect("market_cap is never stored, so a corrected price shows at once (§2.6.3)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertRows(
@@ -199,7 +199,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [null])
     }))
 
-  it.effect("§2.5 tradable_float is float less restricted_shares, null when either is; 0 is a value", () =>
+  it.effect("tradable_float is float minus restricted_shares, and null if either is null (§2.5)", () =>
     Effect.gen(function* () {
       const cases = [["100", "40", 60], ["100", null, null], [null, "40", null], [null, null, null], ["7", "0", 7]]
       const more = [["0", "0", 0], ["40", "100", -60], ["0", "9007199254740991", -9007199254740991]]
@@ -213,7 +213,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   // Order and pages
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.6 D8 by reported_date, then filed_at, both newest first, undated last; then ticker, form, document", () =>
+  it.effect("rows are ordered by reported_date (null last), filed_at, ticker, form and document (§2.6, D8)", () =>
     Effect.gen(function* () {
       const rows = [
         filing("HOB", { reported_date: "2025-06-30", filed_at: "2025-07-02" }),
@@ -240,7 +240,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D9 D16 bounds are inclusive, on computed values too; null never matches", () =>
+  it.effect("bounds are inclusive, also on computed values, and null never matches (D9, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HBOUND", "2025-06-01", "1.01"))
       const shares = [["1", "10"], ["2", "20"], ["3", "30"], ["4", null]] as const
@@ -265,13 +265,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["market_cap", ["10.1", "20.2", "30.3"]],
       ] as const
       for (const [name, values] of columns) {
-        yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys })
         assert.deepStrictEqual(yield* asked(`min_${name}=${Number(values[1]) + 0.001}`), ["3"])
         assert.deepStrictEqual(yield* asked(`max_${name}=${Number(values[1]) - 0.001}`), ["1"])
       }
     }))
 
-  it.effect("§2.6 D16 a bound on market_cap holds for the greatest values too", () =>
+  it.effect("bounds on market_cap are exact for the largest values (§2.6, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HGREAT", "2025-06-30", "99999999999999.9999"))
       const most = { reported_date: "2025-06-30", outstanding_shares: "9007199254740991" }
@@ -282,35 +282,35 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.lengthOf(yield* detailsOf("ticker=HGREAT&max_market_cap=9.01e29"), 1)
     }))
 
-  it.effect("§2.5 is_adr is true or false", () =>
+  it.effect("is_adr takes true or false (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_float_pro", filing("HADR1", { is_adr: true }), filing("HADR2"))
       const asked = (query: string) => column("ticker", `ticker=HADR1,HADR2&${query}`)
-      yield* Filters.assertBooleanFilter({ asked, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
+      yield* FilterAssertions.assertBooleanFilter({ asked, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
       assert.strictEqual((yield* refused("latest=1")).field, "latest")
     }))
 
-  it.effect("D7 ranges of dates are inclusive, null never matches, and the wrong way round they are refused", () =>
+  it.effect("date ranges are inclusive, null never matches, and a reversed range is refused (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "historical_float_pro",
-        ...Filters.sampleDays.map((day) => filing("HDATES", { reported_date: day, filed_at: day })),
+        ...FilterAssertions.sampleDays.map((day) => filing("HDATES", { reported_date: day, filed_at: day })),
         filing("HDATES", { filed_at: "2025-01-02" }),
       )
-      yield* Filters.assertDayRangeFilter(
+      yield* FilterAssertions.assertDayRangeFilter(
         { asked: (query) => column("reported_date", `ticker=HDATES&${query}`), refused },
         "reported_date",
       )
       const asked = (query: string) =>
         Effect.map(column("filed_at", `ticker=HDATES&${query}`), (all) => all.filter((day) => day !== "2025-01-02"))
-      yield* Filters.assertDayRangeFilter({ asked, refused }, "filed_at")
+      yield* FilterAssertions.assertDayRangeFilter({ asked, refused }, "filed_at")
       assert.deepStrictEqual(yield* column("filed_at", "ticker=HDATES&filed_at_to=2025-04-07"), [
         "2025-04-07",
         "2025-01-02",
       ])
     }))
 
-  it.effect("§2.6 latest shows of each ticker its newest row", () =>
+  it.effect("latest returns the newest row of each ticker (§2.6)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HLA", "2025-01-01", "2"))
       yield* insertRows(
@@ -341,7 +341,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* detailsOf("ticker=HLNONE&latest=true"), [])
     }))
 
-  it.effect("D33 latest shows of each ticker the newest row that matches the other filters", () =>
+  it.effect("latest returns the newest row of each ticker that matches the other filters (D33)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HKA", "2024-12-31", "2"), price("HKB", "2024-12-31", "3"))
       const shared = { outstanding_shares: "10", restricted_shares: "1" }
@@ -370,28 +370,28 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* asked("reported_date_to=2024-12-31"), ["A old", "B old"])
       assert.deepStrictEqual(yield* asked("filed_at_to=2025-01-02"), ["B old"])
       assert.deepStrictEqual(yield* asked("min_outstanding_shares=10"), ["B new", "A new"])
-      // Every ticker of the table, without naming any.
+      // Every ticker of the table, without a ticker filter.
       assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
     }))
 
-  it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
+  it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
         yield* found(`limit=1${latest}`)
-        yield* Filters.assertInvalidSymbolsRefused((query) => refused(`${query}${latest}`))
+        yield* FilterAssertions.assertInvalidSymbolsRefused((query) => refused(`${query}${latest}`))
       }
       const names = ["close", "min_close", "price", "form_type", "cik", "min_restricted_shares", "date", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Loading
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D31 filings and prices are loaded; a wrong cell refuses the file by line and column", () =>
+  it.effect("filings and prices are loaded; a wrong cell is reported by line and column (D31)", () =>
     Effect.gen(function* () {
       const prices = "ticker,date,close\nHLOAD,2025-06-27,1.2345\n"
-      assert.deepStrictEqual(yield* Rooms.loadCsv("daily-prices", prices, "append"), {
+      assert.deepStrictEqual(yield* ListClients.loadCsv("daily-prices", prices, "append"), {
         table: "daily_prices",
         rows: 1,
         dropped: 0,
@@ -399,7 +399,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const header = "ticker,filed_at,reported_date,outstanding_shares,float,restricted_shares,is_adr,last_updated"
       const good = "HLOAD,2025-07-03,2025-06-29,1000,900,100,false,2025-07-03 09:30:00"
       assert.deepStrictEqual(
-        yield* Rooms.loadCsv("historical-float-pro", `${header}\n${good}\n`, "append"),
+        yield* ListClients.loadCsv("historical-float-pro", `${header}\n${good}\n`, "append"),
         { table: "historical_float_pro", rows: 1, dropped: 0 },
       )
       assert.deepStrictEqual(yield* column("market_cap", "ticker=HLOAD"), [1234.5])
@@ -413,17 +413,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["historical-float-pro", `${header},form_type\n${good},10-Q \n`, "form_type"],
       ] as const
       for (const [dataset, csv, column] of wrong) {
-        const { message } = yield* Effect.flip(Rooms.loadCsv(dataset, csv, "append"))
+        const { message } = yield* Effect.flip(ListClients.loadCsv(dataset, csv, "append"))
         assert.match(message, new RegExp(`line 2: ${column} `))
       }
     }))
 
   it.effect.each(["tradable_float", "market_cap"])(
-    "§2.6 D31 %s is computed: a file that brings it is refused",
+    "%s is computed, so a file that contains it is refused (§2.6, D31)",
     (column) =>
       Effect.gen(function* () {
         const csv = `ticker,filed_at,is_adr,last_updated,${column}\nHCOMP,2025-07-03,true,2025-07-03 09:30:00,5\n`
-        const { message } = yield* Effect.flip(Rooms.loadCsv("historical-float-pro", csv, "append"))
+        const { message } = yield* Effect.flip(ListClients.loadCsv("historical-float-pro", csv, "append"))
         assert.include(message, `${column} is not a column of this table`)
       }),
   )
@@ -432,7 +432,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 layer(Service.layerAt(Date.parse("2026-07-01T03:59:00Z")))(
   "GET /v1/historical-float-pro on the evening of 30 June 2026 in New York",
   (it) => {
-    it.effect("D7 §7.2 today is accepted, tomorrow is 422 and the message says: in the past", () =>
+    it.effect("today is accepted; tomorrow is 422 with the reason (D7, §7.2)", () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.parse("2026-07-01T03:59:30Z"))
         for (const name of ["filed_at_from", "filed_at_to", "reported_date_from", "reported_date_to"]) {
@@ -461,7 +461,7 @@ const Filing = Schema.Struct({
 
 type Closes = ReadonlyArray<typeof Close.Type>
 
-/** D32, as it is written. */
+/** D32 (market_cap), implemented word for word. */
 const capOf = ({ day, shares, ticker }: typeof Filing.Type, closes: Closes) => {
   if (day === null || shares === null) return null
   const [newest] = closes.filter((close) => close.ticker === ticker && close.day <= day).toSorted((a, b) =>
@@ -475,7 +475,7 @@ const dateOf = (day: number) => `2024-05-0${day}`
 
 layer(Service.layer, { excludeTestServices: true })("any closes and filings", (it) => {
   it.effect.prop(
-    "D32 D33 market_cap, its bounds and latest are those of the decisions",
+    "market_cap, its bounds and latest agree with an independent implementation of the decisions (D32, D33)",
     [
       Arbitrary.array(Arbitrary.schema(Close), { maxLength: 9 }),
       Arbitrary.array(Arbitrary.schema(Filing), { minLength: 1, maxLength: 9 }),
@@ -535,18 +535,18 @@ layer(Service.layer, { excludeTestServices: true })("any closes and filings", (i
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** A node of a plan and all below it. */
+/** A node of a query plan with all of its children. */
 const nodes = (plan: unknown): ReadonlyArray<unknown> => {
   const below = valueAt(plan, "Plans")
   return [plan, ...(Array.isArray(below) ? below.flatMap(nodes) : [])]
 }
 
-const recorded = Layer.provideMerge(Service.layer, Statements.layer)
+const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (it) => {
-  /** The plan of the query that a request made, with what its execution did. */
+  /** The plan of the query that a request ran, from `explain analyze`. */
   const plan = Effect.fnUntraced(function* (query: string) {
-    const row = yield* Statements.explainRequest(
+    const row = yield* StatementRecorder.explainRequest(
       found(query),
       "historical_float_pro",
       "analyze, timing off, format json",
@@ -559,7 +559,7 @@ layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (i
       Number(valueAt(node, "Actual Loops"))
     )
 
-  it.effect("§2.6 half a million prices: one index lookup for each row of the page, and no table is read whole", () =>
+  it.effect("half a million prices cost one index lookup per row of the page, and no full table scan (§2.6)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient

@@ -1,9 +1,9 @@
-/** §2.3, §4.2, D23 through the wire. Each test has symbols of its own. */
+/** GET /v1/historical-tickers over HTTP: §2.3, §4.2, D23 (historical tickers). Each test has its own symbols. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Rooms from "../support/ListClients.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
@@ -34,7 +34,7 @@ const assertDeprecated = (headers: Readonly<Record<string, string | undefined>>)
 }
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers", (it) => {
-  it.effect("§4.2 D23 the former symbols of the whole component, each with the day it was given up", () =>
+  it.effect("returns the former symbols of the whole component with the day each was given up (§4.2, D23)", () =>
     Effect.gen(function* () {
       yield* insertRows("ticker_changes", change("HCB", "HCC", "2018-09-10"), change("HCA", "HCB", "2015-03-01"))
       for (const symbol of ["HCA", "HCB", "HCC"]) {
@@ -45,7 +45,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }
     }))
 
-  it.effect("§2.3 the body has exactly its two fields", () =>
+  it.effect("the body has exactly two fields (§2.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -58,7 +58,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       )
     }))
 
-  it.effect("§2.3 D23 by date ascending, undated last, then alphabetically by ticker", () =>
+  it.effect("results are ordered by date, undated last, then by ticker (§2.3, D23)", () =>
     Effect.gen(function* () {
       yield* insertRows("ticker_changes", change("HOZ", "HOX", "2020-01-02"), change("HOB", "HOX", "2020-01-01"))
       yield* insertRows(
@@ -87,7 +87,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       )
     }))
 
-  it.effect("§2.3 equal pairs of ticker and date appear once, and count counts what is left", () =>
+  it.effect("equal pairs of ticker and date appear once, and count is the number of pairs (§2.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       assert.deepStrictEqual((yield* of("HDB")).body, answer(["HDA", "2015-03-01"], ["HDN", null]))
     }))
 
-  it.effect("§2.3 a ticker that appears with different dates is kept each time", () =>
+  it.effect("a ticker with several dates appears once per date (§2.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -117,7 +117,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       )
     }))
 
-  it.effect("D23 a component that /v1/ticker-changes refuses with 409 is answered: never 409", () =>
+  it.effect("answers with 200 where /v1/ticker-changes answers with 409 (D23)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -134,14 +134,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       for (const symbol of ["HXA", "HXD", "HX23"]) {
         const { body, status } = yield* of(symbol)
         assert.strictEqual(status, 200)
-        // 17 events, of which two give the same symbol up on the same day.
+        // 17 events, two of which give up the same symbol on the same day.
         assert.strictEqual(valueAt(body, "count"), 16)
         assert.deepStrictEqual(valueAt(body, "historical_tickers", 0), { ticker: "HXB", date: "2000-01-01" })
         assert.deepStrictEqual(valueAt(body, "historical_tickers", 15), { ticker: "HXD", date: "2021-01-01" })
       }
     }))
 
-  it.effect("D19 D23 events that are not eligible name no former symbol", () =>
+  it.effect("ineligible events add no former symbol (D19, D23)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -156,14 +156,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       for (const symbol of ["HEC", "HED", "HEE", "HEF", "HEG"]) assert.strictEqual((yield* of(symbol)).status, 404)
     }))
 
-  it.effect("D23 names known without an event belong to the symbol asked for", () =>
+  it.effect("symbols known without an event are added for the requested symbol only (D23)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HNB", "HNA"), name("HNB", "HN0", "2001-02-03"))
       assert.deepStrictEqual((yield* of("HNB")).body, answer(["HN0", "2001-02-03"], ["HNA", null]))
       assert.strictEqual((yield* of("HNA")).status, 404)
     }))
 
-  it.effect("§4.2 §7.2 an unmatched ticker is 404 not_found, with the headers of a deprecated endpoint", () =>
+  it.effect("a symbol without former symbols is 404 not_found, with the deprecation headers (§4.2, §7.2)", () =>
     Effect.gen(function* () {
       for (const symbol of ["NOSUCH", "A", "^.-"]) {
         const { body, headers, status } = yield* of(symbol)
@@ -175,7 +175,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }
     }))
 
-  it.effect("D6 the symbol is trimmed and upper-cased", () =>
+  it.effect("the symbol is trimmed and upper-cased (D6)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HTRIM", "HT0"))
       for (const sent of ["htrim", "%20HTrim%09", "+htrim"]) {
@@ -184,7 +184,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
     }))
 
   it.effect.each(["", "%20", "ABCDEFGHIJKLMNOPQ", "A,B", "A%20B", "@", "A%00", "%C4%B1"])(
-    "D6 D14 no single symbol is 422, with the headers of a deprecated endpoint: %j",
+    "anything but one symbol is 422, with the deprecation headers: %j (D6, D14)",
     (sent) =>
       Effect.gen(function* () {
         const { body, headers, status } = yield* of(sent)
@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }),
   )
 
-  it.effect("D23 ticker is required and the only parameter", () =>
+  it.effect("ticker is required and the only parameter (D23)", () =>
     Effect.gen(function* () {
       for (const query of ["", "?page=1&ticker=A", "?ticker=A&limit=5", "?ticker=A&ticker=B", "?tickers=A"]) {
         const { body, headers, status } = yield* requestJson(`/v1/historical-tickers${query}`)
@@ -205,13 +205,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }
     }))
 
-  it.effect("§3 a deprecated endpoint works unchanged, on all tiers", () =>
+  it.effect("the deprecated endpoint works unchanged on all tiers (§3)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HALL", "HAL0"))
-      yield* Rooms.requestOnAllTiers("/v1/historical-tickers?ticker=HALL")
+      yield* ListClients.requestOnAllTiers("/v1/historical-tickers?ticker=HALL")
     }))
 
-  it.effect("§2.3 §2.1.3 D23 a component of 2,000 events names all of its former symbols", () =>
+  it.effect("a component of 2,000 events returns all of its former symbols (§2.3, §2.1.3, D23)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`
@@ -226,13 +226,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
     }))
 })
 
-/** One second before midnight in Chicago: in New York the next day has come. */
+/** One second before midnight in Chicago, when it is already the next day in New York. */
 const eve = Date.parse("2026-12-02T05:59:59Z")
 
 layer(Service.layerAt(eve))(
   "GET /v1/historical-tickers at midnight",
   (it) => {
-    it.effect("D19 D23 a former symbol is one from its day on, in US Central time", () =>
+    it.effect("a symbol becomes a former one on its effective day in US Central time (D19, D23)", () =>
       Effect.gen(function* () {
         yield* insertRows("ticker_changes", change("HFA", "HFB", "2026-12-02"))
         assert.strictEqual((yield* of("HFA")).status, 404)

@@ -1,10 +1,10 @@
-/** §2.4, §4.3 through the wire. Each test has tickers of its own; who asks without `ticker` has days of its own. */
+/** GET /v1/intraday-runners over HTTP: §2.4, §4.3. Each test has its own tickers, or its own days. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
@@ -29,15 +29,15 @@ const runner = (fields: Readonly<Record<string, unknown>>) => ({
 
 const path = "/v1/intraday-runners"
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient(path)
+const { column, found, list, printed, refused, walk } = ListClients.listClient(path)
 
-const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.tickerAndDate))
+const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.tickerAndDate))
 
 const tickersOf = (query: string) => column("ticker", query)
 
-const tickersIn = (body: unknown) => Rooms.resultRows(body).map((row) => valueAt(row, "ticker"))
+const tickersIn = (body: unknown) => ListClients.resultRows(body).map((row) => valueAt(row, "ticker"))
 
-/** `RNA`, `RNB`, … `RNZZ`: symbols in alphabetical order of their number. */
+/** `RNA`, `RNB`, … `RNZZ`: the symbols of increasing numbers are in alphabetical order. */
 const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", (it) => {
@@ -45,7 +45,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   // Rows
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.4 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.4, §2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", {
         ticker: "RFULL",
@@ -103,7 +103,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       )
     }))
 
-  it.effect("§2.4 D16 what is missing is null, and a list without words is empty", () =>
+  it.effect("missing values are null, and an empty list is [] (§2.4, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", runner({ ticker: "RNULL" }))
       const { body } = yield* list("ticker=RNULL")
@@ -137,7 +137,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.strictEqual(Object.keys(Predicate.isObject(row) ? row : {}).length, 36)
     }))
 
-  it.effect("§2.4 shows flagged sessions only, and only above nine times the volume: nine itself is not", () =>
+  it.effect("returns only flagged sessions with more than nine times the volume (§2.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -151,10 +151,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.strictEqual(valueAt((yield* list("ticker=RNINE")).body, "count"), 2)
     }))
 
-  it.effect("§2.1.4 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
+  it.effect("session times are an hour earlier in summer; last_updated is unchanged all year (§2.1.4)", () =>
     Effect.gen(function* () {
       const clocks = [
-        // A day in winter, in summer, and around both changes: stored, printed.
+        // Days in winter, in summer and around both clock changes: stored and formatted.
         ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
         ["2025-07-15 16:00:00", "2025-07-15T15:00:00-05:00"],
         ["2025-03-09 01:59:59", "2025-03-09T01:59:59-05:00"],
@@ -186,7 +186,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       })
     }))
 
-  it.effect("§2.1.1 D15 whole seconds print without a fraction, others with milliseconds", () =>
+  it.effect("whole seconds have no fraction, other times have milliseconds (§2.1.1, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -198,7 +198,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.strictEqual(valueAt(body, "results", 1, "last_updated"), "2025-07-01T20:05:00-05:00")
     }))
 
-  it.effect("§2.4 §4.3 rows are ordered by date descending, then by ticker", () =>
+  it.effect("rows are ordered by date descending, then by ticker (§2.4, §4.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -217,9 +217,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       ])
     }))
 
-  it.effect("§4.3 §3 is on all tiers, with every parameter left out", () =>
+  it.effect("all tiers can read it without any parameter (§4.3, §3)", () =>
     Effect.gen(function* () {
-      for (const { body } of yield* Rooms.requestOnAllTiers(path)) {
+      for (const { body } of yield* ListClients.requestOnAllTiers(path)) {
         assert.strictEqual(valueAt(body, "page"), 1)
         assert.strictEqual(valueAt(body, "limit"), 10)
       }
@@ -229,13 +229,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§4.3 date is exact, date_from and date_to include their day", () =>
+  it.effect("date is exact, date_from and date_to are inclusive (§4.3)", () =>
     Effect.gen(function* () {
-      yield* insertRows("intraday_runners", ...Filters.sampleDays.map((date) => runner({ ticker: "RDATE", date })))
-      yield* Filters.assertDateFilters({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
+      yield* insertRows(
+        "intraday_runners",
+        ...FilterAssertions.sampleDays.map((date) => runner({ ticker: "RDATE", date })),
+      )
+      yield* FilterAssertions.assertDateFilters({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
     }))
 
-  it.effect("§4.3 D9 gap bounds include their value, may be negative, and compare exact decimals", () =>
+  it.effect("gap bounds are inclusive, may be negative, and compare exact decimals (§4.3, D9)", () =>
     Effect.gen(function* () {
       const gaps = ["-12.5", "-0.0001", "0", "0.3", "25.5", "99999999999999.9999"]
       yield* insertRows(
@@ -244,7 +247,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       )
       const all = gaps.map((_, number) => symbol("RG", number))
       const asked = (query: string) => tickersOf(`ticker=${all.join(",")}&${query}`)
-      yield* Filters.assertRangeFilter({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
+      yield* FilterAssertions.assertRangeFilter({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
       assert.deepStrictEqual(yield* asked("max_gap_percentage=-0"), all.slice(0, 3))
       assert.deepStrictEqual(yield* asked("min_gap_percentage=0.30001&max_gap_percentage=25.49999"), [])
       assert.deepStrictEqual(yield* asked("min_gap_percentage=-12.5&max_gap_percentage=-0.0001"), ["RG000", "RG001"])
@@ -252,7 +255,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.deepStrictEqual(yield* asked("min_gap_percentage=5e-324"), all.slice(3))
     }))
 
-  it.effect("D9 D16 a bound equal to a stored decimal includes it, also where a float could not hold it", () =>
+  it.effect("a bound includes an equal stored decimal that no float can represent (D9, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", runner({ ticker: "RBIG", gap_percentage: "99999999999999.9999" }))
       const asked = (query: string) => Effect.map(list(`ticker=RBIG&${query}`), ({ body }) => valueAt(body, "count"))
@@ -262,7 +265,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       yield* refused("min_gap_percentage=99999999999999.9999&max_gap_percentage=99999999999999.9998")
     }))
 
-  it.effect("§4.3 filters narrow each other", () =>
+  it.effect("filters combine with and (§4.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -275,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.deepStrictEqual(yield* tickersOf(query), ["RMIXA", "RMIXB"])
     }))
 
-  it.effect("D7 date together with date_from or date_to is 422", () =>
+  it.effect("date together with date_from or date_to is 422 (D7)", () =>
     Effect.gen(function* () {
       for (const range of ["date_from=2025-01-01", "date_to=2025-01-01", "date_from=2025-01-01&date_to=2025-01-02"]) {
         const { field, message } = yield* refused(`date=2025-01-01&${range}`)
@@ -284,7 +287,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       }
     }))
 
-  it.effect("D7 date_from later than date_to is 422", () =>
+  it.effect("date_from later than date_to is 422 (D7)", () =>
     Effect.gen(function* () {
       const { field, message } = yield* refused("date_from=2025-01-02&date_to=2025-01-01")
       assert.strictEqual(field, "date_from")
@@ -308,7 +311,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     "2025-01-01,2025-01-02",
     "２０２５-01-01",
     "12025-01-01",
-  ])("D7 no date that exists: %j", (date) =>
+  ])("refuses an invalid date: %j (D7)", (date) =>
     Effect.gen(function* () {
       for (const name of ["date", "date_from", "date_to"]) {
         const { field, reason } = yield* refused(`${name}=${encodeURIComponent(date)}`)
@@ -317,7 +320,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       }
     }))
 
-  it.effect("D7 29 February of a leap year and early years are dates", () =>
+  it.effect("accepts 29 February of a leap year and early years (D7)", () =>
     Effect.gen(function* () {
       for (const date of ["2024-02-29", "2000-02-29", "0001-01-01"]) {
         assert.strictEqual((yield* list(`date=${date}`)).status, 200)
@@ -325,7 +328,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       yield* refused("date=1900-02-29")
     }))
 
-  it.effect("D9 min above max is 422", () =>
+  it.effect("a minimum above the maximum is 422 (D9)", () =>
     Effect.gen(function* () {
       const { field, message } = yield* refused("min_gap_percentage=5.0001&max_gap_percentage=5")
       assert.strictEqual(field, "min_gap_percentage")
@@ -348,7 +351,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     "null",
     "true",
   ])(
-    "D9 no finite number: %j",
+    "refuses a bound that is not a finite number: %j (D9)",
     (text) =>
       Effect.gen(function* () {
         for (const name of ["min_gap_percentage", "max_gap_percentage"]) {
@@ -362,7 +365,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   // Tickers
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§7.3.1 §9.5.5 D5 invalid symbols are dropped, answered 200 and named in X-Dropped-Tickers", () =>
+  it.effect("invalid symbols are dropped and listed in X-Dropped-Tickers (§7.3.1, §9.5.5, D5)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", runner({ ticker: "RDROP" }), runner({ ticker: "RDROQ" }))
       const { body, headers, status } = yield* list("ticker=rdrop,@@,%2C,toolongtoolong123,a_b,%C3%A9")
@@ -375,7 +378,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.isUndefined(valueAt(body, "message"))
     }))
 
-  it.effect("D5 at most 20 dropped symbols are listed, percent-encoded", () =>
+  it.effect("at most 20 dropped symbols are listed, percent-encoded (D5)", () =>
     Effect.gen(function* () {
       const bad = Array.from({ length: 30 }, (_, number) => `@\r\n"${number}`)
       const { headers, status } = yield* list(`ticker=ROK,${encodeURIComponent(bad.join(","))}`)
@@ -388,7 +391,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       )
     }))
 
-  it.effect("D5 nothing dropped, nothing said; an error names them in its message instead", () =>
+  it.effect("X-Dropped-Tickers is absent if nothing was dropped, and on errors, which name the symbols (D5)", () =>
     Effect.gen(function* () {
       const good = yield* list("ticker=ROK,,ROK2,")
       assert.strictEqual(good.status, 200)
@@ -400,7 +403,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     ["a_b,c_d", "A_B, C_D"],
     ["toolongtoolong123", "TOOLONGTOOLONG123"],
   ])(
-    "§7.2 §7.3.2 §7.3.3 when every symbol is invalid: 422, never all tickers: %s",
+    "invalid symbols alone are 422 and never match all tickers: %s (§7.2, §7.3.2, §7.3.3)",
     ([sent, named]) =>
       Effect.gen(function* () {
         const { field, message } = yield* refused(`ticker=${sent}`)
@@ -411,7 +414,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   )
 
   it.effect.each(["", ",", ",,,", "%20", "%20,%09,%0A", "%C2%A0", "+"])(
-    "D5 a parameter without a symbol is all invalid: ticker=%s",
+    "a ticker without any symbol is 422: ticker=%s (D5)",
     (sent) =>
       Effect.gen(function* () {
         const { field, message } = yield* refused(`ticker=${sent}`)
@@ -421,7 +424,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       }),
   )
 
-  it.effect("§7.3.4 D5 white space inside a symbol is removed, and case does not matter", () =>
+  it.effect("white space inside a symbol is removed, and case is ignored (§7.3.4, D5)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", runner({ ticker: "RSPACE" }), runner({ ticker: "R.S-P^C" }))
       for (
@@ -443,12 +446,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.deepStrictEqual(yield* tickersOf("ticker=r.s-p%5Ec"), ["R.S-P^C"])
     }))
 
-  it.effect("D5 a look-alike that upper-cases into the alphabet is no symbol", () =>
+  it.effect("a non-ASCII look-alike that upper-cases to ASCII is not a symbol (D5)", () =>
     Effect.gen(function* () {
       for (const sent of ["%C4%B1", "%C5%BF", "%C3%9F", "%EF%BC%A1", "%D0%90"]) yield* refused(`ticker=${sent}`)
     }))
 
-  it.effect("§8 D5 100 valid symbols pass and 101 do not, counted after invalid and repeated ones are gone", () =>
+  it.effect("accepts 100 valid symbols and refuses 101, not counting invalid and repeated ones (§8, D5)", () =>
     Effect.gen(function* () {
       const symbols = Array.from({ length: 101 }, (_, number) => symbol("RC", number))
       yield* insertRows("intraday_runners", runner({ ticker: "RC099" }), runner({ ticker: "RC100" }))
@@ -464,7 +467,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       yield* refused(`ticker=@@,${symbols.join(",")}`)
     }))
 
-  it.effect("§7.3 1 to 16 characters are a symbol, an unknown one has no rows", () =>
+  it.effect("a symbol has 1 to 16 characters, and an unknown one has no rows (§7.3)", () =>
     Effect.gen(function* () {
       for (const sent of ["Q", "Q234567890123456"]) {
         const { body, status } = yield* list(`ticker=${sent}`)
@@ -477,9 +480,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   // Pages
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D8 following Link to its end shows each of 125 rows once, in order, whatever the limit", () =>
+  it.effect("following Link to the end shows each of 125 rows once, in order, for any limit (D8)", () =>
     Effect.gen(function* () {
-      // 25 tickers on each of five days: the day alone does not order them.
+      // 25 tickers on each of five days, so that the date alone does not order them.
       const days = ["2023-06-05", "2023-06-06", "2023-06-07", "2023-06-08", "2023-06-09"]
       const rows = days.flatMap((date) =>
         Array.from({ length: 25 }, (_, number) => runner({ ticker: symbol("RP", number), date }))
@@ -491,11 +494,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       })
       for (const limit of [1, 7, 10, 25, 99, 100]) {
         const seen = yield* walk("date_from=2023-06-05&date_to=2023-06-09", limit)
-        assert.deepStrictEqual(seen.map(Rooms.tickerAndDate), expected)
+        assert.deepStrictEqual(seen.map(ListClients.tickerAndDate), expected)
       }
     }))
 
-  it.effect("D8 has_more is false on a last page that is full, and after the end nothing follows", () =>
+  it.effect("has_more is false on a full last page and on every page after it (D8)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -511,7 +514,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.isUndefined(after.headers["link"])
     }))
 
-  it.effect("D8 Link keeps every other parameter and is there on HEAD too", () =>
+  it.effect("Link keeps every other parameter and is also sent for HEAD (D8)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -520,7 +523,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       const query = "limit=1&ticker=rk000,rk%20001,RK002,@@&min_gap_percentage=-1e3&date_from=2022-04-01&page=2"
       for (const method of ["GET", "HEAD"] as const) {
         const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`, { method })
-        const link = new URL(Rooms.nextPagePath(headers) ?? "nothing", "http://base")
+        const link = new URL(ListClients.nextPagePath(headers) ?? "nothing", "http://base")
         assert.strictEqual(link.pathname, "/v1/intraday-runners")
         assert.deepStrictEqual(Object.fromEntries(link.searchParams), {
           limit: "1",
@@ -532,12 +535,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
       }
       const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`)
-      const followed = yield* requestJson(Rooms.nextPagePath(headers) ?? "nothing")
+      const followed = yield* requestJson(ListClients.nextPagePath(headers) ?? "nothing")
       assert.deepStrictEqual(tickersIn(followed.body), ["RK002"])
       assert.strictEqual(valueAt(followed.body, "has_more"), false)
     }))
 
-  it.effect("D8 rows that appear before a page do not make the same page differ on unchanged data", () =>
+  it.effect("the same page is returned again while the data do not change (D8)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -549,7 +552,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     }))
 
   it.effect.each(["0", "-1", "1.5", "abc", "", " ", "1e999", "NaN", "9007199254740993", "2147483648", "1,2"])(
-    "§8 D8 page=%j is 422",
+    "page=%j is 422 (§8, D8)",
     (page) =>
       Effect.gen(function* () {
         assert.strictEqual((yield* refused(`page=${encodeURIComponent(page)}`)).field, "page")
@@ -557,14 +560,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   )
 
   it.effect.each(["0", "101", "-5", "10.5", "ten", "", " ", "1000000", "Infinity"])(
-    "§8 §4.3 limit=%j is 422",
+    "limit=%j is 422 (§8, §4.3)",
     (limit) =>
       Effect.gen(function* () {
         assert.strictEqual((yield* refused(`limit=${encodeURIComponent(limit)}`)).field, "limit")
       }),
   )
 
-  it.effect("§8 limit 1 and 100 and the furthest page are accepted", () =>
+  it.effect("accepts limit 1 and 100 and the largest page number (§8)", () =>
     Effect.gen(function* () {
       for (const query of ["limit=1", "limit=100", "page=2147483647&limit=100"]) {
         assert.strictEqual((yield* list(query)).status, 200, query)
@@ -575,7 +578,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   // Refusals
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D4 D11 everything that is wrong is named at once", () =>
+  it.effect("reports every invalid parameter at once (D4, D11)", () =>
     Effect.gen(function* () {
       const { fields, message } = yield* refused("tickers=A&date=x&limit=0&page=0&min_gap_percentage=y")
       const names = Array.isArray(fields) ? fields.map((field) => valueAt(field, "field")) : []
@@ -583,7 +586,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.include(message, "Did you mean ticker?")
     }))
 
-  it.effect("D11 the message alone tells which parameter is wrong, and how", () =>
+  it.effect("the message alone names the invalid parameter and the reason (D11)", () =>
     Effect.gen(function* () {
       for (
         const name of ["page", "limit", "min_gap_percentage", "max_gap_percentage", "date", "date_from", "date_to"]
@@ -599,7 +602,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       }
     }))
 
-  it.effect("D4 filters of other endpoints and of the table are unknown", () =>
+  it.effect("refuses filters of other endpoints and other columns of the table (D4)", () =>
     Effect.gen(function* () {
       const names = [
         "anomaly_flagged",
@@ -610,12 +613,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "offset",
         "last_updated_from",
       ]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners without indexes", (it) => {
-  it.effect("D8 the order is the query's own: no index lends it the tie-breaker", () =>
+  it.effect("the query itself orders ties, without the help of an index (D8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`
@@ -623,7 +626,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners wi
       `
       yield* sql`drop table intraday_runners`
       yield* sql`alter table bare rename to intraday_runners`
-      // 37 and 101 have no divisor in common: every number once, far from any order.
+      // 37 and 101 have no common divisor, so this visits every number once, in no order.
       const rows = Array.from({ length: 101 }, (_, number) =>
         runner({
           ticker: symbol("RX", number * 37 % 101),
@@ -637,7 +640,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners wi
     }))
 })
 
-/** Midnight in New York, in daylight time and in standard time: the day before, the day that begins, the day after. */
+/** Midnight in New York, in daylight and in standard time: the previous day, the new day and the next day. */
 const midnights = [
   ["2026-07-01T04:00:00Z", "2026-06-30", "2026-07-01", "2026-07-02"],
   ["2027-01-01T05:00:00Z", "2026-12-31", "2027-01-01", "2027-01-02"],
@@ -645,7 +648,7 @@ const midnights = [
 
 midnights.forEach(([instant, before, day, after]) =>
   layer(Service.layerAt(Date.parse(instant) - 10_000))(`GET /v1/intraday-runners at ${instant}`, (it) => {
-    it.effect("D7 §7.2 today in New York is accepted, tomorrow is 422 and the message says: in the past", () =>
+    it.effect("today in New York is accepted; tomorrow is 422 with the reason (D7, §7.2)", () =>
       Effect.gen(function* () {
         const check = Effect.fnUntraced(function* (today: string, tomorrow: string) {
           for (const name of ["date", "date_from", "date_to"]) {

@@ -1,4 +1,4 @@
-/** D20, D21: chains, and the reasons why a component is none. Nothing here asks a database. */
+/** D20 (components), D21 (chains and conflicts), without a database. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -12,7 +12,7 @@ import { inputs } from "../support/Thoroughness.ts"
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
-/** The words of §4.1, in the order of D21. */
+/** The reasons of §4.1, in the order of D21. */
 const reasonsInOrder = [
   "multiple_cik_lineages",
   "same_date_events",
@@ -70,7 +70,7 @@ const many = <A>(item: Arbitrary.Arbitrary<A>, length: number) =>
 const oneOf = <const Choices extends ReadonlyArray<string | null>>(choices: Choices) =>
   Arbitrary.map(int(0, choices.length - 1), (at): Choices[number] => choices[at] ?? null)
 
-/** In the order of random keys, one for each. */
+/** Shuffles values by random sort keys. */
 const shuffled = <A>(items: ReadonlyArray<A>, keys: ReadonlyArray<number>) =>
   items.map((item, at) => ({ item, key: keys[at] ?? 0 }))
     .toSorted((left, right) => left.key - right.key)
@@ -79,8 +79,8 @@ const shuffled = <A>(items: ReadonlyArray<A>, keys: ReadonlyArray<number>) =>
 const keys = many(int(0, 1_000_000_000), 80)
 
 /**
- * A clean chain, oldest first. Its symbols are all different, but the last may be an earlier one (any except the one
- * it leaves): nothing leaves it again, so no symbol is vacated twice.
+ * A valid chain, oldest first. All symbols differ, except that the last one may be an earlier symbol (but not the one
+ * that it replaces), so no symbol is given up twice.
  */
 const chain = (least: number, most: number): Arbitrary.Arbitrary<Events> =>
   Arbitrary.flatMap(int(least, most), (length) =>
@@ -90,21 +90,21 @@ const chain = (least: number, most: number): Arbitrary.Arbitrary<Events> =>
         gaps: many(int(1, 800), length),
         end: int(0, 2 * length),
         issuer: int(1, 9_999_999),
-        told: many(int(0, 1), length),
+        hasCik: many(int(0, 1), length),
       }),
-      ({ end, gaps, issuer, numbers, told }) => {
+      ({ end, gaps, issuer, numbers, hasCik }) => {
         const symbols = numbers.map((number, at) => (number * 24 + at).toString(36).toUpperCase())
         if (end < length - 1) symbols[length] = symbols[end] ?? ""
         let at = 0
         return gaps.map((gap, link) => {
           at += gap
-          const cik = told[link] === 1 ? String(issuer).padStart(10, "0") : null
+          const cik = hasCik[link] === 1 ? String(issuer).padStart(10, "0") : null
           return event(symbols[link] ?? "", symbols[link + 1] ?? "", day(at), cik, cik && "Issuer")
         })
       },
     ))
 
-/** Several chains that share no symbol, in one heap. */
+/** Several chains without common symbols. */
 const chains = Arbitrary.map(
   Arbitrary.array(chain(1, 12), { minLength: 1, maxLength: 5 }),
   (all) =>
@@ -120,7 +120,7 @@ const chains = Arbitrary.map(
 const symbolPairs = (symbols: ReadonlyArray<string>) =>
   symbols.flatMap((from) => symbols.filter((to) => to !== from).map((to) => [from, to] as const))
 
-/** D22 keeps repeats of symbols, date and CIK out of the table. */
+/** Removes duplicates of symbols, date and CIK, which D22 (constraints) keeps out of the table. */
 const withoutRepeats = (events: Events): Events =>
   events.filter((one, at) =>
     !events.slice(0, at).some((other) =>
@@ -131,8 +131,8 @@ const withoutRepeats = (events: Events): Events =>
 
 const fewPairs = symbolPairs(["A", "B", "C", "D", "E"])
 
-/** Anything at all, over few symbols, dates and issuers, so that everything collides. */
-const heap: Arbitrary.Arbitrary<Events> = Arbitrary.map(
+/** Arbitrary events over few symbols, dates and issuers, so that conflicts are frequent. */
+const arbitraryEvents: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.all({
       pair: int(0, fewPairs.length - 1),
@@ -149,8 +149,8 @@ const heap: Arbitrary.Arbitrary<Events> = Arbitrary.map(
     })),
 )
 
-/** A chain of about the greatest length, with up to three of its events spoilt. */
-const spoiltChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
+/** A chain of about the maximum length, with up to three corrupted events. */
+const corruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.all({
     events: chain(8, 16),
     spoils: Arbitrary.array(
@@ -173,13 +173,13 @@ const spoiltChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
 )
 
 // ----------------------------------------------------------------------------------------------------------------
-// The oracle: the sentences of D20 and D21 one by one, over pairs and over every order that dates allow
+// The independent implementation: D20 and D21 sentence by sentence, over pairs and over every order that dates allow
 // ----------------------------------------------------------------------------------------------------------------
 
 const pairsOf = (events: Events) =>
   events.flatMap((left, at) => events.slice(at + 1).map((right) => [left, right] as const))
 
-/** Every order in which no event stands before an earlier one; one order, unless events share a date. */
+/** Every order by date. There are several only if events share a date. */
 const dateOrders = (events: Events): ReadonlyArray<Events> =>
   events.length === 0
     ? [[]]
@@ -191,8 +191,8 @@ const connects = (ordered: Events) =>
   ordered.every((one, at) => at === 0 || ordered[at - 1]?.new_ticker === one.old_ticker)
 
 /**
- * Which reasons hold. `broken_chain` speaks of date order, which events of one date do not have: where some of their
- * orders connect and some do not, D21 does not settle it, and both answers are right.
+ * The reasons that apply. `broken_chain` depends on date order, which events of one date do not have: if only some
+ * of their orders connect, D21 leaves it open, and both results are correct.
  */
 const judge = (events: Events): { readonly must: ReadonlyArray<Reason>; readonly may: ReadonlyArray<Reason> } => {
   const pairs = pairsOf(events)
@@ -209,7 +209,7 @@ const judge = (events: Events): { readonly must: ReadonlyArray<Reason>; readonly
   return { must, may: orders.every(connects) || must.includes("broken_chain") ? must : [...must, "broken_chain"] }
 }
 
-/** Union-find of the simplest kind: each symbol has a label, each event makes two labels one. */
+/** A simple union-find: each symbol has a label, and each event merges two labels. */
 const components = (events: Events): ReadonlyArray<Events> => {
   const label = new Map<string, string>()
   for (const { new_ticker, old_ticker } of events) {
@@ -225,7 +225,7 @@ interface Part {
   readonly events: Events
 }
 
-/** The chains of the component's issuers, by first date; none when a part does not stand alone or has no issuer. */
+/** The chains of the issuers, by first date; none if one of them is not a valid chain or an event has no CIK. */
 const parts = (events: Events): ReadonlyArray<Part> => {
   const known = events.flatMap(({ cik }) => cik === null ? [] : [cik])
   const split = [...new Set(known)].map((cik) => ({ cik, events: events.filter((one) => one.cik === cik) }))
@@ -235,7 +235,7 @@ const parts = (events: Events): ReadonlyArray<Part> => {
 
 const firstDate = ({ history }: { readonly history: ReadonlyArray<LineageLink> }) => history[0]?.effective_date ?? ""
 
-/** Says what is wrong with the answer to a component, or nothing. */
+/** Describes what is wrong with the result for a component; undefined if it is correct. */
 const objections = (events: Events): ReadonlyArray<string> => {
   const { may, must } = judge(events)
   const answer = ask(events)
@@ -279,9 +279,9 @@ const objections = (events: Events): ReadonlyArray<string> => {
 
 // ----------------------------------------------------------------------------------------------------------------
 
-describe("D20 a clean chain", () => {
+describe("a valid chain (D20)", () => {
   it.prop(
-    "D20 every symbol of it, current or former, gets the whole history and the same current_ticker",
+    "every symbol of it, current or former, gets the complete history and the same current_ticker (D20)",
     [chains, keys],
     ([all, order]) => {
       const heaped = components(shuffled(all.flat(), order))
@@ -302,32 +302,32 @@ describe("D20 a clean chain", () => {
     { arbitrary: { runs: 200 } },
   )
 
-  it.prop("D21 the order in which events come is nothing to a chain", [chain(1, 12), keys], ([events, order]) => {
+  it.prop("does not depend on the order of the events (D21)", [chain(1, 12), keys], ([events, order]) => {
     assert.deepStrictEqual(resolved(shuffled(events, order)), resolved(events))
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("D21 the order in which events come is nothing to a refusal", [heap, keys], ([events, order]) => {
+  it.prop("a conflict does not depend on the order of the events (D21)", [arbitraryEvents, keys], ([events, order]) => {
     assert.deepStrictEqual(ask(shuffled(events, order)), ask(events))
   }, { arbitrary: { runs: inputs(1000) } })
 
-  it("§2.2 one event is a chain", () => {
+  it("accepts one event (§2.2)", () => {
     assert.deepStrictEqual(resolved([event("FB", "META", "2022-06-09", "0001326801", "Meta")]), {
       history: [{ old_ticker: "FB", new_ticker: "META", effective_date: "2022-06-09" }],
       current_ticker: "META",
     })
   })
 
-  it("D21 A to B, B to A is a chain and ends where it began", () => {
+  it("accepts A to B, B to A, which ends where it began (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "A", "2002-01-01")]
     assert.deepStrictEqual(resolved(events), { history: links(events), current_ticker: "A" })
   })
 
-  it("D21 A to B, B to C, C to A is a chain and ends where it began", () => {
+  it("accepts A to B, B to C, C to A, which ends where it began (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "C", "2002-01-01"), event("C", "A", "2003-01-01")]
     assert.deepStrictEqual(resolved(events), { history: links(events), current_ticker: "A" })
   })
 
-  it("D21 a missing CIK is unknown, not different", () => {
+  it("treats a missing CIK as unknown, not as different (D21)", () => {
     const events = [
       event("A", "B", "2001-01-01"),
       event("B", "C", "2002-01-01", "0000000007"),
@@ -339,16 +339,16 @@ describe("D20 a clean chain", () => {
   })
 })
 
-describe("D21 the greatest length", () => {
-  it("§8 a chain may have twelve links", () => {
+describe("the maximum length (D21)", () => {
+  it("is twelve links (§8)", () => {
     assert.strictEqual(maxLineageLinks, 12)
   })
 
-  it.prop("D21 twelve links pass", [chain(12, 12)], ([events]) => {
+  it.prop("accepts twelve links (D21)", [chain(12, 12)], ([events]) => {
     assert.deepStrictEqual(resolved(events).history, links(events))
   })
 
-  it.prop("D21 thirteen and more do not", [chain(13, 23)], ([events]) => {
+  it.prop("refuses thirteen and more links (D21)", [chain(13, 23)], ([events]) => {
     const { candidates, reasons, tickers } = refused(events)
     assert.deepStrictEqual([...reasons], ["max_hops_exceeded"])
     assert.deepStrictEqual(candidates, [])
@@ -359,19 +359,19 @@ describe("D21 the greatest length", () => {
   })
 })
 
-/** A component for which just these reasons hold. */
+/** A component with exactly these reasons. */
 const exampleOf = (wanted: ReadonlyArray<Reason>): Events => {
   const symbol = (number: number) => `S${String(number).padStart(2, "0")}`
   const length = wanted.includes("max_hops_exceeded") ? 13 : 3
   const plain = Array.from({ length }, (_, at) => event(symbol(at), symbol(at + 1), day(10 * at)))
   const end = symbol(length)
-  const spoilt = plain.concat(
+  const corruptEvent = plain.concat(
     wanted.includes("competing_destinations")
       ? [event(end, "T", day(1001)), event("T", end, day(1002)), event(end, "U", day(1003))]
       : [],
     wanted.includes("broken_chain") ? [event("X", symbol(1), day(2000))] : [],
   )
-  return spoilt.map((one, at) => ({
+  return corruptEvent.map((one, at) => ({
     ...one,
     ...(wanted.includes("same_date_events") && at === 1 ? { effective_date: day(0) } : {}),
     ...(wanted.includes("multiple_cik_lineages") && at === 0 ? { cik: "0000000001" } : {}),
@@ -384,7 +384,7 @@ const subsets = Array.from(
   (_, number) => reasonsInOrder.filter((_, at) => Math.floor(number / 2 ** at) % 2 === 1),
 )
 
-/** What D21 says of each reason, about one event and the others. */
+/** The definition of each reason in D21, for one event among the others. */
 const isPart = (events: Events, one: TickerChangeEvent, reason: Reason): boolean => {
   const others = events.filter((other) => other !== one)
   const before = events.filter((other) => other.effective_date < one.effective_date)
@@ -403,10 +403,10 @@ const isPart = (events: Events, one: TickerChangeEvent, reason: Reason): boolean
   }
 }
 
-describe("D21 the events of a refusal", () => {
+describe("the events of a conflict (D21)", () => {
   it.prop(
-    "D21 each is there once, by date, and a reason holds exactly where some event is a part of it",
-    [heap, keys],
+    "are listed once each, by date, and each reason has an event that contributes to it (D21)",
+    [arbitraryEvents, keys],
     ([events, order]) => {
       const answer = ask(shuffled(events, order))
       if (Result.isSuccess(answer)) return
@@ -425,7 +425,7 @@ describe("D21 the events of a refusal", () => {
           event.old_ticker === one.old_ticker && event.new_ticker === one.new_ticker && event.cik === one.cik &&
           event.effective_date === one.effective_date
         )
-        // Which of two events of a day breaks a chain is not settled by their date.
+        // The date does not decide which of two events of a day breaks the chain.
         const settled = reasonsInOrder.filter((reason) =>
           dated || (reason !== "broken_chain" && reason !== "max_hops_exceeded")
         )
@@ -440,7 +440,7 @@ describe("D21 the events of a refusal", () => {
     { arbitrary: { runs: inputs(1000) } },
   )
 
-  it.prop("D21 of a long chain the events from the thirteenth on are too many", [chain(13, 23)], ([events]) => {
+  it.prop("of a long chain carry max_hops_exceeded from the thirteenth on (D21)", [chain(13, 23)], ([events]) => {
     const { events: shown } = refused(events)
     assert.deepStrictEqual(
       shown.map(({ reasons }) => [...reasons]),
@@ -449,7 +449,7 @@ describe("D21 the events of a refusal", () => {
   })
 })
 
-describe("D21 the reasons", () => {
+describe("the reasons of a conflict (D21)", () => {
   for (const wanted of subsets) {
     it(`D21 exactly these, in order: ${wanted.join(", ") || "none"}`, () => {
       const events = exampleOf(wanted)
@@ -458,37 +458,37 @@ describe("D21 the reasons", () => {
     })
   }
 
-  it("D21 A to B, B to A, A to C is competing_destinations and nothing else", () => {
+  it("A to B, B to A, A to C is competing_destinations only (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "A", "2002-01-01"), event("A", "C", "2003-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["competing_destinations"])
   })
 
-  it("D21 A to B and A to C is competing_destinations and a broken chain", () => {
+  it("A to B and A to C is competing_destinations and broken_chain (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("A", "C", "2002-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["competing_destinations", "broken_chain"])
   })
 
-  it("D21 two symbols that become one are a broken chain", () => {
+  it("two symbols that become one are broken_chain (D21)", () => {
     const events = [event("A", "C", "2001-01-01"), event("B", "C", "2002-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["broken_chain"])
   })
 
-  it("D21 links in the wrong order of dates are a broken chain", () => {
+  it("links whose dates are in the wrong order are broken_chain (D21)", () => {
     const events = [event("B", "C", "2001-01-01"), event("A", "B", "2002-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["broken_chain"])
   })
 
-  it("D21 A to B, B to A on one day share a date and nothing else", () => {
+  it("A to B, B to A on one day is same_date_events only (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "A", "2001-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["same_date_events"])
   })
 
-  it("D21 the same change of two issuers on one day has four reasons", () => {
+  it("the same change of two issuers on one day has four reasons (D21)", () => {
     const events = [event("A", "B", "2001-01-01", "0000000001"), event("A", "B", "2001-01-01", "0000000002")]
     assert.deepStrictEqual(reasonsOf(events), reasonsInOrder.slice(0, 4))
   })
 
-  it("D21 CIKs differ even when they are not next to each other", () => {
+  it("compares all CIKs, not only those of adjacent events (D21)", () => {
     const events = [
       event("A", "B", "2001-01-01", "0000000001"),
       event("B", "C", "2002-01-01"),
@@ -497,17 +497,17 @@ describe("D21 the reasons", () => {
     assert.deepStrictEqual(reasonsOf(events), ["multiple_cik_lineages"])
   })
 
-  it("D21 tickers are sorted and have no duplicates", () => {
+  it("list sorted tickers without duplicates (D21)", () => {
     const events = [event("Z", "B", "2001-01-01"), event("B", "M.A", "2002-01-01"), event("B", "A", "2003-01-01")]
     assert.deepStrictEqual(refused(events).tickers, ["A", "B", "M.A", "Z"])
   })
 })
 
-describe("D21 the candidates", () => {
+describe("the candidates (D21)", () => {
   const fund = event("META", "METV", "2022-01-31", "0001683471", "The fund")
   const facebook = event("FB", "META", "2022-06-09", "0001326801", "Meta Platforms")
 
-  it("D21 each issuer's chain, by first date and not by CIK", () => {
+  it("are the chains of the issuers, ordered by first date and not by CIK (D21)", () => {
     const { candidates, reasons } = refused([facebook, fund])
     assert.deepStrictEqual([...reasons], ["multiple_cik_lineages", "broken_chain"])
     assert.deepStrictEqual(candidates, [
@@ -516,7 +516,7 @@ describe("D21 the candidates", () => {
     ])
   })
 
-  it("D21 three issuers, one of which returns to its symbol", () => {
+  it("include an issuer that returns to its symbol (D21)", () => {
     const first = [event("A", "B", "2001-01-01", "0000000009"), event("B", "A", "2005-01-01", "0000000009")]
     const second = [event("B", "C", "2002-01-01", "0000000008"), event("C", "D", "2006-01-01", "0000000008")]
     const third = [event("E", "D", "2003-01-01", "0000000001")]
@@ -527,7 +527,7 @@ describe("D21 the candidates", () => {
     ])
   })
 
-  it("D21 a name that only one event of the issuer tells is told", () => {
+  it("have the company name if any event of the issuer has it (D21)", () => {
     const { candidates } = refused([
       event("A", "B", "2001-01-01", "0000000001", "One"),
       event("B", "C", "2002-01-01", "0000000001"),
@@ -536,23 +536,23 @@ describe("D21 the candidates", () => {
     assert.deepStrictEqual(candidates.map(({ company_name }) => company_name), ["One", null])
   })
 
-  it("D21 none when an event has no CIK", () => {
+  it("are empty if an event has no CIK (D21)", () => {
     const unknown = event("METV", "METW", "2023-01-01")
     assert.deepStrictEqual(refused([fund, facebook, unknown]).candidates, [])
   })
 
-  it("D21 none at all when one of the parts does not stand alone", () => {
+  it("are empty if the events of one issuer are not a valid chain (D21)", () => {
     const again = event("FB", "FACE", "2023-01-01", "0001326801", "Meta Platforms")
     assert.deepStrictEqual(refused([fund, facebook, again]).candidates, [])
   })
 
-  it("D21 none when the record has one issuer or none", () => {
+  it("are empty if the events have one issuer or none (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("A", "C", "2002-01-01")]
     assert.deepStrictEqual(refused(events).candidates, [])
     assert.deepStrictEqual(refused(events.map((one) => ({ ...one, cik: "0000000001" }))).candidates, [])
   })
 
-  it("D21 a part of twelve links stands alone and one of thirteen does not", () => {
+  it("may have twelve links but not thirteen (D21)", () => {
     const long = (length: number) =>
       Array.from({ length }, (_, at) => event(`L${at}`, `L${at + 1}`, day(10 * at), "0000000001"))
     const other = event("L3", "OTHER", day(5), "0000000002")
@@ -565,8 +565,8 @@ describe("D21 the candidates", () => {
   })
 })
 
-describe("D21 an independent oracle agrees", () => {
-  it("D21 on every set of one, two or three events over three symbols, three dates and three CIKs", () => {
+describe("an independent implementation agrees (D21)", () => {
+  it("on every set of up to three events over three symbols, three dates and three CIKs (D21)", () => {
     const all = symbolPairs(["A", "B", "C"]).flatMap(([from, to]) =>
       [day(0), day(1), day(2)].flatMap((date) =>
         [null, "0000000001", "0000000002"].map((cik) => event(from, to, date, cik, cik && `Issuer ${cik}`))
@@ -595,7 +595,7 @@ describe("D21 an independent oracle agrees", () => {
       })
     })
     assert.deepStrictEqual(wrong, [])
-    // 54 single events, 1,431 pairs and 24,804 triples; over three symbols every one of them is connected.
+    // 54 single events, 1,431 pairs and 24,804 triples. With three symbols, all of them are connected.
     assert.strictEqual(judged, 54 + 1_431 + 24_804)
     for (const subset of subsets.filter((wanted) => !wanted.includes("max_hops_exceeded") && wanted.length > 0)) {
       assert.isTrue([...seen.keys()].some((kind) => kind.startsWith(`${subset.join(" ")} `)), subset.join(" "))
@@ -605,23 +605,23 @@ describe("D21 an independent oracle agrees", () => {
     }
   })
 
-  it.prop("D21 on random heaps of events over few symbols, dates and CIKs", [heap], ([events]) => {
+  it.prop("on random sets of events over few symbols, dates and CIKs (D21)", [arbitraryEvents], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
   }, { arbitrary: { runs: inputs(4000) } })
 
-  it.prop("D21 on chains of about twelve links with up to three of them spoilt", [spoiltChain], ([events]) => {
+  it.prop("on chains of about twelve links with up to three corrupted events (D21)", [corruptedChain], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(objections), [])
   }, { arbitrary: { runs: inputs(1000) } })
 })
 
-describe("D20 D21 the sample data", () => {
-  /** One line of CSV: a cell stands in quotes when it holds a comma or a quote. */
+describe("the sample data (D20, D21)", () => {
+  /** Splits a CSV line. A cell with a comma or a quote is quoted. */
   const cells = (line: string) =>
     [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
       quoted?.replaceAll('""', '"') ?? plain ?? ""
     )
 
-  /** D19: confirmed and effective; the samples were made in November 2026. */
+  /** D19 (eligible events): confirmed and effective. The samples are from November 2026. */
   const eligible = (file: string): Events => {
     const [header = "", ...lines] = readFileSync(new URL(`../../samples/${file}`, import.meta.url), "utf8")
       .split("\n").filter((line) => line !== "")
@@ -643,7 +643,7 @@ describe("D20 D21 the sample data", () => {
   const real = eligible("facts/ticker_changes.csv")
   const all = components([...real, ...eligible("fictional/ticker_changes.csv")])
 
-  it("D21 the oracle agrees on every component, in whatever order its events are found", () => {
+  it("the independent implementation agrees on every component, in any order of its events (D21)", () => {
     assert.isAbove(real.length, 150)
     assert.isAbove(all.length, 100)
     for (const component of all) {
@@ -669,7 +669,7 @@ describe("D20 D21 the sample data", () => {
     ["BD0", "max_hops_exceeded:"],
     ["KNT0", "multiple_cik_lineages, same_date_events, competing_destinations, broken_chain:"],
   ]
-  it.each(examples)("D21 %s is answered with %s", (ticker, expected) => {
+  it.each(examples)("%s resolves to %s (D21)", (ticker, expected) => {
     const own = all.find((component) => component.some((one) => [one.old_ticker, one.new_ticker].includes(ticker)))
     const answer = Result.match(ask(own ?? []), {
       onSuccess: ({ history }) => [history[0]?.old_ticker, ...history.map((link) => link.new_ticker)].join(" "),

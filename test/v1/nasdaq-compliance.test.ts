@@ -1,13 +1,13 @@
-/** Resources: nasdaq-compliance, through the wire. Each test has tickers of its own. */
+/** GET /v1/nasdaq-compliance over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a notice cannot do without. */
+/** A notice with the required columns only. */
 const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   market: "Capital Market",
@@ -20,14 +20,14 @@ const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { column, found, printed, refused, walk } = Rooms.listClient("/v1/nasdaq-compliance")
+const { column, found, printed, refused, walk } = ListClients.listClient("/v1/nasdaq-compliance")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loadCsv("nasdaq-compliance", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("nasdaq-compliance", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance", (it) => {
-  it.effect("§2.1 D15 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.1, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows("nasdaq_compliance", {
         id: "full",
@@ -62,11 +62,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       )
     }))
 
-  it.effect("D16 what is missing is null", () =>
+  it.effect("missing values are null (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
       const [row] = yield* found("ticker=CNULL")
-      assert.deepStrictEqual(Rooms.nullFields(row), [
+      assert.deepStrictEqual(ListClients.nullFields(row), [
         "company",
         "added_date",
         "rule",
@@ -80,21 +80,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       ])
     }))
 
-  it.effect("§2.1.4 D15 notes_updated and last_updated lose the hour of daylight time", () =>
+  it.effect("notes_updated and last_updated are an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
-        ...Rooms.newYorkTimestampSamples.map(([stored], number) =>
+        ...ListClients.newYorkTimestampSamples.map(([stored], number) =>
           notice({ id: `clock${number}`, ticker: "CCLOCK", notes_updated: stored, last_updated: stored })
         ),
       )
       for (const name of ["notes_updated", "last_updated"]) {
         const times = yield* column(name, "ticker=CCLOCK")
-        assert.deepStrictEqual(times, Rooms.newYorkTimestampSamples.map(([, printed]) => printed))
+        assert.deepStrictEqual(times, ListClients.newYorkTimestampSamples.map(([, printed]) => printed))
       }
     }))
 
-  it.effect("D8 rows are ordered by date descending, then by id; a walk shows each once, whatever the limit", () =>
+  it.effect("rows are ordered by date descending, then by id, and following the pages shows each once (D8)", () =>
     Effect.gen(function* () {
       const days = ["2024-05-06", "2024-05-08", "2024-05-07"]
       const rows = Array.from(
@@ -115,7 +115,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }
     }))
 
-  it.effect("D5 ticker is optional, takes several symbols, and is 422 when none of them is valid", () =>
+  it.effect("ticker is optional, takes several symbols, and is 422 if none is valid (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -124,42 +124,44 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       )
       assert.deepStrictEqual(yield* idsOf("ticker=cta,@@,CTB"), ["tb", "ta"])
       yield* found("")
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("D7 date is exact, date_from and date_to include their day", () =>
+  it.effect("date is exact, date_from and date_to are inclusive (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
-        ...Filters.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
+        ...FilterAssertions.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
       )
-      yield* Filters.assertDateFilters({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
+      yield* FilterAssertions.assertDateFilters({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
-    "D7 D9 %s_from and _to include their day, never null",
+    "%s_from and _to are inclusive, and null never matches (D7, D9)",
     (name) =>
       Effect.gen(function* () {
         const ticker = name === "added_date" ? "CADD" : "CDEAD"
         yield* insertRows(
           "nasdaq_compliance",
-          ...Filters.sampleDays.map((day, number) => notice({ id: `${ticker}${number}`, ticker, [name]: day })),
+          ...FilterAssertions.sampleDays.map((day, number) =>
+            notice({ id: `${ticker}${number}`, ticker, [name]: day })
+          ),
           notice({ id: `${ticker}null`, ticker }),
         )
-        yield* Filters.assertDayRangeFilter(
+        yield* FilterAssertions.assertDayRangeFilter(
           { asked: (query) => column(name, `ticker=${ticker}&${query}`), refused },
           name,
         )
       }),
   )
 
-  it.effect("D7 date and added_date must be in the past, a compliance deadline may lie ahead", () =>
+  it.effect("date and added_date must not be in the future; a compliance deadline may be (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
         notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-01-01" }),
       )
-      yield* Filters.assertFutureDaysRefused({ found, refused }, [
+      yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [
         "date",
         "date_from",
         "date_to",
@@ -167,7 +169,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "added_date_to",
       ])
       const asked = (query: string) => idsOf(`ticker=CAHEAD&${query}`)
-      yield* Filters.assertFutureDaysFound({ asked, refused }, "compliance_deadline", "ahead")
+      yield* FilterAssertions.assertFutureDaysFound({ asked, refused }, "compliance_deadline", "ahead")
     }))
 
   it.effect.each(
@@ -178,7 +180,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       ["status", "delisted", "extended"],
     ] as const,
   )(
-    "D4 %s is one of its words, several comma-separated; another word is 422",
+    "%s takes one or several of its values, and any other is 422 (D4)",
     ([name, one, other]) =>
       Effect.gen(function* () {
         const ticker = `CE${name.slice(0, 3).toUpperCase()}`
@@ -189,11 +191,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           notice({ id: `${name}3`, ticker }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.assertEnumFilter({ asked, refused }, name, one, [[one, `${name}1`], [other, `${name}2`]])
+        yield* FilterAssertions.assertEnumFilter({ asked, refused }, name, one, [[one, `${name}1`], [
+          other,
+          `${name}2`,
+        ]])
       }),
   )
 
-  it.effect("§4 filters narrow each other", () =>
+  it.effect("filters combine with and (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -212,13 +217,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       )
     }))
 
-  it.effect("D4 what is no filter is refused", () =>
+  it.effect("unknown parameters are refused (D4)", () =>
     Effect.gen(function* () {
       const names = ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("D31 a file is loaded; a word of no enum and stray white space are refused", () =>
+  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,market,date,deficiency,deficiency_type,notice_type,risk,status,last_updated"
       const row = (id: string, type: string, company: string) =>

@@ -1,8 +1,8 @@
-/** Resources: news and news-basic, through the wire. Each test has tickers or words of its own. */
+/** GET /v1/news and /v1/news-basic over HTTP (resources). Each test has its own tickers or words. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
@@ -10,7 +10,7 @@ const { requestJson, valueAt, insertRows } = Service
 
 const paths = ["/v1/news", "/v1/news-basic"] as const
 
-/** What an item cannot do without. */
+/** An item with the required columns only. */
 const item = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   form_type: "news",
@@ -20,9 +20,9 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.pairedListClient(paths)
+const { found, printed, refused, walk } = ListClients.pairedListClient(paths)
 
-/** What both endpoints find, which must be the same. */
+/** Queries both endpoints and checks that they return the same rows. */
 const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   const ids = full.map((row) => valueAt(row, "id"))
   assert.deepStrictEqual(basic.map((row) => valueAt(row, "id")), ids)
@@ -31,7 +31,7 @@ const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<un
 
 const idsOf = (query: string) => Effect.map(found(query), idsIn)
 
-/** What means something to PostgreSQL's full text. */
+/** Characters with a meaning in PostgreSQL's full-text search. */
 const signs = ["-", '"', " ", "or", "and", "the", "a", ":*", "&", "|", "!", "(", ")", "<->", "\\", "'", "-", "%"]
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-basic", (it) => {
@@ -39,7 +39,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Rows
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.1 D15 print every field, exactly as stored; news-basic leaves out five", () =>
+  it.effect("return every field exactly as stored, news-basic all but five (§2.1, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", {
         id: "full",
@@ -80,11 +80,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       )
     }))
 
-  it.effect("D16 what is missing is null, and a list without words is empty", () =>
+  it.effect("missing values are null, and an empty list is [] (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "null", ticker: "NNULL" }))
       const [[row]] = yield* found("ticker=NNULL")
-      assert.deepStrictEqual(Rooms.nullAndListFields(row), [
+      assert.deepStrictEqual(ListClients.nullAndListFields(row), [
         ["tickers", []],
         ["title", null],
         ["summary", null],
@@ -98,9 +98,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       ])
     }))
 
-  it.effect("§2.1.4 D15 created_at and last_updated keep their digits all year, filed_at_time loses the summer hour", () =>
+  it.effect("filed_at_time is an hour earlier in summer; other times are unchanged all year (§2.1.4, D15)", () =>
     Effect.gen(function* () {
-      for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
+      for (const [stored, printed] of ListClients.newYorkTimestampSamples) {
         const id = `clock ${stored}`
         yield* insertRows(
           "news",
@@ -117,12 +117,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       }
     }))
 
-  it.effect("D8 items come latest first, then by id; a walk shows each once, whatever the limit", () =>
+  it.effect("items are ordered by time, latest first, then by id, and following the pages shows each once (D8)", () =>
     Effect.gen(function* () {
       const times = ["2024-05-06 09:00:00", "2024-05-06 09:00:00.001", "2024-05-05 23:59:59"]
       const rows = Array.from({ length: 25 }, (_, number) => {
         const id = `w${String((number * 7) % 25).padStart(2, "0")}`
-        // What was filed last is not what was created last.
+        // The order by filing date differs from the order by creation.
         return item({ id, ticker: "NWALK", created_at: times[number % 3], filed_at: `2024-01-${10 + number % 9}` })
       })
       yield* insertRows("news", ...rows)
@@ -134,16 +134,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       }
     }))
 
-  it.effect("D3 are on all tiers", () =>
+  it.effect("all tiers can read them (D3)", () =>
     Effect.gen(function* () {
-      yield* Effect.forEach(paths, Rooms.requestOnAllTiers)
+      yield* Effect.forEach(paths, ListClients.requestOnAllTiers)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D5 ticker finds a row's own symbol, not one it only mentions; none valid is 422", () =>
+  it.effect("ticker matches the item's own symbol, not one that it mentions, and is 422 if none is valid (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -152,23 +152,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       )
       assert.deepStrictEqual(yield* idsOf("ticker=NOTHER"), ["other"])
       assert.deepStrictEqual(yield* idsOf("ticker=nother,@@,no%20wn"), ["own", "other"])
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("D7 date, date_from and date_to are about filed_at and include their day", () =>
+  it.effect("date, date_from and date_to filter by filed_at, inclusively (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
-        ...Filters.sampleDays.map((filed_at) =>
+        ...FilterAssertions.sampleDays.map((filed_at) =>
           item({ id: filed_at, ticker: "NDATE", filed_at, created_at: "2025-06-06 08:00:00" })
         ),
       )
       const asked = (query: string) => Effect.map(idsOf(`ticker=NDATE&${query}`), (ids) => ids.toReversed())
-      yield* Filters.assertDateFilters({ asked, refused })
+      yield* FilterAssertions.assertDateFilters({ asked, refused })
       assert.deepStrictEqual(yield* asked("date=2025-06-06"), [])
     }))
 
-  it.effect("§4 form_type is exact, several comma-separated", () =>
+  it.effect("form_type takes one or several values, ignoring case (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -186,7 +186,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       }
     }))
 
-  it.effect("§4 tag is one that the item has, whole and in its case", () =>
+  it.effect("tag matches a complete tag, ignoring case (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -205,7 +205,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.strictEqual((yield* refused("tag=")).field, "tag")
     }))
 
-  it.effect("§4 hide_news leaves filings, hide_filings leaves news, both leave nothing", () =>
+  it.effect("hide_news leaves filings, hide_filings leaves news, and both leave nothing (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -224,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       }
     }))
 
-  it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
+  it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -238,7 +238,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         yield* idsOf("ticker=NMIX&form_type=8-K&tag=x&query=zebras&date=2025-07-01&hide_news=true"),
         ["m1"],
       )
-      yield* Filters.assertUnknownParametersRefused(refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, [
         "title",
         "search",
         "author",
@@ -252,7 +252,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Full text
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§4 query finds words of title and summary, in any form and order, in the syntax of web searches", () =>
+  it.effect("query finds words in title and summary, in any form and order, with web search syntax (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -285,7 +285,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* asked("the shares"), ["q1", "q2"])
     }))
 
-  it.effect("§4 a query of stop words, or of signs alone, finds nothing; a blank one is 422", () =>
+  it.effect("a query of stop words or punctuation finds nothing; a blank one is 422 (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "s1", ticker: "NSTOP", title: "The the of and - !" }))
       for (const nothing of ["the", "the of", `"and the"`, "-the", "!", "---", `""`, "&|!()", ":*", "..."]) {
@@ -294,12 +294,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       for (const blank of ["", " ", "%20%09", "%C2%A0", "%00", "a%00b", "x".repeat(201)]) {
         const { field, message } = yield* refused(`query=${blank}`)
         assert.strictEqual(field, "query")
-        assert.match(message, /query must be words to search for, 1 to 200 characters/)
+        assert.match(message, /query must contain words to search for, 1 to 200 characters/)
       }
       assert.strictEqual((yield* requestJson(`/v1/news?query=${"x".repeat(200)}`)).status, 200)
     }))
 
-  it.effect("§4 rows of dashes, which PostgreSQL takes for too many negations, are no error and no negation", () =>
+  it.effect("a row of dashes in query is neither an error nor a negation (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "dash", ticker: "NDASH", title: "Quokka, well-known" }))
       for (
@@ -312,7 +312,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
     }))
 
   it.effect.prop(
-    "D11 whatever is sent as query is answered 200, or 422 where it is blank or long",
+    "any query is answered with 200, or with 422 if it is blank or too long (D11)",
     [Arbitrary.array(Arbitrary.schema(Schema.Union([Schema.Literals(signs), Schema.String])), { maxLength: 90 })],
     ([parts]) =>
       Effect.gen(function* () {
@@ -329,12 +329,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Load
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D31 a file replaces the table: lists are JSON, what is searched follows; bad rows are refused", () =>
+  it.effect("a file replaces the table and its search index; lists are JSON, and wrong rows are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,tickers,form_type,title,tags,filed_at,filed_at_time,created_at,last_updated"
       const times = "2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00,2025-07-01 09:30:00"
       const good = `load,NLOAD,"[""NLOAD"",""ZYX.B""]",news,Platypus sighted,"[""a,b"",""c""]",${times}`
-      const { rows, table } = yield* Rooms.loadCsv("news", `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`, "replace")
+      const { rows, table } = yield* ListClients.loadCsv(
+        "news",
+        `${header}\n${good}\nl2,NLOAD,,8-K,,,${times}\n`,
+        "replace",
+      )
       assert.deepStrictEqual([table, rows], ["news", 2])
       const [stored] = yield* found("query=platypuses")
       assert.deepStrictEqual(stored.map((row) => [valueAt(row, "id"), valueAt(row, "tickers"), valueAt(row, "tags")]), [
@@ -345,7 +349,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* idsOf("tag=c"), ["load"])
       assert.deepStrictEqual(yield* idsOf(""), ["l2", "load"])
 
-      const bad = yield* Effect.flip(Rooms.loadCsv(
+      const bad = yield* Effect.flip(ListClients.loadCsv(
         "news",
         [
           header,
@@ -363,10 +367,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* idsOf("ticker=NLOAD"), ["l2", "load"])
     }))
 
-  it.effect("D31 a text beyond what can be searched is loaded, and found by its beginning", () =>
+  it.effect("a text too long to index is loaded and found by its beginning (D31)", () =>
     Effect.gen(function* () {
       const words = Array.from({ length: 80_000 }, (_, number) => `${(number + 1e6).toString(36)}漢字`).join(" ")
-      const { rows } = yield* Rooms.loadCsv(
+      const { rows } = yield* ListClients.loadCsv(
         "news",
         `id,ticker,form_type,title,summary,filed_at,created_at,last_updated\n` +
           `huge,NHUGE,news,Wombat,${words},2025-07-01,2025-07-01 09:30:00,2025-07-01 09:30:00\n`,

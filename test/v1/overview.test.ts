@@ -1,4 +1,4 @@
-/** Resources: overview, through the wire. Each test makes the accounts that it asks for. */
+/** GET /v1/overview over HTTP (resources). Each test creates its own accounts. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -6,12 +6,12 @@ import { TestClock } from "effect/testing"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
-const { createCustomer, retryUntil, waitForRecordedRequests } = Ledger
+const { createCustomer, retryUntil, waitForRecordedRequests } = CustomerUsage
 
 const overview = (key: string) =>
   Effect.map(requestJson("/v1/overview", { key }), ({ body, status, text }) => {
@@ -20,7 +20,7 @@ const overview = (key: string) =>
     return valueAt(body, "results", 0)
   })
 
-/** The sums of an account's day and endpoint. */
+/** Inserts the totals of an account for a day and endpoint. */
 const day = (account_id: number, usage_date: string, requests: number, cost_microdollars: string | number) => ({
   account_id,
   usage_date,
@@ -38,8 +38,8 @@ const set = Effect.fnUntraced(function* (account_id: number, columns: Readonly<R
 
 const limits = { RATE_LIMIT_BASIC: "1234", RATE_LIMIT_PRO: "200000", RATE_LIMIT_ULTIMATE: "1000000000" }
 
-layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v1/overview", (it) => {
-  it.effect("resources: the overview prints every field, to the letter", () =>
+layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })("GET /v1/overview", (it) => {
+  it.effect("returns every field, exactly as stored (resources: overview)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer(`Ünï "quoted"`, { tier: "pro", balance: 25_000_000 })
       yield* set(account_id, { created_at: "2025-01-15T02:00:00Z", last_charged_at: "2025-07-15T12:30:45.250Z" })
@@ -56,16 +56,16 @@ layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v
       assert.deepStrictEqual([head.status, head.text], [200, ""])
     }))
 
-  it.effect("D16 a new account has asked for nothing, has never been charged, and is billed later", () =>
+  it.effect("a new account has no requests, no charge and no prepaid balance (D16)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("new")
       const found = yield* overview(key)
       assert.strictEqual(valueAt(found, "account_id"), account_id)
-      assert.deepStrictEqual(Rooms.nullFields(found), ["balance_microdollars", "last_charged_at"])
+      assert.deepStrictEqual(ListClients.nullFields(found), ["balance_microdollars", "last_charged_at"])
       assert.deepStrictEqual([valueAt(found, "requests_today"), valueAt(found, "cost_today_microdollars")], [0, 0])
     }))
 
-  it.effect("D18 rate_limit_per_minute is that of the tier, as configured, and changes with the tier", () =>
+  it.effect("rate_limit_per_minute is the configured limit of the tier, and changes with it (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("climber")
       const expected = { basic: 1234, pro: 200_000, ultimate: 1_000_000_000 }
@@ -84,7 +84,7 @@ layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v
       }
     }))
 
-  it.effect("§2.1.2 §2.1.4 created_at and last_charged_at are instants, printed five hours earlier all year", () =>
+  it.effect("created_at and last_charged_at are instants, formatted at -05:00 all year (§2.1.2, §2.1.4)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("clock")
       const instants = [
@@ -100,7 +100,7 @@ layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v
       }
     }))
 
-  it.effect("resources: the balance is null or a number, below zero too, and exact to 2^53-1", () =>
+  it.effect("the balance is null or a number, may be negative, and is exact to 2^53-1 (resources: overview)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("purse")
       for (const balance of ["0", "1", "-1", "-25000000", "9007199254740991", null, "-9007199254740991"]) {
@@ -113,7 +113,7 @@ layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v
       }
     }))
 
-  it.effect("resources: of all endpoints, of today alone, and of the account alone", () =>
+  it.effect("sums all endpoints, for today and this account only (resources: overview)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("sums")
       const other = yield* createCustomer("other sums")
@@ -138,12 +138,12 @@ layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v
       ])
     }))
 
-  it.effect("D27 D29 requests show a second later: their number, their cost, the charge and what it left", () =>
+  it.effect("shows requests within a second: count, cost, charge and remaining balance (D27, D29)", () =>
     Effect.gen(function* () {
       const balance = 1_000_000
       const { account_id, key } = yield* createCustomer("spender", { balance })
       assert.strictEqual(valueAt(yield* overview(key), "last_charged_at"), null)
-      // A request that is free, or refused, is counted and charges nothing.
+      // A free or refused request is counted and costs nothing.
       const free = ["/v1/account", "/v1/usage", "/v1/historical-tickers?ticker=NONE", "/v1/ticker-changes"]
       for (const path of free) yield* requestJson(path, { key })
       yield* waitForRecordedRequests(account_id, 1 + free.length)
@@ -175,7 +175,7 @@ layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v
       assert.isAtMost(Date.parse(last), Date.now() + 1000)
     }))
 
-  it.effect("D4 D27 there are no parameters, a key is needed, and it is free where nothing is left", () =>
+  it.effect("takes no parameters, requires a key, and stays free without a balance (D4, D27)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("broke", { balance: 0 })
       for (const name of ["account_id", "date", "page", "limit"]) {
@@ -188,7 +188,7 @@ layer(Ledger.serviceWithSettings(limits), { excludeTestServices: true })("GET /v
     }))
 })
 
-/** Ten seconds before midnight in New York, in summer and in winter: in UTC it is the next day already. */
+/** Ten seconds before midnight in New York, in summer and in winter, when it is already the next day in UTC. */
 const eves = [["2026-07-02T03:59:50Z", "2026-07-01", "2026-07-02"], [
   "2027-01-01T04:59:50Z",
   "2026-12-31",
@@ -196,12 +196,12 @@ const eves = [["2026-07-02T03:59:50Z", "2026-07-01", "2026-07-02"], [
 ]] as const
 
 for (const [eve, old, young] of eves) {
-  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(Ledger.settingsLayer(limits))))(
+  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(CustomerUsage.settingsLayer(limits))))(
     `GET /v1/overview at ${eve}`,
     (it) => {
-      it.effect("resources: today is the day in New York, which ends at its midnight", () =>
+      it.effect("today ends at midnight in New York (resources: overview)", () =>
         Effect.gen(function* () {
-          // Of each an account of its own: what is asked counts too, when it is recorded.
+          // One account each, because the test's own requests are counted too.
           const [before, after] = [yield* createCustomer("before midnight"), yield* createCustomer("after midnight")]
           for (const { account_id } of [before, after]) {
             yield* insertRows("usage_daily", day(account_id, old, 5, 50), day(account_id, young, 7, 70))

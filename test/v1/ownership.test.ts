@@ -1,18 +1,18 @@
-/** §2.7 through the wire. Each test has tickers of its own. */
+/** GET /v1/ownership over HTTP: §2.7 (ownership). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt, insertRows } = Service
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A placeholder, unless the fields say more. */
+/** A placeholder, unless fields are given. */
 const row = (ticker: string, accession_number: string, fields: Fields = {}) => ({
   ticker,
   accession_number,
@@ -24,7 +24,7 @@ const row = (ticker: string, accession_number: string, fields: Fields = {}) => (
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const { found, list, printed, refused, walk } = Rooms.listClient("/v1/ownership")
+const { found, list, printed, refused, walk } = ListClients.listClient("/v1/ownership")
 
 /** `TICKER accession: owner, owner` */
 const shownIn = (groups: ReadonlyArray<unknown>) =>
@@ -36,12 +36,12 @@ const shownIn = (groups: ReadonlyArray<unknown>) =>
 
 const shown = (query: string) => Effect.map(found(query), shownIn)
 
-const loaded = (csv: string) => Rooms.loadCsv("ownership", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("ownership", csv, "append")
 
 const nothing = { count: 0, results: [], page: 1, limit: 10, has_more: false }
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) => {
-  it.effect("§2.7 §2.1 D15 D16 prints every field, exactly as stored, owners inside their filing", () =>
+  it.effect("returns every field exactly as stored, with owners inside their filing (§2.7, §2.1, D15, D16)", () =>
     Effect.gen(function* () {
       const filing = { reported_date: "2025-06-30", document_url: "https://example.com/def14a" }
       yield* insertRows(
@@ -82,7 +82,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       )
     }))
 
-  it.effect("§2.7 D16 what a filing does not say is null", () =>
+  it.effect("missing values are null (§2.7, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("ownership", row("WNULL", "1", { percent_of_class: "0.1000" }))
       const [group] = yield* found("ticker=WNULL")
@@ -95,7 +95,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   // Which filing
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.7 the newest filing: latest filed_at, then reported_date (a missing one is oldest), then number", () =>
+  it.effect("selects the newest filing by filed_at, reported_date (null is oldest) and accession number (§2.7)", () =>
     Effect.gen(function* () {
       const owner = { owner_name: "Owner" }
       const newest = (ticker: string, ...filings: ReadonlyArray<readonly [number: string, fields: Fields]>) =>
@@ -117,7 +117,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       yield* newest("WN5", ["mmm", {}], ["new", {}])
     }))
 
-  it.effect("§2.7 filings of placeholders alone are skipped, so an earlier reported_date may be shown", () =>
+  it.effect("skips filings with placeholders only, even if that returns an earlier reported_date (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ownership",
@@ -130,7 +130,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.strictEqual(valueAt((yield* found("ticker=WSKIP"))[0], "reported_date"), "2025-06-30")
     }))
 
-  it.effect("§2.7 placeholders inside the chosen filing are left out", () =>
+  it.effect("leaves out placeholders in the selected filing (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ownership",
@@ -141,7 +141,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.deepStrictEqual(yield* shown("ticker=WPART"), ["WPART 2: Owner"])
     }))
 
-  it.effect("§2.7 placeholders only, or an unknown ticker: 200 with an empty array", () =>
+  it.effect("returns an empty list for an unknown ticker and for placeholders only (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows("ownership", row("WHOLD", "1"), row("WHOLD", "2", { reported_date: "2025-06-30" }))
       for (const ticker of ["WHOLD", "WNOBODY", "WHOLD,WNOBODY"]) {
@@ -166,7 +166,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
     ["shared_voting_shares", "0"],
     ["event_date", "2025-01-01"],
   ])(
-    "§2.7 a row with nothing but %s is no placeholder, be it 0",
+    "a row with only %s is not a placeholder, even if it is 0 (§2.7)",
     ([column = "", value = ""]) =>
       Effect.gen(function* () {
         const ticker = `W${column.replaceAll("_", "").slice(0, 14).toUpperCase()}`
@@ -181,7 +181,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       }),
   )
 
-  it.effect("§2.7 a filing of two companies is a group of each", () =>
+  it.effect("returns a filing of two companies as a group of each (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ownership",
@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   // Order and pages
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.7 owners by common shares, the most first, unknown last, then by name; always the same way", () =>
+  it.effect("orders owners by common shares, largest first, unknown last, then by name (§2.7)", () =>
     Effect.gen(function* () {
       const owners = [
         { owner_name: "Zoe", common_shares_amount: "9007199254740991" },
@@ -224,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       }
     }))
 
-  it.effect("§2.7 D8 pages count filings, ordered by ticker, however many owners each has", () =>
+  it.effect("pages count filings, ordered by ticker, not owners (§2.7, D8)", () =>
     Effect.gen(function* () {
       const tickers = Array.from({ length: 23 }, (_, number) => `WP${String(number * 7 % 23).padStart(2, "0")}`)
       yield* insertRows(
@@ -236,7 +236,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.lengthOf(yield* shown(`ticker=${tickers.join(",")}&limit=100`), 23)
     }))
 
-  it.effect("§2.7 D8 a page is full of filings that have owners to show", () =>
+  it.effect("a page counts only filings with matching owners (§2.7, D8)", () =>
     Effect.gen(function* () {
       for (const number of [0, 1, 2, 3, 4, 5]) {
         const owner_name = number % 2 === 0 ? "Even Holder" : "Odd Holder"
@@ -253,7 +253,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.7 filters choose owners inside the chosen filing; a group left empty goes, no older one comes", () =>
+  it.effect("filters select owners of the newest filing and never fall back to an older one (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ownership",
@@ -280,7 +280,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.deepStrictEqual((yield* list("ticker=WFA&owner_name=nobody")).body, nothing)
     }))
 
-  it.effect("§2.7 %, _, quotes and backslashes in owner_name are text", () =>
+  it.effect("%, _, quotes and backslashes in owner_name are literal text (§2.7)", () =>
     Effect.gen(function* () {
       const names = ["100% Fund", "100x Fund", "a_bc", "axbc", "O'Neil's", `back\\slash`, `"quoted"`]
       yield* insertRows("ownership", ...names.map((owner_name) => row("WTEXT", "1", { owner_name })))
@@ -292,22 +292,22 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       for (const part of ["%%%", "___", "e_' or 1=1", "\\%\\"]) assert.deepStrictEqual(yield* asked(part), [])
     }))
 
-  it.effect("§2.7 D4 a part has three characters or more, a type is one of four, and other names are unknown", () =>
+  it.effect("refuses a short owner_name, an unknown owner_type and unknown parameters (§2.7, D4)", () =>
     Effect.gen(function* () {
-      yield* Filters.assertInvalidTextsRefused(refused, "owner_name", "ticker=WFA&")
+      yield* FilterAssertions.assertInvalidTextsRefused(refused, "owner_name", "ticker=WFA&")
       for (const type of ["", "ceo", "director,ceo", "director,"]) {
         const { field, reason } = yield* refused(`ticker=WFA&owner_type=${type}`)
         assert.strictEqual(field, "owner_type")
         assert.include(reason, "executive, director, ten_percent_owner, five_percent_owner")
       }
       const names = ["title", "sort", "min_common_shares_amount", "filed_at_from", "accession_number", "latest"]
-      yield* Filters.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
     }))
 
-  it.effect("§7.3 D5 the ticker is required; invalid ones are dropped, the order of the others is theirs", () =>
+  it.effect("ticker is required, and invalid symbols are dropped (§7.3, D5)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* refused("")).fields, [{ field: "ticker", reason: "is required" }])
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       yield* insertRows("ownership", row("WTA", "1", { owner_name: "A" }), row("WTB", "1", { owner_name: "B" }))
       const { headers } = yield* list("ticker=wtb,@@,wt%20a")
       assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
@@ -318,7 +318,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   // Loading
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D31 D22 a file is loaded: placeholders, namesakes, and what is told twice only once", () =>
+  it.effect("a file is loaded with placeholders and namesakes, and duplicate rows only once (D31, D22)", () =>
     Effect.gen(function* () {
       const header = "ticker,filed_at,form_type,accession_number,owner_name,owner_type,title,common_shares_amount," +
         "last_updated\n"
@@ -346,10 +346,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-const recorded = Layer.provideMerge(Service.layer, Statements.layer)
+const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
-  it.effect("§2.7 a hundred tickers at once are index lookups, under whatever filter", () =>
+  it.effect("a hundred tickers are index lookups with any filter (§2.7)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -364,7 +364,7 @@ layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
       const tickers = Array.from({ length: 100 }, (_, number) => `T${number * 4 + 1}`).join(",")
       for (const filter of ["", "&owner_name=owner%207", "&owner_type=director", "&owner_name=nobody", "&page=3"]) {
         const plan = JSON.stringify(
-          yield* Statements.explainRequest(found(`ticker=${tickers}${filter}`), "as holding"),
+          yield* StatementRecorder.explainRequest(found(`ticker=${tickers}${filter}`), "as holding"),
         )
         assert.include(plan, "ownership_ticker_filed_at_reported_date_accession_number_idx", filter)
         assert.notInclude(plan, "Seq Scan", filter)

@@ -1,13 +1,13 @@
-/** Resources: premarket-stats and afterhours-stats, two tables of one shape, through the wire: every test is asked of both. */
+/** GET /v1/premarket-stats and /v1/afterhours-stats over HTTP (resources): every test runs for both. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a session cannot do without. */
+/** A session with the required columns only. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   date: "2025-07-01",
@@ -27,15 +27,15 @@ const segments = [["premarket-stats", "premarket_stats"], ["afterhours-stats", "
 segments.forEach(([segment, table]) =>
   layer(Service.layer, { excludeTestServices: true })(`GET /v1/${segment}`, (it) => {
     const path = `/v1/${segment}`
-    const { found, printed, refused, walk } = Rooms.listClient(path)
+    const { found, printed, refused, walk } = ListClients.listClient(path)
 
-    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(Rooms.tickerAndDate))
+    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.tickerAndDate))
 
     const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-    const loaded = (csv: string) => Rooms.loadCsv(segment, csv, "append")
+    const loaded = (csv: string) => ListClients.loadCsv(segment, csv, "append")
 
-    it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+    it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, {
           ticker: "PFULL",
@@ -79,11 +79,11 @@ segments.forEach(([segment, table]) =>
         )
       }))
 
-    it.effect("D16 what is missing is null, and a list without words is empty", () =>
+    it.effect("missing values are null, and an empty list is [] (D16)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, session({ ticker: "PNULL" }))
         const [row] = yield* found("ticker=PNULL")
-        assert.deepStrictEqual(Rooms.nullAndListFields(row), [
+        assert.deepStrictEqual(ListClients.nullAndListFields(row), [
           ["open_price", null],
           ["close_price", null],
           ["high_time", null],
@@ -102,9 +102,9 @@ segments.forEach(([segment, table]) =>
         ])
       }))
 
-    it.effect("§2.1.4 D15 session times lose the hour of daylight time, last_updated keeps its digits all year", () =>
+    it.effect("session times are an hour earlier in summer; last_updated is unchanged all year (§2.1.4, D15)", () =>
       Effect.gen(function* () {
-        for (const [stored, printed] of Rooms.newYorkTimestampSamples) {
+        for (const [stored, printed] of ListClients.newYorkTimestampSamples) {
           const date = stored.slice(0, 10)
           const times = { high_time: stored, low_time: stored, spike_start_time: stored, last_updated: stored }
           yield* insertRows(table, session({ ticker: "PCLOCK", date, ...times }))
@@ -116,7 +116,7 @@ segments.forEach(([segment, table]) =>
         }
       }))
 
-    it.effect("D8 rows are ordered by date descending, then by ticker; a walk shows each once, whatever the limit", () =>
+    it.effect("rows are ordered by date descending, then by ticker, and following the pages shows each once (D8)", () =>
       Effect.gen(function* () {
         const days = ["2024-05-06", "2024-05-08", "2024-05-07"]
         const rows = Array.from(
@@ -129,11 +129,11 @@ segments.forEach(([segment, table]) =>
         )
         for (const limit of [1, 7, 24, 100]) {
           const seen = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
-          assert.deepStrictEqual(seen.map(Rooms.tickerAndDate), expected)
+          assert.deepStrictEqual(seen.map(ListClients.tickerAndDate), expected)
         }
       }))
 
-    it.effect("D3 D5 is on all tiers; ticker is optional, and 422 when none is valid", () =>
+    it.effect("all tiers can read it; ticker is optional, and 422 if no symbol is valid (D3, D5)", () =>
       Effect.gen(function* () {
         yield* insertRows(
           table,
@@ -141,21 +141,21 @@ segments.forEach(([segment, table]) =>
           session({ ticker: "PTA", date: "2025-06-03" }),
           session({ ticker: "PTB", date: "2025-06-02" }),
         )
-        yield* Rooms.requestOnAllTiers(path)
+        yield* ListClients.requestOnAllTiers(path)
         assert.deepStrictEqual(yield* keysOf("ticker=ptb,@@,P%20TA"), [
           "PTA 2025-06-03",
           "PTA 2025-06-02",
           "PTB 2025-06-02",
         ])
-        yield* Filters.assertInvalidSymbolsRefused(refused)
+        yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       }))
 
-    it.effect("D7 date is exact, date_from and date_to include their day, and none lies ahead", () =>
+    it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
       Effect.gen(function* () {
-        yield* insertRows(table, ...Filters.sampleDays.map((date) => session({ ticker: "PDATE", date })))
+        yield* insertRows(table, ...FilterAssertions.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const asked = (query: string) =>
           Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-        yield* Filters.assertDateFilters({ asked, refused })
+        yield* FilterAssertions.assertDateFilters({ asked, refused })
       }))
 
     it.effect.each(
@@ -168,7 +168,7 @@ segments.forEach(([segment, table]) =>
         ["tradable_float", "0", "1", "2"],
       ] as const,
     )(
-      "D9 min_%s and max_ include their value and compare exact decimals; null never matches",
+      "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
       ([name, ...values]) =>
         Effect.gen(function* () {
           const tickers = values.map((_, number) => `PB${name.slice(0, 2).toUpperCase()}${number}`)
@@ -178,11 +178,11 @@ segments.forEach(([segment, table]) =>
             ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
           )
           const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
-          yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys: tickers })
+          yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys: tickers })
         }),
     )
 
-    it.effect("§4 tag is one of the row's, whole and in its case", () =>
+    it.effect("tag matches a complete tag, ignoring case (§4)", () =>
       Effect.gen(function* () {
         yield* insertRows(
           table,
@@ -198,7 +198,7 @@ segments.forEach(([segment, table]) =>
         assert.strictEqual((yield* refused("tag=")).field, "tag")
       }))
 
-    it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
+    it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
       Effect.gen(function* () {
         const good = { all_tags: ["x"], market_cap: "5", tradable_float: "7" }
         yield* insertRows(
@@ -217,7 +217,7 @@ segments.forEach(([segment, table]) =>
           ),
           ["PM1"],
         )
-        yield* Filters.assertUnknownParametersRefused(refused, [
+        yield* FilterAssertions.assertUnknownParametersRefused(refused, [
           "filing_type",
           "min_volume_ratio",
           "min_vwap",
@@ -226,7 +226,7 @@ segments.forEach(([segment, table]) =>
         ])
       }))
 
-    it.effect("D31 a file is loaded; bad rows are refused", () =>
+    it.effect("a file is loaded; wrong rows are refused (D31)", () =>
       Effect.gen(function* () {
         const cells = session({ ticker: "PLOAD", all_tags: `"[""a,b"",""c""]"`, trade_count: "" })
         const file = (...changes: ReadonlyArray<Readonly<Record<string, unknown>>>) =>

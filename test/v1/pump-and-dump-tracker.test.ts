@@ -1,12 +1,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a row cannot do without; the ticker is its key. */
+/** A row with the required columns only. Its key is the ticker. */
 const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
   known_underwriter: false,
@@ -17,26 +17,26 @@ const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/pump-and-dump-tracker")
+const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/pump-and-dump-tracker")
 
 const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
 
-/** How the rows of these tickers are found. */
+/** Queries the rows of these tickers. */
 const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
   asked: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loadCsv("pump-and-dump-tracker", csv, "replace")
+const loaded = (csv: string) => ListClients.loadCsv("pump-and-dump-tracker", csv, "replace")
 
 const levels = ["high", "medium", "low"]
 
-/** Tickers of a test of its own: `P0A`, `P0B`, … */
+/** Tickers for one test: `P0A`, `P0B`, … */
 const symbols = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, number) => `${prefix}${String.fromCharCode(65 + number)}`)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-tracker", (it) => {
-  it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", {
         ticker: "PFULL",
@@ -90,7 +90,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
     }))
 
-  it.effect("D16 what is missing is null, never an empty text and never 0", () =>
+  it.effect("missing values are null, never an empty string or 0 (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", suspect("PNULL"))
       const [row] = yield* found("ticker=PNULL")
@@ -106,31 +106,31 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       assert.strictEqual(Object.keys(Predicate.isObject(row) ? row : {}).length, 34)
     }))
 
-  it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
+  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
-      const tickers = symbols("PCLOCK", Rooms.newYorkTimestampSamples.length)
+      const tickers = symbols("PCLOCK", ListClients.newYorkTimestampSamples.length)
       yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) =>
-          suspect(ticker, { last_updated: Rooms.newYorkTimestampSamples[number]?.[0] })
+          suspect(ticker, { last_updated: ListClients.newYorkTimestampSamples[number]?.[0] })
         ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", `ticker=${tickers.join(",")}`),
-        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
+        ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
-  it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
+  it.effect("ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", suspect("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* tickersOf("ticker=@@,p.%20dot"), ["P.DOT"])
       assert.strictEqual((yield* list("ticker=@@,p.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
-  it.effect("§4.4 rows are ordered by ipo_date descending, those without one last, then by ticker", () =>
+  it.effect("rows are ordered by ipo_date descending, null last, then by ticker (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "pump_and_dump_tracker",
@@ -147,7 +147,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       assert.deepStrictEqual(everything.filter((ticker) => ordered.includes(ticker)), ordered)
     }))
 
-  it.effect("D8 following Link to its end shows each row once, in order, with and without an ipo_date", () =>
+  it.effect("following Link to the end shows each row once, in order, with and without an ipo_date (D8)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPAGE", 23)
       yield* insertRows(
@@ -163,7 +163,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     }))
 
   it.effect.each(["underwriter_risk", "country_risk", "float_risk", "scam_risk"])(
-    "§4.4 %s is high, medium or low, or several of them; null never matches",
+    "%s takes high, medium or low, or several of them, and null never matches (§4.4)",
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 10).toUpperCase()}`, 4)
@@ -172,11 +172,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: levels[number] ?? null })),
         )
         const rows = levels.map((level, number) => [level, tickers[number]] as const)
-        yield* Filters.assertEnumFilter(among(tickers), name, "high, medium, low", rows)
+        yield* FilterAssertions.assertEnumFilter(among(tickers), name, "high, medium, low", rows)
       }),
   )
 
-  it.effect("§4.4 D33 country is equal to one of several, in any case", () =>
+  it.effect("country takes one or several values, ignoring case (§4.4, D33)", () =>
     Effect.gen(function* () {
       const [first, second, third] = symbols("PLAND", 4)
       yield* insertRows(
@@ -194,36 +194,36 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       for (const sent of ["", "HK,"]) assert.strictEqual((yield* refused(`country=${sent}`)).field, "country")
     }))
 
-  it.effect("§4.4 underwriters is a part of the text in any case; %, _, quotes and backslashes are text", () =>
+  it.effect("underwriters matches part of the text, ignoring case; %, _, quotes and \\ are literal (§4.4)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
-      const names = [...Filters.sampleTexts, "Spartan, Revere"]
+      const names = [...FilterAssertions.sampleTexts, "Spartan, Revere"]
       yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) => suspect(ticker, { underwriters: names[number] ?? null })),
       )
       const asked = (part: string) =>
         column("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
-      yield* Filters.assertContainsFilter({ asked, refused }, "underwriters")
+      yield* FilterAssertions.assertContainsFilter({ asked, refused }, "underwriters")
       for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* asked(part), ["Spartan, Revere"])
       for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* asked(miss), [], miss)
     }))
 
   it.effect.each([["known_underwriter", "PKNOWN"], ["is_adr", "PADR"]] as const)(
-    "§4.4 %s is true or false",
+    "%s takes true or false (§4.4)",
     ([name, prefix]) =>
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
         yield* insertRows("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
-        yield* Filters.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
+        yield* FilterAssertions.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
       }),
   )
 
   it.effect.each(["number_liquidations", "tradable_float", "outstanding_shares"])(
-    "D9 min_%s and its max include their whole number; a bound may be any number",
+    "min_%s and max_ are inclusive for integers, and the bound may be any number (D9)",
     (name) =>
       Effect.gen(function* () {
-        // The one column that is never null has a value less than 0 in its place.
+        // The only column without null has a negative value instead.
         const never = name === "number_liquidations"
         const values = [...(never ? ["-5"] : []), "0", "1", "75000000", "9007199254740991"]
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 9).toUpperCase()}`, 5)
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: values[number] ?? null })),
         )
         const keys = tickers.slice(0, values.length)
-        yield* Filters.assertRangeFilter(among(tickers), name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values, keys })
         const { asked } = among(tickers)
         const [, one, many, most] = keys.slice(-4)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
@@ -250,7 +250,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       ["gain_30_day", "0.1", "0.3"],
     ] as const,
   )(
-    "D9 min_%s and its max include their value, compare exact decimals and never match what is missing",
+    "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
     ([name, small, great]) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").toUpperCase()}`, 3)
@@ -259,7 +259,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: [small, great][number] ?? null })),
         )
-        yield* Filters.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
+        yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
         const { asked } = among(tickers)
         assert.deepStrictEqual(yield* asked(`min_${name}=0.2&max_${name}=1e300`), [more])
         assert.deepStrictEqual(yield* asked(`min_${name}=${small}00001`), [
@@ -270,39 +270,39 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   )
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date", "lock_up_expiration"])(
-    "D7 §4.4 %s_from and _to include their day, never match what is missing, and keep their order",
+    "%s_from and _to are inclusive and ordered, and null never matches (D7, §4.4)",
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
         yield* insertRows(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: Filters.sampleDays[number] ?? null })),
+          ...tickers.map((ticker, number) => suspect(ticker, { [name]: FilterAssertions.sampleDays[number] ?? null })),
         )
-        yield* Filters.assertDayRangeFilter(among(tickers, name), name)
+        yield* FilterAssertions.assertDayRangeFilter(among(tickers, name), name)
       }),
   )
 
-  it.effect("§4.4 §7.2 lock_up_expiration may lie in the future, and its order is enforced there too", () =>
+  it.effect("lock_up_expiration may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
-      yield* Filters.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
+      yield* FilterAssertions.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date"])(
-    "§4.4 §7.2 D7 %s_from and _to reject the future and say so; today is accepted",
+    "%s_from and _to refuse future days with the reason and accept today (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
       }),
   )
 
-  it.effect("D4 date and the columns that are no filters are unknown", () =>
+  it.effect("refuses date and columns that are not filters (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("§4.4 filters narrow each other", () =>
+  it.effect("filters combine with and (§4.4)", () =>
     Effect.gen(function* () {
       const all = { scam_risk: "high", country: "HK", is_adr: true, underwriters: "Mixed Bank", gain_1_day: "10" }
       yield* insertRows(
@@ -320,7 +320,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
     }))
 
-  it.effect("D31 a file becomes rows; a wrong word and stray white space refuse it", () =>
+  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "ticker,company,ipo_date,known_underwriter,number_liquidations,is_adr,num_splits,country," +
         "scam_risk,last_updated\n"
@@ -335,8 +335,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       const bad = [
         [line("PBAD", "HK", "severe"), /line 2: scam_risk /],
         [line("PBAD", "HK", "high "), /line 2: scam_risk /],
-        [line("PBAD", "hk"), /line 2: country must be a country's two letters/],
-        [line("PBAD", "HKG"), /line 2: country must be a country's two letters/],
+        [line("PBAD", "hk"), /line 2: country must be a two-letter country code/],
+        [line("PBAD", "HKG"), /line 2: country must be a two-letter country code/],
         [line("PBAD", "HK", "high", " Pump"), /line 2: company must not be empty and must not start or end with white/],
         [line("pbad"), /line 2: ticker must be a symbol/],
       ] as const

@@ -1,12 +1,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a row cannot do without. */
+/** A row with the required columns only. */
 const registration = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
   ticker: "ZYXA",
   headline: "A shelf",
@@ -20,17 +20,17 @@ const registration = (fields: Readonly<Record<string, unknown>> & { readonly id:
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/registrations")
+const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/registrations")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loadCsv("registrations", csv, "replace")
+const loaded = (csv: string) => ListClients.loadCsv("registrations", csv, "replace")
 
-/** A ticker of the column's own. */
+/** A ticker for one column. */
 const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it) => {
-  it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", {
         id: "full",
@@ -75,11 +75,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
     }))
 
-  it.effect("D16 what is missing is null, never 0 and never false", () =>
+  it.effect("missing values are null, never 0 or false (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "null", ticker: "RNULL" }))
       const [row] = yield* found("ticker=RNULL")
-      assert.deepStrictEqual(Rooms.nullFields(row), [
+      assert.deepStrictEqual(ListClients.nullFields(row), [
         "effective_date",
         "expiration_date",
         "offering_amount",
@@ -99,30 +99,30 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       ])
     }))
 
-  it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
+  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
-        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
+        ...ListClients.newYorkTimestampSamples.map(([last_updated], number) =>
           registration({ id: `clock ${number}`, ticker: "RCLOCK", last_updated })
         ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", "ticker=RCLOCK"),
-        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
+        ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
-  it.effect("§7.3 ticker is optional; when every symbol is invalid it never widens to all", () =>
+  it.effect("ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "dot", ticker: "R.DOT" }))
       assert.isAbove((yield* found("")).length, 0)
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,r.%20dot"), ["dot"])
       assert.strictEqual((yield* list("ticker=@@,r.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
-  it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
+  it.effect("rows are ordered by filed_at descending, then by id (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -138,7 +138,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       assert.deepStrictEqual(everything.filter((id) => ordered.includes(String(id))), ordered)
     }))
 
-  it.effect("D8 following Link to its end shows each row once, in order", () =>
+  it.effect("following Link to the end shows each row once, in order (D8)", () =>
     Effect.gen(function* () {
       const rows = Array.from(
         { length: 23 },
@@ -151,12 +151,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }
     }))
 
-  it.effect("§4.4 type is one of its words, or several", () =>
+  it.effect("type takes one or several of its values (§4.4)", () =>
     Effect.gen(function* () {
       const words = ["equity_line", "offering", "resale", "shelf"]
       yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
       const asked = (query: string) => idsOf(`ticker=RTYPE&${query}`)
-      yield* Filters.assertEnumFilter(
+      yield* FilterAssertions.assertEnumFilter(
         { asked, refused },
         "type",
         "shelf, equity_line, offering, resale",
@@ -164,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
     }))
 
-  it.effect("§4.4 form_type and file_no are equal to one of several values, letter by letter", () =>
+  it.effect("form_type and file_no take one or several exact values (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -184,19 +184,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }
     }))
 
-  it.effect("§4.4 bank is a part of the text in any case; %, _, quotes and backslashes are text", () =>
+  it.effect("bank matches part of the text, ignoring case; %, _, quotes and backslashes are literal (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
-        ...Filters.sampleTexts.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
+        ...FilterAssertions.sampleTexts.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
         registration({ id: "bank null", ticker: "RBANK" }),
       )
       const asked = (bank: string) => idsOf(`ticker=RBANK&bank=${encodeURIComponent(bank)}`)
-      yield* Filters.assertContainsFilter({ asked, refused }, "bank")
+      yield* FilterAssertions.assertContainsFilter({ asked, refused }, "bank")
     }))
 
   it.effect.each(["effective_status", "is_atm", "over_baby_shelf"])(
-    "§4.4 %s is true or false",
+    "%s takes true or false (§4.4)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
@@ -206,11 +206,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           registration({ id: `${name} yes`, ticker, [name]: true }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.assertBooleanFilter({ asked, refused }, name, { yes: [`${name} yes`], no: [`${name} no`] })
+        yield* FilterAssertions.assertBooleanFilter({ asked, refused }, name, {
+          yes: [`${name} yes`],
+          no: [`${name} no`],
+        })
       }),
   )
 
-  it.effect("D9 §4.4 a shelf of which nobody knows whether it is over is neither", () =>
+  it.effect("over_baby_shelf is true or false, and null matches neither (D9, §4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "unknown", ticker: "ROVER" }))
       assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=true"), [])
@@ -218,7 +221,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     }))
 
   it.effect.each(["offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"])(
-    "D9 min_%s and its max include their value, compare exact decimals and never match what is missing",
+    "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
@@ -230,7 +233,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           registration({ id: `${name} null`, ticker }),
         )
         const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* Filters.assertRangeFilter({ asked, refused }, name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys })
         assert.deepStrictEqual(yield* asked(`min_${name}=0.30001&max_${name}=7.5e7`), [keys[3]])
         assert.deepStrictEqual(yield* asked(`min_${name}=-1e300&max_${name}=-0.01`), [keys[0]])
         assert.deepStrictEqual(yield* asked(`min_${name}=999999999999999999.991`), [])
@@ -238,44 +241,44 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
   )
 
   it.effect.each(["filed_at", "effective_date", "expiration_date"])(
-    "D7 §4.4 %s_from and _to include their day, never match what is missing, and keep their order",
+    "%s_from and _to are inclusive and ordered, and null never matches (D7, §4.4)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
         yield* insertRows(
           "registrations",
-          ...Filters.sampleDays.map((day) =>
+          ...FilterAssertions.sampleDays.map((day) =>
             registration({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })
           ),
           ...(name === "filed_at" ? [] : [registration({ id: `${name} null`, ticker })]),
         )
         const asked = (query: string) => column(name, `ticker=${ticker}&${query}`)
-        yield* Filters.assertDayRangeFilter({ asked, refused }, name)
+        yield* FilterAssertions.assertDayRangeFilter({ asked, refused }, name)
       }),
   )
 
-  it.effect("§4.4 §7.2 expiration_date may lie in the future, and its order is enforced there too", () =>
+  it.effect("expiration_date may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
       const asked = (query: string) => idsOf(`ticker=RFUT&${query}`)
-      yield* Filters.assertFutureDaysFound({ asked, refused }, "expiration_date", "future")
+      yield* FilterAssertions.assertFutureDaysFound({ asked, refused }, "expiration_date", "future")
     }))
 
   it.effect.each(["filed_at_from", "filed_at_to", "effective_date_from", "effective_date_to"])(
-    "§4.4 §7.2 D7 %s rejects the future and says so; today is accepted",
+    "%s refuses future days with the reason and accepts today (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.assertFutureDaysRefused({ found, refused }, [name])
+        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [name])
       }),
   )
 
-  it.effect("D4 date and the filters of other endpoints are unknown", () =>
+  it.effect("refuses date and the filters of other endpoints (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "min_shares_registered", "headline", "lock_up_expiration_from", "sort"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("§4.4 filters narrow each other", () =>
+  it.effect("filters combine with and (§4.4)", () =>
     Effect.gen(function* () {
       const all = { ticker: "RMIX", type: "resale", bank: "Mixed Bank", is_atm: true, total_raised: "10" }
       yield* insertRows(
@@ -292,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       ])
     }))
 
-  it.effect("D31 a file becomes rows; a wrong word and stray white space refuse it", () =>
+  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,headline,type,form_type,file_no,filed_at,effective_status,is_atm,offering_amount," +
         "last_updated\n"

@@ -1,15 +1,15 @@
-/** Resources: research-reports and research-reports-tldr, through the wire. Each test has tickers of its own. */
+/** GET /v1/research-reports and /v1/research-reports-tldr over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows, TestKeys } = Service
 
 const paths = ["/v1/research-reports", "/v1/research-reports-tldr"] as const
 
-/** What a report cannot do without. */
+/** A report with the required columns only. */
 const report = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   gain_percentage: "25.5",
@@ -20,9 +20,9 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = Rooms.pairedListClient(paths, "ultimate")
+const { found, printed, refused, walk } = ListClients.pairedListClient(paths, "ultimate")
 
-/** What both endpoints find, which must be the same; a short report has no id and is known by ticker and time. */
+/** Queries both endpoints and checks that they return the same rows. Ticker and time identify a summary. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   for (const name of ["ticker", "created_at"]) {
     assert.deepStrictEqual(tldr.map((row) => valueAt(row, name)), full.map((row) => valueAt(row, name)))
@@ -32,10 +32,10 @@ const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unk
 
 const idsOf = (query: string) => Effect.map(found(query), idsIn)
 
-const loaded = (csv: string) => Rooms.loadCsv("research-reports", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("research-reports", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports and /v1/research-reports-tldr", (it) => {
-  it.effect("§5.3 D3 reports need the ultimate tier: 403 says which, before the query is looked at; -tldr is for all", () =>
+  it.effect("reports need the ultimate tier, which the 403 names; -tldr is for all tiers (§5.3, D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       for (const tier of ["basic", "pro"] as const) {
@@ -48,10 +48,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
       assert.strictEqual((yield* requestJson("/v1/research-reports", { key: keys.ultimate })).status, 200)
       assert.strictEqual((yield* requestJson("/v1/research-reports", { key: null })).status, 401)
-      yield* Rooms.requestOnAllTiers("/v1/research-reports-tldr")
+      yield* ListClients.requestOnAllTiers("/v1/research-reports-tldr")
     }))
 
-  it.effect("§2.1 §2.5 D15 D16 print every field, exactly as stored; -tldr has no report_id", () =>
+  it.effect("return every field exactly as stored; -tldr has no report_id (§2.1, §2.5, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("research_reports", {
         report_id: "full",
@@ -87,16 +87,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       )
     }))
 
-  it.effect("D16 what is missing is null", () =>
+  it.effect("missing values are null (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
       const [[full], [tldr]] = yield* found("ticker=RRNULL")
       const both = ["price", "market_cap", "tradable_float", "outstanding", "country", "industry", "post_url"]
-      assert.deepStrictEqual(Rooms.nullFields(full), ["volume", ...both])
-      assert.deepStrictEqual(Rooms.nullFields(tldr), both)
+      assert.deepStrictEqual(ListClients.nullFields(full), ["volume", ...both])
+      assert.deepStrictEqual(ListClients.nullFields(tldr), both)
     }))
 
-  it.effect("§2.1.4 D15 both times are instants, printed five hours earlier all year", () =>
+  it.effect("both times are instants, formatted at -05:00 all year (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       const instants = [
         ["2025-01-15T02:00:00Z", "2025-01-14T21:00:00-05:00"],
@@ -117,7 +117,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
     }))
 
-  it.effect("D8 reports come latest first, then by report_id; a walk shows each once, whatever the limit", () =>
+  it.effect("reports are ordered by time, latest first, then by report_id; pages show each once (D8)", () =>
     Effect.gen(function* () {
       const times = ["2024-05-06T09:00:00Z", "2024-05-06T09:00:00.001Z", "2024-05-05T23:59:59Z"]
       const rows = Array.from({ length: 25 }, (_, number) =>
@@ -136,7 +136,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
     }))
 
-  it.effect("D5 ticker is optional, and 422 when none is valid", () =>
+  it.effect("ticker is optional, and 422 if no symbol is valid (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "research_reports",
@@ -145,10 +145,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       )
       assert.deepStrictEqual(yield* idsOf("ticker=rrtb,@@,RR%20TA"), ["ta", "tb"])
       yield* found("limit=1")
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("D9 min_gain_percentage and max_ include their value and compare exact decimals", () =>
+  it.effect("min_gain_percentage and max_gain_percentage are inclusive and compare exact decimals (D9)", () =>
     Effect.gen(function* () {
       const gains = ["-12.5", "0.3", "99999999999999.9999"]
       yield* insertRows(
@@ -156,13 +156,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ...gains.map((gain_percentage) => report({ report_id: gain_percentage, ticker: "RRGAIN", gain_percentage })),
       )
       const asked = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
-      yield* Filters.assertRangeFilter({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
+      yield* FilterAssertions.assertRangeFilter({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
       assert.deepStrictEqual(yield* asked("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
     }))
 
-  it.effect("D7 §2.1 created_at_from and _to are whole days on the clock that created_at prints, in summer too", () =>
+  it.effect("created_at_from and created_at_to are whole days at -05:00, also in summer (D7, §2.1)", () =>
     Effect.gen(function* () {
-      // The name says when it prints: the first and last millisecond of a day, and those beside it.
+      // The id is the formatted time: the first and last millisecond of a day, and their neighbours.
       const reports = {
         "06-30 23:59:59.999": "2025-07-01T04:59:59.999Z",
         "07-01 00:00:00": "2025-07-01T05:00:00Z",
@@ -190,9 +190,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       assert.deepStrictEqual(yield* asked("created_at_from=0001-01-01"), latestFirst)
     }))
 
-  it.effect("D7 created_at_from and _to lie in the past, in order, and exist", () =>
+  it.effect("created_at_from and created_at_to must be real days, in order and not in the future (D7)", () =>
     Effect.gen(function* () {
-      yield* Filters.assertFutureDaysRefused({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
+      yield* FilterAssertions.assertFutureDaysRefused({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
       for (const name of ["created_at_from", "created_at_to"]) {
         for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z"]) {
           assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
@@ -204,7 +204,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       )
     }))
 
-  it.effect("§4 filters narrow each other, and what is no filter is refused", () =>
+  it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "research_reports",
@@ -218,10 +218,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ["m1"],
       )
       const names = ["report_id", "date", "country", "min_price", "created_at", "last_updated_from"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("D31 a file is loaded with the texts of both endpoints; bad rows are refused", () =>
+  it.effect("a file with the texts of both endpoints is loaded, and wrong rows are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "report_id,ticker,gain_percentage,report_text,tldr_text,country,created_at,last_updated"
       const times = "2025-07-01T09:30:00-04:00,2025-07-01T13:30:00Z"

@@ -1,12 +1,12 @@
-/** §2.5 through the wire. Each test has tickers or a sector of its own. */
+/** GET /v1/screener over HTTP: §2.5 (fields). Each test has its own tickers or sector. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt: at, insertRows } = Service
@@ -21,7 +21,7 @@ const row = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => 
   ...fields,
 })
 
-/** Columns by their kind, in the words of the resource; the seven of §2.5 are read-only. */
+/** Columns by type, as in the specification. Seven of them cannot be filtered by (§2.5). */
 const decimals = (
   "price market_cap volume_change_percentage short_float days_to_cover fee_rate avg_gap gain_1_day gain_2_day " +
   "gain_3_day gain_7_day gain_14_day gain_30_day gain_60_day gain_90_day gain_180_day gain_365_day ratio_debt_to_equity"
@@ -34,20 +34,20 @@ const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_p
 const numbers = [...decimals, ...wholes]
 const words = ["exchange", "sector", "industry", "country", "state"]
 
-const { column, found, printed, refused, walk } = Rooms.listClient("/v1/screener")
+const { column, found, printed, refused, walk } = ListClients.listClient("/v1/screener")
 
 const tickersOf = (query: string) => column("ticker", query)
 
-/** How the rows of these tickers are found. */
+/** Queries the rows of these tickers. */
 const among = (tickers: ReadonlyArray<string>) => ({
   asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
-const loaded = (csv: string) => Rooms.loadCsv("screener", csv, "append")
+const loaded = (csv: string) => ListClients.loadCsv("screener", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => {
-  it.effect("§2.5 §2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.5, §2.1, D15, D16)", () =>
     Effect.gen(function* () {
       const gains = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
       yield* insertRows("screener", {
@@ -107,7 +107,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       )
     }))
 
-  it.effect("§2.5 D15 D16 what is missing is null, a reported 0 stays 0, and a winter's time keeps its digits", () =>
+  it.effect("missing values are null, a reported 0 stays 0, and a time in winter is unchanged (§2.5, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("screener", row("SNULL"))
       const present = ["ticker", "is_adr", "num_gaps", "num_runners", "pending_s1", "last_updated"]
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(numbers)(
-    "D9 D16 bounds on %s are inclusive and exact; null never matches",
+    "bounds on %s are inclusive and exact, and null never matches (D9, D16)",
     (name) =>
       Effect.gen(function* () {
         const values = ["-5", "0", "10"]
@@ -138,7 +138,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
           ...keys.map((ticker, number) => row(ticker, { [name]: values[number] })),
           ...missing.map((ticker) => row(ticker)),
         )
-        yield* Filters.assertRangeFilter(among([...keys, ...missing]), name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter(among([...keys, ...missing]), name, { values, keys })
         const { asked } = among([...keys, ...missing])
         assert.deepStrictEqual(yield* asked(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
         assert.deepStrictEqual(yield* asked(`min_${name}=10.0001`), [])
@@ -146,7 +146,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
   )
 
   it.effect.each(words)(
-    "§2.5 D33 %s takes one or several values in any case; null never matches",
+    "%s takes one or several values in any case, and null never matches (§2.5, D33)",
     (name) =>
       Effect.gen(function* () {
         const tickers = [1, 2, 3, 4].map((number) => `SE${name.slice(0, 3).toUpperCase()}${number}`)
@@ -161,28 +161,28 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       }),
   )
 
-  it.effect.each(["is_adr", "pending_s1"])("§2.5 %s is true or false", (name) =>
+  it.effect.each(["is_adr", "pending_s1"])("%s takes true or false (§2.5)", (name) =>
     Effect.gen(function* () {
       const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
       yield* insertRows("screener", row(yes, { [name]: true }), row(no))
-      yield* Filters.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
+      yield* FilterAssertions.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
     }))
 
-  it.effect("D7 ipo_date: inclusive, null never matches, no future, not the wrong way round", () =>
+  it.effect("ipo_date bounds are inclusive, ordered and not in the future, and null never matches (D7)", () =>
     Effect.gen(function* () {
-      const days = [...Filters.sampleDays, null]
+      const days = [...FilterAssertions.sampleDays, null]
       yield* insertRows(
         "screener",
         ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })),
       )
-      yield* Filters.assertDayRangeFilter(
+      yield* FilterAssertions.assertDayRangeFilter(
         { asked: (query) => column("ipo_date", `sector=IPOs&${query}`), refused },
         "ipo_date",
       )
-      yield* Filters.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
+      yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
     }))
 
-  it.effect("§2.5 all filters narrow each other, all at once", () =>
+  it.effect("all filters combine with and (§2.5)", () =>
     Effect.gen(function* () {
       const all = {
         ...Object.fromEntries(numbers.map((name) => [name, "5"])),
@@ -212,26 +212,26 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     }))
 
   it.effect.each([...readOnlyNumbers, "ownership_source_url", "website"])(
-    "§2.5 D4 %s is shown and is no filter: an unknown parameter",
+    "%s is returned but is not a filter (§2.5, D4)",
     (name) =>
       Effect.gen(function* () {
-        yield* Filters.assertUnknownParametersRefused(refused, [name, `min_${name}`, `max_${name}`])
+        yield* FilterAssertions.assertUnknownParametersRefused(refused, [name, `min_${name}`, `max_${name}`])
       }),
   )
 
-  it.effect("§7.3 D4 the ticker is optional, an invalid one is no wildcard, and other names are unknown", () =>
+  it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       const names = ["company", "city", "cik", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
-      yield* Filters.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Order
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.5 ordered by ticker unless asked otherwise", () =>
+  it.effect("rows are ordered by ticker by default (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("screener", ...["SOC", "SOA", "SOB"].map((ticker) => row(ticker, { sector: "Order" })))
       assert.deepStrictEqual(yield* tickersOf("sector=Order"), ["SOA", "SOB", "SOC"])
@@ -240,7 +240,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     }))
 
   it.effect.each([...numbers, ...readOnlyNumbers])(
-    "§2.5 D8 sort=%s and the reverse: null last in both, equals by ticker, page after page",
+    "sort=%s and its reverse put null last and break ties by ticker, across pages (§2.5, D8)",
     (name) =>
       Effect.gen(function* () {
         const missing = name.startsWith("num_") ? "0" : null
@@ -280,7 +280,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "constructor",
     "__proto__",
     "-toString",
-  ])("§2.5 sort=%j is none of the words it takes, and nothing else", (sort) =>
+  ])("sort=%j is refused (§2.5)", (sort) =>
     Effect.gen(function* () {
       const { field, reason } = yield* refused(`sort=${encodeURIComponent(sort)}`)
       assert.strictEqual(field, "sort")
@@ -291,7 +291,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
   // Loading
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D31 a file is loaded; a wrong cell refuses it by line and column", () =>
+  it.effect("a file is loaded; a wrong cell is reported by line and column (D31)", () =>
     Effect.gen(function* () {
       const header = "ticker,sector,price,float,num_gaps,num_runners,is_adr,pending_s1,last_updated"
       const cells = ["SLOAD", "Software", "1.0001", "10", "0", "1", "true", "false", "2025-07-02 09:30:00"]
@@ -312,7 +312,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
 layer(Service.layerAt(Date.parse("2027-01-01T04:59:00Z")))(
   "GET /v1/screener on the last evening of 2026 in New York",
   (it) => {
-    it.effect("D7 §7.2 today is accepted, tomorrow is 422", () =>
+    it.effect("today is accepted; tomorrow is 422 (D7, §7.2)", () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.parse("2027-01-01T04:59:30Z"))
         for (const name of ["ipo_date_from", "ipo_date_to"]) {
@@ -327,10 +327,10 @@ layer(Service.layerAt(Date.parse("2027-01-01T04:59:00Z")))(
 // Plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-const recorded = Layer.provideMerge(Service.layer, Statements.layer)
+const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
-  it.effect("§2.5 every filter and every order has a plan that does not read the whole table", () =>
+  it.effect("no filter and no order reads the whole table (§2.5)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -360,7 +360,7 @@ layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
         ...["ticker", ...columns].flatMap((name) => [`sort=${name}`, `sort=-${name}`]),
       ]
       for (const query of queries) {
-        const plan = JSON.stringify(yield* Statements.explainRequest(found(query), "from screener"))
+        const plan = JSON.stringify(yield* StatementRecorder.explainRequest(found(query), "from screener"))
         assert.notInclude(plan, "Seq Scan", query)
         if (query.startsWith("sort")) assert.notInclude(plan, `"Sort"`, query)
       }

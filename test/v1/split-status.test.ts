@@ -1,12 +1,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** What a row cannot do without. */
+/** A row with the required columns only. */
 const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
   ticker: "ZYXA",
   action_type: "split_announced",
@@ -17,13 +17,13 @@ const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = Rooms.listClient("/v1/split-status")
+const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/split-status")
 
 const idsOf = (query: string) => column("id", query)
 
-const loaded = (csv: string) => Rooms.loadCsv("split-status", csv, "replace")
+const loaded = (csv: string) => ListClients.loadCsv("split-status", csv, "replace")
 
-/** A ticker is required, by refusals too. */
+/** Queries one ticker, which is required, also for requests that are refused. */
 const of = (ticker: string, name = "id") => ({
   asked: (query: string) => column(name, `ticker=${ticker}&${query}`),
   found: (query: string) => found(`ticker=${ticker}&${query}`),
@@ -31,7 +31,7 @@ const of = (ticker: string, name = "id") => ({
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it) => {
-  it.effect("§2.1 D15 D16 prints every field, exactly as stored, each with the right kind", () =>
+  it.effect("returns every field exactly as stored, with the right type (§2.1, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("split_status", {
         id: "full",
@@ -63,11 +63,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       )
     }))
 
-  it.effect("D16 what is missing is null", () =>
+  it.effect("missing values are null (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("split_status", split({ id: "null", ticker: "SNULL" }))
       const [row] = yield* found("ticker=SNULL")
-      assert.deepStrictEqual(Rooms.nullFields(row), [
+      assert.deepStrictEqual(ListClients.nullFields(row), [
         "split_from",
         "split_to",
         "split_ratio_min",
@@ -81,21 +81,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       ])
     }))
 
-  it.effect("§2.1.4 D15 last_updated is New York's clock: an hour earlier in daylight time", () =>
+  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
-        ...Rooms.newYorkTimestampSamples.map(([last_updated], number) =>
+        ...ListClients.newYorkTimestampSamples.map(([last_updated], number) =>
           split({ id: `clock ${number}`, ticker: "SCLOCK", last_updated })
         ),
       )
       assert.deepStrictEqual(
         yield* column("last_updated", "ticker=SCLOCK"),
-        Rooms.newYorkTimestampSamples.map(([, printed]) => printed),
+        ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
 
-  it.effect("§4.4 §7.2 §7.3 at least one valid ticker is required; invalid ones beside it are dropped", () =>
+  it.effect("at least one valid ticker is required; invalid symbols are dropped (§4.4, §7.2, §7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("split_status", split({ id: "dot", ticker: "S.DOT" }), split({ id: "hat", ticker: "S^HAT" }))
       for (const query of ["", "executed=true", "action_type=withdrawn&limit=5"]) {
@@ -103,13 +103,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         assert.deepStrictEqual(fields, [{ field: "ticker", reason: "is required" }])
         assert.strictEqual(message, "ticker is required")
       }
-      yield* Filters.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,s.%20dot,S%5Ehat"), ["dot", "hat"])
       assert.strictEqual((yield* list("ticker=@@,s.%20dot,S%5Ehat")).headers["x-dropped-tickers"], "%40%40")
       assert.deepStrictEqual(yield* idsOf("ticker=SNONE"), [])
     }))
 
-  it.effect("§4.4 rows are ordered by filed_at descending, then by id", () =>
+  it.effect("rows are ordered by filed_at descending, then by id (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
@@ -128,7 +128,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       ])
     }))
 
-  it.effect("D8 following Link to its end shows each row once, in order", () =>
+  it.effect("following Link to the end shows each row once, in order (D8)", () =>
     Effect.gen(function* () {
       const rows = Array.from(
         { length: 23 },
@@ -141,51 +141,53 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       }
     }))
 
-  it.effect("§4.4 action_type is one of its words, or several", () =>
+  it.effect("action_type takes one or several of its values (§4.4)", () =>
     Effect.gen(function* () {
       const words = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"]
       yield* insertRows("split_status", ...words.map((word) => split({ id: word, ticker: "SWORD", action_type: word })))
       const rows = words.toSorted().map((word) => [word, word] as const)
-      yield* Filters.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
+      yield* FilterAssertions.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
     }))
 
-  it.effect("§4.4 executed is true or false", () =>
+  it.effect("executed takes true or false (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
         split({ id: "yes", ticker: "SEXEC", executed: true }),
         split({ id: "no", ticker: "SEXEC", executed: false }),
       )
-      yield* Filters.assertBooleanFilter(of("SEXEC"), "executed", { yes: ["yes"], no: ["no"] })
+      yield* FilterAssertions.assertBooleanFilter(of("SEXEC"), "executed", { yes: ["yes"], no: ["no"] })
     }))
 
   it.effect.each(["filed_at", "vote_date", "effective_date"])(
-    "D7 %s_from and _to include their day, never match what is missing, and keep their order",
+    "%s_from and _to are inclusive and ordered, and null never matches (D7)",
     (name) =>
       Effect.gen(function* () {
         const ticker = `S${name.replaceAll("_", "").toUpperCase()}`
         yield* insertRows(
           "split_status",
-          ...Filters.sampleDays.map((day) => split({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })),
+          ...FilterAssertions.sampleDays.map((day) =>
+            split({ id: `${name} ${day}`, ticker, filed_at: day, [name]: day })
+          ),
           ...(name === "filed_at" ? [] : [split({ id: `${name} null`, ticker })]),
         )
-        yield* Filters.assertDayRangeFilter(of(ticker, name), name)
+        yield* FilterAssertions.assertDayRangeFilter(of(ticker, name), name)
       }),
   )
 
-  it.effect("§4.4 §7.2 D7 filed_at lies in the past, vote_date and effective_date may lie in the future", () =>
+  it.effect("filed_at must not be in the future; vote_date and effective_date may be (§4.4, §7.2, D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
         split({ id: "future", ticker: "SFUT", vote_date: "2999-01-01", effective_date: "2999-01-01" }),
       )
       for (const name of ["vote_date", "effective_date"]) {
-        yield* Filters.assertFutureDaysFound(of("SFUT"), name, "future")
+        yield* FilterAssertions.assertFutureDaysFound(of("SFUT"), name, "future")
       }
-      yield* Filters.assertFutureDaysRefused(of("SFUT"), ["filed_at_from", "filed_at_to"])
+      yield* FilterAssertions.assertFutureDaysRefused(of("SFUT"), ["filed_at_from", "filed_at_to"])
     }))
 
-  it.effect("§4.4 filters narrow each other", () =>
+  it.effect("filters combine with and (§4.4)", () =>
     Effect.gen(function* () {
       const both = { executed: true, action_type: "withdrawn", vote_date: "2025-05-05" }
       yield* insertRows(
@@ -202,7 +204,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       )
     }))
 
-  it.effect("D31 a file becomes rows; a wrong word and stray white space refuse it", () =>
+  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,action_type,split_from,split_to,executed,details,filed_at,form_type,last_updated\n"
       const line = (id: string, action = "withdrawn", form = "8-K") =>

@@ -1,9 +1,9 @@
-/** §2.2, §4.1, D6, D19 to D22 through the wire. Each test has symbols of its own: a shared one makes one component. */
+/** GET /v1/ticker-changes over HTTP: §2.2, §4.1, D6, D19 to D22. Each test has its own symbols, hence components. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import * as Rooms from "../support/ListClients.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt: at, insertRows } = Service
@@ -43,7 +43,7 @@ const refusal = Effect.fnUntraced(function* (ticker: string) {
   return at(body, "error", "details")
 })
 
-/** What is said of the record as a whole, beside its events. */
+/** The fields of `details` besides the events. */
 const ambiguous = (ticker: string) =>
   Effect.map(refusal(ticker), (details) => {
     const { event_count, events, ...others } = Object(details)
@@ -51,7 +51,7 @@ const ambiguous = (ticker: string) =>
     return others
   })
 
-/** `n` changes in a row: `P00` to `P01` to `P02`, one a year. */
+/** `n` consecutive changes: `P00` to `P01` to `P02`, one per year. */
 const chain = (prefix: string, length: number) =>
   Array.from({ length }, (_, number) => {
     const [before, after] = [String(number).padStart(2, "0"), String(number + 1).padStart(2, "0")]
@@ -66,7 +66,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   // Chains
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.2 D20 any symbol of a chain gives the same complete history and the same current_ticker", () =>
+  it.effect("returns the same complete history and current_ticker for every symbol of a chain (§2.2, D20)", () =>
     Effect.gen(function* () {
       const history = [
         event("CHA", "CHB", "2015-03-01"),
@@ -81,7 +81,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("§2.2 the body has exactly the fields of the specification", () =>
+  it.effect("the body has exactly the specified fields (§2.2)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -94,7 +94,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       )
     }))
 
-  it.effect("D21 a chain that returns to an earlier symbol is a chain", () =>
+  it.effect("accepts a chain that returns to an earlier symbol (D21)", () =>
     Effect.gen(function* () {
       const there = event("RETA", "RETB", "2019-01-01")
       const back = event("RETB", "RETA", "2020-01-01")
@@ -104,7 +104,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("D21 a missing CIK is unknown, not different", () =>
+  it.effect("treats a missing CIK as unknown, not as different (D21)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -115,7 +115,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.strictEqual((yield* of("UNKC")).status, 200)
     }))
 
-  it.effect("§8 twelve links are a chain, from any of their symbols", () =>
+  it.effect("accepts twelve links, queried by any of their symbols (§8)", () =>
     Effect.gen(function* () {
       const history = chain("TW", 12)
       yield* store(...history)
@@ -131,7 +131,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   // The parameter
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§4.1 D6 query_ticker is the normalized symbol: in upper case, surrounding white space trimmed", () =>
+  it.effect("query_ticker is the normalized symbol: upper case, without surrounding white space (§4.1, D6)", () =>
     Effect.gen(function* () {
       const only = event("CASA", "CAS.B", "2019-05-05")
       yield* store(only)
@@ -145,7 +145,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual((yield* of("cas.b")).body, changed("CAS.B", only))
     }))
 
-  it.effect("§4.1.1 an unknown symbol is 200 without changes, never 404", () =>
+  it.effect("an unknown symbol is 200 without changes, never 404 (§4.1.1)", () =>
     Effect.gen(function* () {
       for (const symbol of ["X", "NOSUCH", "A.B-C^", "1", "..", "-", "^"]) {
         const { body, status } = yield* of(symbol)
@@ -177,7 +177,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     "'",
     "A%0A%0AB",
     "S%CC%81",
-  ])("§4.1 D6 no single symbol of 1 to 6 characters is 422: %j", (sent) =>
+  ])("anything but one symbol of 1 to 6 characters is 422: %j (§4.1, D6)", (sent) =>
     Effect.gen(function* () {
       const { body, status } = yield* of(sent)
       assert.strictEqual(status, 422)
@@ -186,7 +186,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.match(String(at(body, "error", "message")), /ticker/i)
     }))
 
-  it.effect("§4.1 ticker is required, and it is the only parameter", () =>
+  it.effect("ticker is required and the only parameter (§4.1)", () =>
     Effect.gen(function* () {
       const missing = yield* requestJson("/v1/ticker-changes")
       assert.strictEqual(missing.status, 422)
@@ -201,9 +201,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("§4.1 is available on all tiers and not paginated", () =>
+  it.effect("all tiers can read it, and it has no pages (§4.1)", () =>
     Effect.gen(function* () {
-      for (const { body, headers } of yield* Rooms.requestOnAllTiers("/v1/ticker-changes?ticker=TIERS")) {
+      for (const { body, headers } of yield* ListClients.requestOnAllTiers("/v1/ticker-changes?ticker=TIERS")) {
         assert.isUndefined(headers["link"])
         assert.isUndefined(at(body, "has_more"))
       }
@@ -213,7 +213,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   // Eligible events
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§2.2 D19 estimated, backfilled, reverted and blocked events are as if they were not there", () =>
+  it.effect("ignores estimated, backfilled, reverted and blocked events (§2.2, D19)", () =>
     Effect.gen(function* () {
       const confirmed = event("STA", "STB", "2018-01-01")
       yield* store(confirmed)
@@ -234,7 +234,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   // 409
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("§4.1.3 D21 multiple_cik_lineages, with one candidate a company, by first date", () =>
+  it.effect("multiple_cik_lineages has one candidate per company, by first date (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -265,7 +265,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("D21 no candidates where a company's events do not stand alone, or one has no CIK", () =>
+  it.effect("has no candidates if the events of one company are not a chain, or an event has no CIK (D21)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -284,7 +284,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual(at(split, "candidates"), [])
     }))
 
-  it.effect("§4.1.3 §9.3 D21 the events of a refused record, by date, each with the reasons that it is a part of", () =>
+  it.effect("a 409 lists the events by date, each with the reasons that it contributes to (§4.1.3, §9.3, D21)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -317,7 +317,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       ])
     }))
 
-  it.effect("§4.1.3 D21 of a record without end its first hundred events are told, and how many there are", () =>
+  it.effect("a 409 lists at most a hundred events and their total number (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       const days = Array.from(
         { length: 130 },
@@ -337,7 +337,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       )
     }))
 
-  it.effect("§4.1.3 D21 same_date_events", () =>
+  it.effect("two changes on one day are same_date_events (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       yield* store(event("SDA", "SDB", "2020-01-01"), event("SDB", "SDC", "2020-01-01"))
       assert.deepStrictEqual(yield* ambiguous("SDC"), {
@@ -349,7 +349,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       })
     }))
 
-  it.effect("§4.1.3 D21 competing_destinations, also after a return", () =>
+  it.effect("a symbol that changes twice is competing_destinations, also after a return (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       yield* store(
         event("CDA", "CDB", "2020-01-01"),
@@ -369,7 +369,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual(at(both, "reasons"), ["competing_destinations", "broken_chain"])
     }))
 
-  it.effect("§4.1.3 D21 broken_chain", () =>
+  it.effect("links that do not connect are broken_chain (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       yield* store(event("BRA", "BRC", "2020-01-01"), event("BRB", "BRC", "2021-01-01"))
       assert.deepStrictEqual(yield* ambiguous("BRA"), {
@@ -381,7 +381,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       })
     }))
 
-  it.effect("§4.1.3 §8 D21 max_hops_exceeded with thirteen links, and all their symbols", () =>
+  it.effect("thirteen links are max_hops_exceeded, with all their symbols (§4.1.3, §8, D21)", () =>
     Effect.gen(function* () {
       const history = chain("TH", 13)
       yield* store(...history)
@@ -396,7 +396,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("D21 the first reason that holds is reason, and reasons lists all in order", () =>
+  it.effect("reason is the first of the reasons, which are in the specified order (D21)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -419,7 +419,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       ])
     }))
 
-  it.effect("D21 tickers is sorted and names a symbol once, and only eligible events are involved", () =>
+  it.effect("tickers is sorted, without duplicates, and from eligible events only (D21)", () =>
     Effect.gen(function* () {
       yield* store(
         event("TKZ", "TK.A", "2020-01-01"),
@@ -430,7 +430,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual(at(yield* ambiguous("TKZ"), "tickers"), ["TK-A", "TK.A", "TKZ"])
     }))
 
-  it.effect("D10 HEAD of an ambiguous symbol is 409 without a body", () =>
+  it.effect("HEAD of an ambiguous symbol is 409 without a body (D10)", () =>
     Effect.gen(function* () {
       yield* store(event("HDA", "HDB", "2020-01-01"), event("HDA", "HDC", "2021-01-01"))
       const { status, text } = yield* requestJson("/v1/ticker-changes?ticker=HDA", { method: "HEAD" })
@@ -449,7 +449,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   ] as const
 
   it.effect.each(hubs)(
-    "§4.1.2 D21 a symbol %s is refused with 409, from any side, in bounded time",
+    "a symbol %s is 409 in bounded time, queried from any side (§4.1.2, D21)",
     ([, hub, from, to]) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -478,7 +478,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }),
   )
 
-  it.effect("D20 D21 the whole component answers: one other CIK among 20,000 events decides the reason", () =>
+  it.effect("reads the whole component: one other CIK among 20,000 events decides the reason (D20, D21)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`
@@ -496,7 +496,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   // The table
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D22 an event with equal symbols is refused, and one that repeats another's symbols, date and CIK", () =>
+  it.effect("the table refuses an event with equal symbols, and a repeated event (D22)", () =>
     Effect.gen(function* () {
       const refuses = Effect.fnUntraced(function* (row: ReturnType<typeof change>, constraint: RegExp) {
         const error = yield* Effect.flip(insertRows("ticker_changes", row))
@@ -517,11 +517,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     }))
 })
 
-/** Midnight in Chicago, where a day begins in daylight time or in standard time; New York has been an hour ahead. */
+/** Midnight in Chicago, in daylight and in standard time. New York is an hour ahead. */
 const midnights = [
   ["2026-07-01T05:00:00Z", "2026-07-01"],
   ["2027-01-01T06:00:00Z", "2027-01-01"],
-  // The days on which the clock changes, and those after.
+  // The days on which the clock changes, and the days after them.
   ["2026-11-01T05:00:00Z", "2026-11-01"],
   ["2026-11-02T06:00:00Z", "2026-11-02"],
   ["2027-03-14T06:00:00Z", "2027-03-14"],
@@ -530,7 +530,7 @@ const midnights = [
 
 midnights.forEach(([instant, day]) =>
   layer(Service.layerAt(Date.parse(instant) - 10_000))(`GET /v1/ticker-changes at ${instant}`, (it) => {
-    it.effect("§2.2 D19 a change moves current_ticker when its day has come in US Central time, not before", () =>
+    it.effect("a change moves current_ticker from its effective day in US Central time (§2.2, D19)", () =>
       Effect.gen(function* () {
         const [before, on] = [event("FUA", "FUB", "2020-01-01"), event("FUB", "FUC", day)]
         yield* store(before, on, event("FUC", "FUD", "2099-01-01"))

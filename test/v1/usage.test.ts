@@ -1,4 +1,4 @@
-/** Resources: usage and usage/daily (D27, D29), through the wire. Each test makes the accounts that it asks for. */
+/** GET /v1/usage and /v1/usage/daily over HTTP: D27 (prices), D29 (usage). Each test creates its own accounts. */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
@@ -6,14 +6,14 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
-import * as Filters from "../support/FilterAssertions.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as FilterAssertions from "../support/FilterAssertions.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
 const { requestJson, valueAt, insertRows } = Service
-const { createCustomer, retryUntil, readAllPages, waitForRecordedRequests } = Ledger
+const { createCustomer, retryUntil, readAllPages, waitForRecordedRequests } = CustomerUsage
 
 const prices = { general: 123_456_789, news: 1, screener: 0, reports: 1_000_000_000_000 }
 
@@ -21,40 +21,40 @@ const settings = {
   PRICE_PER_GB_MICRODOLLARS: String(prices.general),
   ENDPOINT_PRICES: `/v1/news=${prices.news},/v1/screener=${prices.screener},/v1/research-reports=${prices.reports}`,
   RATE_LIMIT_PRO: "3",
-  // The months that tests make shall stay, whatever the day on which they run.
+  // Keeps the partitions that the tests create, whatever the current date.
   USAGE_RETENTION: "100000 days",
 }
 
-/** A connection beside the service's pool, as another program has it. */
-class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
+/** A connection outside the service's pool, as another program would have. */
+class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/Other") {}
 
 const service = Service.serviceLayerOver(Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
     poolableClient({ url, applicationName: "tickerline-test" }),
-    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
+    Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   )
-}))).pipe(Layer.provide(Ledger.settingsLayer(settings)))
+}))).pipe(Layer.provide(CustomerUsage.settingsLayer(settings)))
 
 type Answer = Effect.Success<ReturnType<typeof requestJson>>
 
 const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
   const { body, status, text } = yield* requestJson(path, { key })
   assert.strictEqual(status, 200, `${path}: ${text}`)
-  return Rooms.resultRows(body)
+  return ListClients.resultRows(body)
 })
 
 const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
 
-/** What of a row follows from the answer alone. */
-const told = ({ headers, status, text }: Answer) => ({
+/** The fields of a row that follow from the response. */
+const expectedUsage = ({ headers, status, text }: Answer) => ({
   request_id: headers["x-request-id"],
   status_code: status,
   bytes: Buffer.byteLength(text),
   cost_microdollars: Number(headers["x-cost-microdollars"]),
 })
 
-const shown = (row: unknown) => ({
+const pickUsageFields = (row: unknown) => ({
   request_id: valueAt(row, "request_id"),
   status_code: valueAt(row, "status_code"),
   bytes: valueAt(row, "bytes"),
@@ -63,14 +63,16 @@ const shown = (row: unknown) => ({
 
 const costOf = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
-/** A row as the table has it. */
-interface Kept extends Omit<UsageRecord, "requested_at"> {
+/** A row of the table. */
+interface StoredUsage extends Omit<UsageRecord, "requested_at"> {
   readonly usage_id: string
   readonly requested_at: string
 }
 
-/** The rest does not matter to the test. */
-const used = (row: Pick<Kept, "account_id" | "key_id" | "requested_at"> & Partial<Kept>): Kept => ({
+/** Fills the columns that the test does not check. */
+const makeUsageRow = (
+  row: Pick<StoredUsage, "account_id" | "key_id" | "requested_at"> & Partial<StoredUsage>,
+): StoredUsage => ({
   usage_id: SecureRandom.uuidV7Unsafe(),
   request_id: "request",
   endpoint: "/v1/news",
@@ -84,8 +86,8 @@ const used = (row: Pick<Kept, "account_id" | "key_id" | "requested_at"> & Partia
   ...row,
 })
 
-/** Rows of other days, put there as they are. */
-const insertUsage = Effect.fnUntraced(function* (rows: ReadonlyArray<Kept>) {
+/** Inserts rows of other days directly. */
+const insertUsage = Effect.fnUntraced(function* (rows: ReadonlyArray<StoredUsage>) {
   const sql = yield* SqlClient.SqlClient
   const months = Map.groupBy(rows, ({ requested_at }) => requested_at.slice(0, 7))
   for (const [month] of months) yield* sql`select create_usage_partition(${`${month}-15T00:00:00Z`}::text::timestamptz)`
@@ -97,7 +99,7 @@ const competing = [
   { old_ticker: "USGA", new_ticker: "USGC", effective_date: "2021-01-01", status: "confirmed" },
 ]
 
-/** A report whose text has more bytes than letters. */
+/** A report whose text has more bytes than characters. */
 const report = (number: number) => ({
   report_id: `usage${number}`,
   ticker: "USGE",
@@ -110,10 +112,10 @@ const report = (number: number) => ({
 
 layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
-  // What was asked through the socket
+  // Requests over HTTP
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D29 D12 every answer leaves one row with its id, status, bytes, cost and results, newest first", () =>
+  it.effect("every response leaves one row with its id, status, bytes, cost and results, newest first (D29, D12)", () =>
     Effect.gen(function* () {
       yield* insertRows("ticker_changes", ...competing)
       yield* insertRows("research_reports", report(1), report(2))
@@ -143,7 +145,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       for (const [path, status, records_returned, price] of cases) {
         const answer = yield* requestJson(path, { key })
         assert.strictEqual(answer.status, status, `${path}: ${answer.text}`)
-        const row = told(answer)
+        const row = expectedUsage(answer)
         assert.strictEqual(row.cost_microdollars, costOf(row.bytes, price), path)
         expected.unshift({
           ...row,
@@ -168,17 +170,23 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(found, expected)
       const times = rows.map((row) => Date.parse(String(valueAt(row, "requested_at"))))
       assert.deepStrictEqual(times, times.toSorted((a, b) => b - a))
-      // Bytes are not letters, or the texts above would not have told.
+      // The texts above have more bytes than characters.
       assert.isTrue(
         rows.some((row) => valueAt(row, "endpoint") === "/v1/research-reports" && Number(valueAt(row, "bytes")) > 500),
       )
     }))
 
-  it.effect("resources: a row prints every field, in order", () =>
+  it.effect("a row has every field, in order (resources: usage)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("printed")
       const requested_at = "2025-07-15T12:30:45.250Z"
-      const row = used({ account_id, key_id, requested_at, request_id: "my.own-id_1", bytes: 9_007_199_254_740_991 })
+      const row = makeUsageRow({
+        account_id,
+        key_id,
+        requested_at,
+        request_id: "my.own-id_1",
+        bytes: 9_007_199_254_740_991,
+      })
       yield* insertUsage([{ ...row, records_returned: 7, duration_ms: 12, cached: true, deprecated: true }])
       const { text } = yield* requestJson("/v1/usage", { key })
       assert.strictEqual(
@@ -190,7 +198,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       )
     }))
 
-  it.effect("D12 D29 a client's own request id is the row's, and the same id sent twice is two rows", () =>
+  it.effect("a client's own request id is recorded, and the same id sent twice is two rows (D12, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("own ids")
       for (const id of ["same", "same", "Order.7_of-9", "same"]) {
@@ -203,7 +211,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(ids, [replaced.headers["x-request-id"], "same", "Order.7_of-9", "same", "same"])
     }))
 
-  it.effect("D10 D27 HEAD leaves a row without bytes and costs nothing", () =>
+  it.effect("HEAD leaves a row without bytes and is free (D10, D27)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("heads", { balance: 1_000_000 })
       const paths = ["/v1/ticker-changes?ticker=META", "/v1/research-reports-tldr", "/v1/account", "/v1/news?limit=0"]
@@ -215,31 +223,31 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
       yield* waitForRecordedRequests(account_id, paths.length)
       const rows = yield* rowsFor("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(shown), answers.map(told))
+      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(expectedUsage))
       assert.deepStrictEqual(column(rows, "bytes"), [0, 0, 0, 0])
       assert.strictEqual(valueAt((yield* rowsFor("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
     }))
 
-  it.effect("D13 D27 a prepaid balance that is used up: data are 402, free of charge; what is free still answers", () =>
+  it.effect("with a used-up balance data are 402 at no charge, and free endpoints still answer (D13, D27)", () =>
     Effect.gen(function* () {
       for (const balance of [0, -1]) {
-        const { account_id, key } = yield* createCustomer(`used up ${balance}`, { balance })
+        const { account_id, key } = yield* createCustomer(`makeUsageRow up ${balance}`, { balance })
         const answers: Array<Answer> = []
         for (const path of ["/v1/news", "/v1/news?limit=0", "/v1/screener", "/v1/account", "/v1/overview"]) {
           answers.unshift(yield* requestJson(path, { key }))
         }
-        // Whether the query is right is not looked at before; what costs nothing at its price is data all the same.
+        // The balance is checked before the query, also for data with a price of 0.
         assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 402, 402, 402])
         const refused = answers.at(-1)
         assert.strictEqual(valueAt(refused?.body, "error", "code"), "insufficient_credits")
         assert.deepStrictEqual(valueAt(refused?.body, "error", "details"), { balance_microdollars: balance })
         assert.strictEqual(refused?.headers["x-cost-microdollars"], "0")
         yield* waitForRecordedRequests(account_id, answers.length)
-        assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(shown), answers.map(told))
+        assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(pickUsageFields), answers.map(expectedUsage))
       }
     }))
 
-  it.effect("D3 D29 a tier that is too low and a key for other endpoints: 403, one row each", () =>
+  it.effect("a 403 for a low tier or a restricted key leaves one row (D3, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("too low")
       const limited = yield* createCustomer("too low", { endpoints: ["/v1/news"] })
@@ -251,14 +259,14 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(answers.map(({ status }) => status), [403, 403, 200])
       yield* waitForRecordedRequests(account_id, 3)
       const rows = yield* rowsFor("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(shown), answers.map(told))
+      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(expectedUsage))
       assert.deepStrictEqual(
         column(rows, "key_hint"),
-        [key, limited.key, limited.key].map((used) => used.slice(0, 12)),
+        [key, limited.key, limited.key].map((makeUsageRow) => makeUsageRow.slice(0, 12)),
       )
     }))
 
-  it.effect("D18 D29 requests refused with 429 are one row that counts them, and all are in the sums", () =>
+  it.effect("requests refused with 429 share one row that counts them, and all are in the daily sums (D18, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("too many", { tier: "pro" })
       const sql = yield* SqlClient.SqlClient
@@ -279,7 +287,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           bytes::int, cost_microdollars::int, cached
         from usage where account_id = ${account_id} and status_code = 429 order by requested_at
       `
-      // One for each endpoint, and minute if one ended meanwhile.
+      // One row per endpoint, and per minute if a minute ended meanwhile.
       assert.strictEqual(new Set(rows.map(({ endpoint, minute }) => `${minute} ${endpoint}`)).size, rows.length)
       assert.isAtMost(rows.length, 3)
       assert.strictEqual(valueAt(rows[0], "request_id"), refused[0]?.headers["x-request-id"])
@@ -292,20 +300,20 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         select sum(requests)::int as requests, sum(errors)::int as errors from usage_daily where account_id = ${account_id}
       `
       assert.deepStrictEqual(days, [{ requests: 45, errors: 42 }])
-      // The limit is used up; another key of the customer reads the same account's rows after it was raised.
+      // The limit is used up, so it is raised before another key of the account reads the rows.
       yield* sql`update accounts set tier = 'ultimate' where account_id = ${account_id}`
       const shownCounts = yield* retryUntil(
         Effect.map(
           requestJson("/v1/usage?status_code=429&endpoint=/v1/news", { key }),
           ({ body, status }) =>
-            status === 200 ? Rooms.resultRows(body).map((row) => Number(valueAt(row, "request_count"))) : [],
+            status === 200 ? ListClients.resultRows(body).map((row) => Number(valueAt(row, "request_count"))) : [],
         ),
         (counts) => counts.length > 0,
       )
       assert.isAtLeast(sum(shownCounts), 41)
     }))
 
-  it.effect("D11 D29 an unexpected failure leaves a row and costs nothing", () =>
+  it.effect("an unexpected failure leaves a row and is free (D11, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("unexpected")
@@ -315,12 +323,12 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.strictEqual(answer.status, 500)
       assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
       yield* waitForRecordedRequests(account_id, 1)
-      assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(shown), [told(answer)])
+      assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(pickUsageFields), [expectedUsage(answer)])
     }))
 
-  it.effect("resources: a client that goes away before the answer leaves a row of status 499", () =>
+  it.effect("a client that disconnects before the response leaves a row with status 499 (resources: usage)", () =>
     Effect.gen(function* () {
-      const other = yield* Other
+      const other = yield* OtherConnection
       const { account_id, key } = yield* createCustomer("impatient")
       yield* other.query("begin")
       yield* other.query("lock table float_outstanding in access exclusive mode")
@@ -342,7 +350,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       ], [0, 0, 0])
     }))
 
-  it.effect("D29 what no account asked leaves no row: no key, a wrong or ended one, no endpoint, another method", () =>
+  it.effect("a request without a valid key, endpoint or method leaves no row (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("not asked")
@@ -365,7 +373,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(column(found, "endpoint"), ["/v1/news"])
     }))
 
-  it.effect("D27 the cost is exact and rounded up, whatever the price, and however the path is written", () =>
+  it.effect("the cost is exact and rounded up, for any price and any spelling of the path (D27)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("prices", { tier: "ultimate" })
       const priced = [
@@ -396,7 +404,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       ])
     }))
 
-  it.effect("D29 many requests at once leave as many rows, each once, and their sums", () =>
+  it.effect("concurrent requests leave one row each, and correct sums (D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("crowd")
       const paths = ["/v1/news", "/v1/ticker-changes?ticker=META", "/v1/news?limit=0"]
@@ -409,7 +417,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       const rows = yield* rowsFor("/v1/usage?limit=100", key)
       const byId = (a: { readonly request_id: unknown }, b: { readonly request_id: unknown }) =>
         String(a.request_id) < String(b.request_id) ? -1 : 1
-      assert.deepStrictEqual(rows.map(shown).toSorted(byId), answers.map(told).toSorted(byId))
+      assert.deepStrictEqual(rows.map(pickUsageFields).toSorted(byId), answers.map(expectedUsage).toSorted(byId))
       yield* assertSums(account_id, key)
     }))
 
@@ -417,7 +425,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   // Filters and pages
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("resources: endpoint and status_code, one or several, narrow each other", () =>
+  it.effect("endpoint and status_code take one or several values and combine with and (resources: usage)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("filters")
       const rows = [
@@ -428,7 +436,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         ["e", "/v1/usage/daily", 200],
       ] as const
       yield* insertUsage(rows.map(([request_id, endpoint, status_code], number) =>
-        used({
+        makeUsageRow({
           account_id,
           key_id,
           request_id,
@@ -437,7 +445,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           requested_at: `2025-03-0${number + 1}T12:00:00Z`,
         })
       ))
-      // What asks is recorded too, today.
+      // The queries of the test are recorded too, today.
       const asked = (query: string) =>
         Effect.map(
           rowsFor(query.includes("_to=") ? `/v1/usage?${query}` : `/v1/usage?requested_at_to=2025-12-31&${query}`, key),
@@ -465,16 +473,16 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  const list = Rooms.listClient("/v1/usage")
-  const daily = Rooms.listClient("/v1/usage/daily")
+  const list = ListClients.listClient("/v1/usage")
+  const daily = ListClients.listClient("/v1/usage/daily")
 
-  it.effect("resources: a status that is none, and an endpoint that is empty, are 422", () =>
+  it.effect("an invalid status_code and an empty endpoint are 422 (resources: usage)", () =>
     Effect.gen(function* () {
       const wrong = ["", "2xx", "099", "99", "600", "0200", "1000", "-200", "200,", ",200", "200,abc", "2e2", "200.0"]
       for (const sent of wrong) {
         const { field, message } = yield* list.refused(`status_code=${sent}`)
         assert.strictEqual(field, "status_code", sent)
-        assert.include(message, "must be a status of HTTP", sent)
+        assert.include(message, "must be an HTTP status code", sent)
       }
       for (const { refused } of [list, daily]) {
         for (const sent of ["", ",", "/v1/news,", "%00"]) {
@@ -483,16 +491,16 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  it.effect("D4 D7 D8 what is no filter is refused; days lie in the past, in order, and exist", () =>
+  it.effect("unknown parameters are refused; days must be real, in order and not in the future (D4, D7, D8)", () =>
     Effect.gen(function* () {
       const both = ["account_id", "key_id", "key_hint", "date", "date_from", "min_bytes", "deprecated", "ticker"]
-      yield* Filters.assertUnknownParametersRefused(list.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(list.refused, [
         ...both,
         "request_id",
         "requested_at",
         "usage_date_from",
       ])
-      yield* Filters.assertUnknownParametersRefused(daily.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(daily.refused, [
         ...both,
         "usage_date",
         "status_code",
@@ -500,7 +508,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         "errors",
       ])
       for (const [{ found, refused }, name] of [[list, "requested_at"], [daily, "usage_date"]] as const) {
-        yield* Filters.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
         for (const parameter of [`${name}_from`, `${name}_to`]) {
           for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z", "yesterday"]) {
             assert.strictEqual((yield* refused(`${parameter}=${wrong}`)).field, parameter)
@@ -514,10 +522,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  it.effect("§2.1 requested_at_from and _to are whole days on the clock that requested_at prints, in summer too", () =>
+  it.effect("requested_at_from and requested_at_to are whole days at -05:00, also in summer (§2.1)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("days")
-      // The id says when it prints: the first and last millisecond of a day, and those beside it.
+      // The id is the formatted time: the first and last millisecond of a day, and their neighbours.
       const instants = {
         "06-30_23.59.59.999": "2025-07-01T04:59:59.999Z",
         "07-01_00.00.00": "2025-07-01T05:00:00.000Z",
@@ -528,7 +536,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
       yield* insertUsage(
         Object.entries(instants).map(([request_id, requested_at]) =>
-          used({ account_id, key_id, request_id, requested_at })
+          makeUsageRow({ account_id, key_id, request_id, requested_at })
         ),
       )
       const latestFirst = Object.keys(instants).toReversed()
@@ -549,11 +557,11 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(yield* asked("requested_at_from=0001-01-01"), latestFirst)
     }))
 
-  it.effect("D8 a walk over the partitions of several months shows each row once, whatever limit and filter", () =>
+  it.effect("following the pages across monthly partitions shows each row once, with any filter (D8)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("walker")
       const { account_id: other } = yield* createCustomer("another walker")
-      // Many share their instant, also the first of a month in UTC, and are told apart by their own key alone.
+      // Many rows share their instant, also the start of a month in UTC, so that only their key orders them.
       const instants = [
         "2025-01-31T23:59:59.999Z",
         "2025-02-01T00:00:00.000Z",
@@ -561,7 +569,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         "2025-04-15T12:00:00.000Z",
       ]
       const rows = Array.from({ length: 27 }, (_, number) =>
-        used({
+        makeUsageRow({
           account_id,
           key_id,
           usage_id: `00000000-0000-7000-8000-0000000000${String((number * 10) % 27).padStart(2, "0")}`,
@@ -573,7 +581,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         ...rows,
         ...rows.map((row) => ({ ...row, account_id: other, usage_id: row.usage_id.replace("8", "9") })),
       ])
-      // So PostgreSQL knows that there are few, and sorts them instead of reading them in the order of an index.
+      // With statistics PostgreSQL knows that there are few rows, and sorts them instead of reading an index.
       const sql = yield* SqlClient.SqlClient
       yield* sql`analyze usage`
       const latestFirst = rows.toSorted((a, b) =>
@@ -590,7 +598,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  it.effect("an account sees its own requests and no other's, whatever it asks for", () =>
+  it.effect("an account sees its own requests only, with any filter (resources: usage)", () =>
     Effect.gen(function* () {
       const customers = yield* Effect.forEach([1, 2, 3, 4], (number) => createCustomer(`neighbour ${number}`))
       const keysOf = yield* Effect.forEach(customers, ({ key }, number) =>
@@ -628,14 +636,14 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // The sums of days
+  // Daily totals
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("D29 daily: a request belongs to the day in New York; errors are those of 400 and more", () =>
+  it.effect("daily: a request belongs to its day in New York, and errors are statuses from 400 on (D29)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("sums")
       const write = yield* makeUsageWriter
-      const at03 = used({
+      const at03 = makeUsageRow({
         account_id,
         key_id,
         requested_at: "2025-07-02T03:00:00.000Z",
@@ -664,7 +672,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         `"bytes":${bytes},"cost_microdollars":${cost}}`
       )
       assert.strictEqual(text, `{"count":5,"results":[${printed.join(",")}],"page":1,"limit":10,"has_more":false}`)
-      // The same once more, as after a lost acknowledgement: nothing changes.
+      // Written again, as after a lost acknowledgement: nothing changes.
       yield* write(batch)
       assert.strictEqual(
         (yield* requestJson("/v1/usage/daily?usage_date_to=2025-12-31", { key })).text.replace(/,"page".*/, ""),
@@ -673,7 +681,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       yield* assertSums(account_id, key)
     }))
 
-  it.effect("D7 D8 daily: usage_date_from and _to include their day, endpoint one of several; a walk shows each", () =>
+  it.effect("daily: usage_date bounds are inclusive, endpoint takes several values, pages are complete (D7, D8)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("daily filters")
       const other = yield* createCustomer("other daily filters")
@@ -721,7 +729,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  it.effect("D29 daily: sums equal those of the rows, whatever was asked by however many at once", () =>
+  it.effect("daily: sums equal the sums of the rows after concurrent requests (D29)", () =>
     Effect.gen(function* () {
       const customers = yield* Effect.forEach(
         [1, 2, 3],
@@ -746,10 +754,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
     }))
 })
 
-/** The sums in the table of days, those that PostgreSQL makes of the rows, and those that are shown, are equal. */
+/** The stored totals, the totals of the rows, and the returned totals are equal. */
 const assertSums = Effect.fnUntraced(function* (account_id: number, key: string) {
   const sql = yield* SqlClient.SqlClient
-  // A request of the test's own may be recorded meanwhile: what both say of what is over is compared.
+  // The test's own requests may be recorded meanwhile, so they are excluded.
   const kept = (ofRows: boolean) =>
     ofRows
       ? sql`
@@ -774,8 +782,8 @@ const assertSums = Effect.fnUntraced(function* (account_id: number, key: string)
   assert.deepStrictEqual(asked, ofDays.map((row) => ({ ...row })))
 })
 
-layer(service, { excludeTestServices: true })("GET /v1/usage of a key that is gone", (it) => {
-  it.effect("D29 still tells its requests, without a hint", () =>
+layer(service, { excludeTestServices: true })("GET /v1/usage of a deleted key", (it) => {
+  it.effect("returns its requests, without a key_hint (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key, key_id } = yield* createCustomer("loses a key")
@@ -787,24 +795,24 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a key that is go
     }))
 })
 
-/** In New York it is the evening of the day before. */
+/** In New York it is the evening of the previous day. */
 const night = Date.parse("2026-07-02T03:00:00Z")
 
-layer(Service.layerAt(night).pipe(Layer.provide(Ledger.settingsLayer(settings))))(
+layer(Service.layerAt(night).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(
   "GET /v1/usage/daily at 03:00 UTC",
   (it) => {
-    it.effect("D29 §2.1 a request at 03:00 UTC prints at 22:00 of the day before, and belongs to it", () =>
+    it.effect("a request at 03:00 UTC is formatted as 22:00 of the previous day, and counted there (D29, §2.1)", () =>
       Effect.gen(function* () {
         const { account_id, key } = yield* createCustomer("at night")
         const answer = yield* requestJson("/v1/ticker-changes?ticker=META", { key })
         yield* TestClock.adjust("1 second")
-        const seen = Effect.repeat(Ledger.countRecordedRequests(account_id), {
+        const seen = Effect.repeat(CustomerUsage.countRecordedRequests(account_id), {
           until: (rows) => rows >= 1,
           times: 2000,
         })
         assert.strictEqual(yield* seen, 1)
         const [row] = yield* rowsFor("/v1/usage", key)
-        assert.deepStrictEqual(shown(row), told(answer))
+        assert.deepStrictEqual(pickUsageFields(row), expectedUsage(answer))
         assert.strictEqual(valueAt(row, "requested_at"), "2026-07-01T22:00:00-05:00")
         assert.strictEqual(valueAt(row, "duration_ms"), 0)
         const [sum] = yield* rowsFor("/v1/usage/daily", key)

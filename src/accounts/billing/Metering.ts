@@ -1,193 +1,194 @@
 /**
- * D29: what was answered waits here, in memory, until it is written: many rows at once, off the requests' way. While
- * the database does not take them they wait, and are sent again until it does. Rows are never dropped: where too many
- * wait, further requests are refused instead, since what is not recorded cannot be billed. Requests refused with 429
- * are free and without limit, so they are counted by the minute, and never cause another refusal.
+ * D29 (usage): records requests in batches, outside the request path. Rows wait in memory until PostgreSQL takes them
+ * and are never dropped; while too many wait, requests are refused, because unrecorded requests cannot be billed.
  */
-import { Config, Context, Data, Duration, Effect, Fiber, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import { addForkedFinalizer } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
-import * as Refusals from "./RefusalCounter.ts"
-import { makeRefusalWriter } from "./RefusedUsage.ts"
-import { makeUsageBatch, makeUsageWriter, type UsageBatch, type UsageRecord } from "./UsageWriter.ts"
+import { makeRefusalCounter } from "./RefusalCounter.ts"
+import { makeRefusalWriter, makeUsageBatch, makeUsageWriter, type UsageBatch, type UsageRecord } from "./UsageWriter.ts"
 
+/** Rows that may wait before requests are refused. */
 export const UsageBufferConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",
-)
-  .pipe(Config.withDefault(100_000))
+).pipe(Config.withDefault(100_000))
 
-/** How long rows gather, and how many are written at once: at most the last second is lost by a sudden end. */
-const gathering = Duration.millis(250)
-const mostAtOnce = 2_000
+const maxBatchRows = 2_000
 
-/** How long requests refused with 429 gather before their counts are written. */
-const refusalsGather = Duration.millis(500)
+/** Rows collect for so long before they are written. A process that is killed loses less than its last second. */
+const usageDelay = Duration.millis(250)
+const refusalDelay = Duration.millis(500)
 
-/** The server counts 30 seconds itself; this is for one that no longer answers at all. */
-const longestWrite = Duration.seconds(36)
+/** Longer than PostgreSQL's own timeout of 30 seconds, for a server that does not answer at all. */
+const writeTimeout = Duration.seconds(36)
 
-const again = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
+const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
 
-/** For how long a process that is told to stop tries to write what it still has. */
-const lastPatience = Duration.seconds(20)
+/** Time to write waiting rows when the process ends. */
+const shutdownTimeout = Duration.seconds(20)
 
-const rowsWritten = Metric.counter("tickerline_usage_rows_written_total", {
-  description: "Answered requests that were recorded.",
+const rowsWrittenTotal = Metric.counter("tickerline_usage_rows_written_total", {
+  description: "Requests recorded.",
   incremental: true,
 })
-const writesFailed = Metric.counter("tickerline_usage_writes_failed_total", {
-  description: "Attempts to record requests that failed and were, or will be, repeated.",
+const writesFailedTotal = Metric.counter("tickerline_usage_writes_failed_total", {
+  description: "Failed attempts to record requests. They are repeated.",
   incremental: true,
 })
 export const requestsRefusedTotal = Metric.counter("tickerline_usage_requests_refused_total", {
-  description: "Requests refused because too many answered ones wait to be recorded.",
+  description: "Requests refused because too many requests wait to be recorded.",
   incremental: true,
 })
 export const rowsLostTotal = Metric.counter("tickerline_usage_rows_lost_total", {
-  description: "Answered requests that a process could not record before it ended.",
+  description: "Requests that a process could not record before it ended.",
   incremental: true,
 })
 
-class WriterFailed extends Data.TaggedError("WriterFailed")<{ readonly message: string }> {}
+class UsageWriteFailed extends Data.TaggedError("UsageWriteFailed")<{ readonly message: string }> {}
 
-const full = new DatabasePoolTimeout({
+const bufferFull = new DatabasePoolTimeout({
   error: { message: "The usage of requests cannot be recorded at the moment. Retry in a few seconds." },
 })
 
 export class Metering extends Context.Service<Metering, {
-  /** Fails while too many rows wait. */
+  /** Fails with 503 while too many rows wait. */
   readonly requireCapacity: Effect.Effect<void, DatabasePoolTimeout>
-  /** The same, without a failure to handle. */
+  /** The same check without the error, its metric and its log line. */
   readonly hasCapacity: () => boolean
-  /** Takes a row; it is written within half a second while the database takes it. */
+  /** Adds a row, which is normally written within half a second. */
   readonly record: (row: UsageRecord) => void
 }>()("tickerline/account/Metering") {
   static readonly layer = Layer.effect(
     Metering,
     Effect.gen(function* () {
-      const most = yield* UsageBufferConfig
-      const write = yield* makeUsageWriter
+      const maxWaiting = yield* UsageBufferConfig
+      const writeUsage = yield* makeUsageWriter
       const writeRefusals = yield* makeRefusalWriter
-      const refusals = Refusals.makeRefusalCounter()
-      yield* initializeCounters(rowsWritten, writesFailed, requestsRefusedTotal, rowsLostTotal)
+      yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, requestsRefusedTotal, rowsLostTotal)
       const waiting: Array<UsageRecord> = []
-      /** The first of those that wait, until they are written: sent again, they are the same rows. */
-      let batch: UsageBatch | undefined
+      const refusals = makeRefusalCounter()
       yield* registerGauge({
         name: "tickerline_usage_rows_waiting",
-        description: "Answered requests that are not recorded yet.",
-        read: () => waiting.length + refusals.rows(),
+        description: "Rows of usage not written yet.",
+        read: () => waiting.length + refusals.countWaitingRows(),
       })
-      const some = yield* Latch.make()
-      const someRefusals = yield* Latch.make()
-      let refusing = false
+      const hasUsage = yield* Latch.make()
+      const hasRefusals = yield* Latch.make()
+      let isRefusing = false
 
       const record = (row: UsageRecord) => {
         if (row.status_code === 429) {
           refusals.add(row)
-          someRefusals.openUnsafe()
+          hasRefusals.openUnsafe()
         } else {
           waiting.push(row)
-          some.openUnsafe()
+          hasUsage.openUnsafe()
         }
       }
 
-      const hasRoom = () => waiting.length < most
+      const hasCapacity = () => waiting.length < maxWaiting
 
-      const admit = Effect.suspend(() => {
-        if (hasRoom()) return Effect.void
-        const first = !refusing
-        refusing = true
-        const words = `Requests are refused, because ${waiting.length} answered ones wait to be recorded.`
+      const requireCapacity = Effect.suspend(() => {
+        if (hasCapacity()) return Effect.void
+        const isNew = !isRefusing
+        isRefusing = true
+        const message = `Requests are refused because ${waiting.length} requests wait to be recorded.`
         return Metric.update(requestsRefusedTotal, 1).pipe(
-          Effect.andThen(first ? Effect.logError(words) : Effect.void),
-          Effect.andThen(Effect.fail(full)),
+          Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
+          Effect.andThen(Effect.fail(bufferFull)),
         )
       })
 
-      /** A row leaves only when it is written: an interruption in between writes it again, which changes nothing. */
-      const writeOnce = Effect.suspend(() => {
-        const sent = batch ??= makeUsageBatch(waiting.slice(0, mostAtOnce))
+      /** The batch being written. It stays the same until it is written, so that a repeated write counts once. */
+      let batch: UsageBatch | undefined
+
+      const writeUsageBatch = Effect.suspend(() => {
+        const sent = batch ??= makeUsageBatch(waiting.slice(0, maxBatchRows))
         return Effect.andThen(
-          write(sent),
+          writeUsage(sent),
           Effect.suspend(() => {
             waiting.splice(0, sent.rows.length)
             batch = undefined
-            refusing = false
-            return Metric.update(rowsWritten, sent.rows.length)
+            isRefusing = false
+            return Metric.update(rowsWrittenTotal, sent.rows.length)
           }),
         )
       })
 
-      let refusalsTaken: ReturnType<typeof refusals.take> | undefined
+      let refusalBatch: ReturnType<typeof refusals.takeBatch> | undefined
 
-      const writeRefusalsOnce = Effect.suspend(() => {
-        const { batch, written } = refusalsTaken ??= refusals.take(mostAtOnce)
+      const writeRefusalBatch = Effect.suspend(() => {
+        const { batch, markWritten } = refusalBatch ??= refusals.takeBatch(maxBatchRows)
         return Effect.andThen(
           writeRefusals(batch),
           Effect.suspend(() => {
-            written()
-            refusalsTaken = undefined
-            return Metric.update(rowsWritten, batch.reduce((sum, { from, to }) => sum + to.requests - from.requests, 0))
+            markWritten()
+            refusalBatch = undefined
+            const requests = batch.reduce((sum, { from, to }) => sum + to.requests - from.requests, 0)
+            return Metric.update(rowsWrittenTotal, requests)
           }),
         )
       })
 
-      const failed = (error: { readonly message: string }) =>
+      const reportFailure = (error: { readonly message: string }) =>
         Effect.andThen(
-          Metric.update(writesFailed, 1),
+          Metric.update(writesFailedTotal, 1),
           Effect.logWarning(
-            `Usage was not recorded and will be; ${waiting.length + refusals.rows()} rows wait: ${error.message}`,
+            `Usage was not recorded and will be retried; ${
+              waiting.length + refusals.countWaitingRows()
+            } rows wait: ${error.message}`,
           ),
         )
 
-      // Whatever goes wrong, the writer goes on; what it could not write is still there.
-      const persistently = (write: typeof writeOnce) =>
+      /** Retries until the batch is written, after defects too. */
+      const persist = (write: typeof writeUsageBatch) =>
         write.pipe(
-          Effect.timeout(longestWrite),
-          Effect.catchDefect((defect) => Effect.fail(new WriterFailed({ message: String(defect) }))),
-          Effect.tapError(failed),
-          Effect.retry(again),
+          Effect.timeout(writeTimeout),
+          Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: String(defect) }))),
+          Effect.tapError(reportFailure),
+          Effect.retry(retryDelay),
         )
-      const persist = persistently(writeOnce)
-      const persistRefusals = persistently(writeRefusalsOnce)
 
-      const writer = Effect.gen(function* () {
-        yield* some.await
-        if (waiting.length < mostAtOnce) yield* Effect.sleep(gathering)
-        yield* persist
-        if (waiting.length === 0) some.closeUnsafe()
-      })
+      // Refusals have a loop of their own, so that they never delay the usage that is billed.
+      const loops = [
+        { hasRows: hasUsage, count: () => waiting.length, delay: usageDelay, persist: persist(writeUsageBatch) },
+        {
+          hasRows: hasRefusals,
+          count: refusals.countWaitingRows,
+          delay: refusalDelay,
+          persist: persist(writeRefusalBatch),
+        },
+      ]
 
-      // In a loop of its own, so that other requests are recorded whatever becomes of it.
-      const refusalWriter = Effect.gen(function* () {
-        yield* someRefusals.await
-        yield* Effect.sleep(refusalsGather)
-        yield* persistRefusals
-        if (refusals.rows() === 0) someRefusals.closeUnsafe()
-      })
+      const writeRemaining = Effect.forEach(
+        loops,
+        ({ count, persist }) => Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
+        { concurrency: "unbounded", discard: true },
+      )
 
-      const writeAll = Effect.all([
-        Effect.whileLoop({ while: () => waiting.length > 0, body: () => persist, step: () => {} }),
-        Effect.whileLoop({ while: () => refusals.rows() > 0, body: () => persistRefusals, step: () => {} }),
-      ], { concurrency: 2, discard: true })
-
-      const lost = Effect.suspend(() => {
-        const requests = waiting.length + refusals.requests()
+      const reportLoss = Effect.suspend(() => {
+        const requests = waiting.length + refusals.countWaitingRequests()
         const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
         return Effect.andThen(
           Metric.update(rowsLostTotal, requests),
-          Effect.logError(`${requests} requests, of ${cost} microdollars, could not be recorded before the end.`),
+          Effect.logError(
+            `${requests} requests, worth ${cost} microdollars, could not be recorded before the process ended.`,
+          ),
         )
       })
 
-      const finish = Effect.timeoutOrElse(writeAll, { duration: lastPatience, orElse: () => lost })
-      // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
-      yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finish), Fiber.await))
-      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(writer), false))
-      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(refusalWriter), false))
-      return Metering.of({ requireCapacity: admit, hasCapacity: hasRoom, record })
+      const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
+      yield* addForkedFinalizer(finish)
+      yield* Effect.forEach(loops, ({ count, delay, hasRows, persist }) =>
+        Effect.gen(function* () {
+          yield* hasRows.await
+          if (count() < maxBatchRows) yield* Effect.sleep(delay)
+          yield* persist
+          if (count() === 0) hasRows.closeUnsafe()
+        }).pipe(Effect.forever, Effect.withTracerEnabled(false), Effect.forkScoped))
+      return Metering.of({ requireCapacity, hasCapacity, record })
     }),
   )
 }

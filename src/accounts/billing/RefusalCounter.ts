@@ -1,15 +1,14 @@
 /**
- * D29: requests refused with 429 until they are recorded. A client may send any number of them for free, so they are
- * not kept one by one: each account and endpoint has one row for a minute, which counts them.
+ * D29 (usage): counts requests refused with 429 until they are written. They are free and unlimited, so an account has
+ * one row per endpoint and minute instead of one per request.
  */
 import { SecureRandom } from "effect/crypto"
-import type { RefusalCount } from "./RefusedUsage.ts"
-import type { UsageRecord } from "./UsageWriter.ts"
+import type { RefusalCount, UsageRecord } from "./UsageWriter.ts"
 
-const minuteLength = 60_000
+const minuteMillis = 60_000
 
-/** Once so many rows wait to be written, a later minute is counted in the row of an earlier one. */
-const maxWaiting = 10_000
+/** While so many rows wait, requests of a new minute are added to the row of an earlier one. */
+const maxWaitingRows = 10_000
 
 interface Tally {
   readonly id: string
@@ -20,69 +19,67 @@ interface Tally {
   written: RefusalCount["to"]
 }
 
-const nothing = { requests: 0, bytes: 0 }
+const zero = { requests: 0, bytes: 0 }
 
-export const makeRefusalCounter = (most = maxWaiting) => {
-  /** The latest row of each account and endpoint. */
+export const makeRefusalCounter = (maxWaiting = maxWaitingRows) => {
+  /** The newest row of each account and endpoint. */
   const current = new Map<string, Tally>()
   /** Rows that have grown since they were written. */
   const waiting = new Set<Tally>()
-  let latest = -Infinity
+  let latestMinute = -Infinity
 
-  /** Rows of former minutes that are written need no memory. */
-  const forget = () => {
+  const forgetWrittenRows = () => {
     for (const [name, tally] of current) if (!waiting.has(tally)) current.delete(name)
   }
 
-  const begin = (name: string, row: UsageRecord, minute: number): Tally => {
-    const tally = { id: SecureRandom.uuidV7Unsafe(), row, minute, ...nothing, written: nothing }
+  const makeTally = (name: string, row: UsageRecord, minute: number): Tally => {
+    const tally = { id: SecureRandom.uuidV7Unsafe(), row, minute, ...zero, written: zero }
     current.set(name, tally)
     return tally
   }
 
   const add = (row: UsageRecord) => {
-    const minute = Math.floor(row.requested_at / minuteLength)
-    if (minute > latest) {
-      latest = minute
-      forget()
+    const minute = Math.floor(row.requested_at / minuteMillis)
+    if (minute > latestMinute) {
+      latestMinute = minute
+      forgetWrittenRows()
     }
     const name = `${row.account_id} ${row.endpoint}`
     const known = current.get(name)
-    const isOver = known !== undefined && minute > known.minute && waiting.size < most
-    const tally = known === undefined || isOver ? begin(name, row, minute) : known
+    const isOver = known !== undefined && minute > known.minute && waiting.size < maxWaiting
+    const tally = known === undefined || isOver ? makeTally(name, row, minute) : known
     tally.requests += 1
     tally.bytes += row.bytes
     waiting.add(tally)
   }
 
-  /** What the next statement writes. It stays the same however often it is sent. */
-  const take = (rows: number) => {
-    const taken = Array.from(waiting.values().take(rows))
+  /** The next batch, and a function to call once it is written. The batch may be sent several times. */
+  const takeBatch = (maxRows: number) => {
+    const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((tally): RefusalCount => ({
       id: tally.id,
       row: tally.row,
       from: tally.written,
       to: { requests: tally.requests, bytes: tally.bytes },
     }))
-    const written = () => {
+    const markWritten = () => {
       for (const [index, tally] of taken.entries()) {
         tally.written = batch[index]?.to ?? tally.written
         waiting.delete(tally)
-        // A row that has grown meanwhile waits behind the others.
+        // A row that has grown meanwhile goes to the end of the queue.
         if (tally.requests > tally.written.requests) waiting.add(tally)
       }
     }
-    return { batch, written }
+    return { batch, markWritten }
   }
 
   return {
     add,
-    take,
-    /** Rows that wait to be written. */
-    rows: () => waiting.size,
-    /** Requests that are not written yet. */
-    requests: () => waiting.values().reduce((sum, { requests, written }) => sum + requests - written.requests, 0),
+    takeBatch,
+    countWaitingRows: () => waiting.size,
+    countWaitingRequests: () =>
+      waiting.values().reduce((sum, { requests, written }) => sum + requests - written.requests, 0),
     /** Rows in memory, written or not. */
-    size: () => new Set([...current.values(), ...waiting]).size,
+    countRows: () => new Set([...current.values(), ...waiting]).size,
   }
 }

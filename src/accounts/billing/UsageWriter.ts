@@ -1,7 +1,7 @@
 /**
- * D27, D29: how requests are recorded and charged. One statement writes a batch of them, adds them to the sums of
- * their days and takes their cost off the balances, all of it from the rows that are new: sent twice they count once.
- * It locks the accounts first, in one order, so that two instances never wait for each other in a circle.
+ * D27, D29 (usage): the statements that record requests. One statement writes a batch, adds it to the daily sums and
+ * charges the balances. It counts only rows that are new, so a repeated batch counts once. It locks accounts in one
+ * order, so that processes cannot deadlock.
  */
 import { DateTime, Effect, Predicate } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -10,7 +10,7 @@ import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
 
 /** A request that was answered. */
 export interface UsageRecord {
-  /** In milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly requested_at: number
   readonly account_id: number
   readonly key_id: number
@@ -25,59 +25,68 @@ export interface UsageRecord {
   readonly deprecated: boolean
 }
 
-/** Rows and the key of each; the `request_id` may be the client's, who may send one twice. */
+/** Rows and their primary keys. Clients may choose the same `request_id` twice, so it is no key. */
 export interface UsageBatch {
   readonly rows: ReadonlyArray<UsageRecord>
   readonly ids: ReadonlyArray<string>
 }
 
-/** Randomness once for all, and five digits to count with: a UUID made for each row would cost more than the rest. */
+/** The ids of a batch share their random part and end in a five-digit counter, which is faster than a UUID per row. */
 export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => {
-  const common = `${SecureRandom.uuidV7Unsafe().slice(0, 18)}${SecureRandom.uuidV4Unsafe().slice(18, 31)}`
-  return { rows, ids: rows.map((_, at) => common + (0x100000 + at).toString(16).slice(1)) }
+  const prefix = `${SecureRandom.uuidV7Unsafe().slice(0, 18)}${SecureRandom.uuidV4Unsafe().slice(18, 31)}`
+  return { rows, ids: rows.map((_, index) => prefix + (0x100000 + index).toString(16).slice(1)) }
 }
 
-const isRepeated = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueViolation"
+/** Requests refused with 429 that share a row of `usage`, and how that row grows. */
+export interface RefusalCount {
+  readonly id: string
+  /** The first of these requests. */
+  readonly row: UsageRecord
+  /** The row's present content; 0 requests if there is no row yet. */
+  readonly from: { readonly requests: number; readonly bytes: number }
+  readonly to: { readonly requests: number; readonly bytes: number }
+}
 
-/** PostgreSQL's code where a row has no partition: somebody dropped one since it was last seen to be there. */
-const isHomeless = ({ reason: { cause } }: SqlError.SqlError) =>
+const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueViolation"
+
+/** PostgreSQL's `check_violation`, which it reports for a row without a partition. */
+const lacksPartition = ({ reason: { cause } }: SqlError.SqlError) =>
   Predicate.hasProperty(cause, "code") && cause.code === "23514"
 
-const dayLength = 86_400_000
+const dayMillis = 86_400_000
 
-/** Runs a write after it has made the partitions of its rows, and once more if somebody dropped one meanwhile. */
-export const makePartitionedWriter = Effect.gen(function* () {
+/** Makes a function that creates missing partitions before a write, and once more if one was dropped meanwhile. */
+const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  /** Days whose partitions exist. */
-  const days = new Set<number>()
+  const daysWithPartition = new Set<number>()
 
-  const prepare = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
+  const createPartitions = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
     for (const { requested_at } of rows) {
-      const day = Math.floor(requested_at / dayLength)
-      if (days.has(day)) continue
+      const day = Math.floor(requested_at / dayMillis)
+      if (daysWithPartition.has(day)) continue
       yield* sql`select create_usage_partition(${
         DateTime.formatIso(DateTime.makeUnsafe(requested_at))
       }::text::timestamptz)`
-      days.add(day)
+      daysWithPartition.add(day)
     }
   })
 
   return <A>(rows: ReadonlyArray<UsageRecord>, write: Effect.Effect<A, SqlError.SqlError>) => {
-    const prepared = Effect.andThen(prepare(rows), write)
-    return Effect.catchIf(prepared, isHomeless, () => {
-      days.clear()
-      return prepared
+    const attempt = Effect.andThen(createPartitions(rows), write)
+    return Effect.catchIf(attempt, lacksPartition, () => {
+      daysWithPartition.clear()
+      return attempt
     })
   }
 })
 
-/** Writes a batch; safe to repeat. */
+/** Makes the function that writes a batch. It is safe to repeat. */
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const inPartitions = yield* makePartitionedWriter
+  const withPartitions = yield* makePartitionedWriter
 
-  /** Whole numbers go as floats, which hold them up to 2^53 and are quicker to write than the driver's `bigint`. */
-  const write = ({ ids, rows }: UsageBatch, unless: "on conflict do nothing" | "") =>
+  /** Integers are sent as floats, which are exact up to 2^53 and faster than the driver's `bigint`. */
+  const write = ({ ids, rows }: UsageBatch, onConflict: "on conflict do nothing" | "") =>
     sql`
       with locked as materialized (
         select account_id from accounts
@@ -103,10 +112,10 @@ export const makeUsageWriter = Effect.gen(function* () {
           unnest(${arrayParameter(rows.map((row) => row.cached), OID.bool)}),
           unnest(${arrayParameter(rows.map((row) => row.deprecated), OID.bool)})
         where (select count(*) from locked) >= 0
-        ${sql.literal(unless)}
+        ${sql.literal(onConflict)}
         returning requested_at, account_id, endpoint, status_code, bytes, cost_microdollars
       ), hourly as (
-        -- New York's clock shows the same minutes as UTC's, and telling its day of each row would cost much more.
+        -- New York's hours begin when UTC's do. Converting sums of an hour is much cheaper than converting each row.
         select account_id, date_bin('1 hour', requested_at, timestamptz '1970-01-01 00:00:00Z') as hour, endpoint,
           count(*) as requests, count(*) filter (where status_code >= 400) as errors, sum(bytes) as bytes,
           sum(cost_microdollars) as cost
@@ -132,10 +141,60 @@ export const makeUsageWriter = Effect.gen(function* () {
       where accounts.account_id = charged.account_id
     `
 
-  /** Looking for each row first would cost half as much again: only a batch that was sent before is looked for. */
+  /** `on conflict` makes the statement half as slow again, so only a batch with rows already written uses it. */
   return (batch: UsageBatch) =>
-    inPartitions(
+    withPartitions(
       batch.rows,
-      Effect.catchIf(write(batch, ""), isRepeated, () => write(batch, "on conflict do nothing")),
+      Effect.catchIf(write(batch, ""), isDuplicate, () => write(batch, "on conflict do nothing")),
     )
+})
+
+/** Makes the function that writes counts of refused requests, which cost nothing. It is safe to repeat. */
+export const makeRefusalWriter = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const withPartitions = yield* makePartitionedWriter
+
+  const write = (batch: ReadonlyArray<RefusalCount>) => {
+    const floats = (get: (count: RefusalCount) => number) => arrayParameter(batch.map(get), OID.float8)
+    const texts = (get: (count: RefusalCount) => string) => arrayParameter(batch.map(get), OID.text)
+    // A row grows only if it still holds `from`, so a repeated batch changes nothing.
+    return sql`
+      with sent as materialized (
+        select * from unnest(
+          ${arrayParameter(batch.map(({ id }) => id), OID.uuid)},
+          ${arrayParameter(batch.map(({ row }) => row.requested_at), OID.timestamptz)},
+          ${floats(({ row }) => row.account_id)}::bigint[], ${floats(({ row }) => row.key_id)}::bigint[],
+          ${texts(({ row }) => row.request_id)}, ${texts(({ row }) => row.endpoint)},
+          ${floats(({ row }) => row.status_code)}::smallint[], ${floats(({ row }) => row.duration_ms)}::integer[],
+          ${arrayParameter(batch.map(({ row }) => row.deprecated), OID.bool)},
+          ${floats(({ from }) => from.requests)}::bigint[], ${floats(({ from }) => from.bytes)}::bigint[],
+          ${floats(({ to }) => to.requests)}::bigint[], ${floats(({ to }) => to.bytes)}::bigint[]
+        ) as refused (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, duration_ms,
+          deprecated, requests_before, bytes_before, requests_after, bytes_after)
+      ), locked as materialized (
+        select account_id from accounts where account_id in (select account_id from sent)
+        order by account_id for no key update
+      ), recorded as (
+        insert into usage as kept (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
+          records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, request_count)
+        select usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
+          0, bytes_after, 0, duration_ms, false, deprecated, requests_after
+        from sent where (select count(*) from locked) >= 0
+        on conflict (account_id, requested_at, usage_id) do update
+        set request_count = excluded.request_count, bytes = excluded.bytes
+        where kept.request_count = (select requests_before from sent where sent.usage_id = excluded.usage_id)
+        returning usage_id
+      )
+      insert into usage_daily as kept (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
+      select account_id, (requested_at at time zone 'America/New_York')::date, endpoint,
+        sum(requests_after - requests_before), sum(requests_after - requests_before), sum(bytes_after - bytes_before), 0
+      from sent join recorded using (usage_id) group by 1, 2, 3
+      on conflict (account_id, usage_date, endpoint) do update set
+        requests = kept.requests + excluded.requests,
+        errors = kept.errors + excluded.errors,
+        bytes = kept.bytes + excluded.bytes
+    `
+  }
+
+  return (batch: ReadonlyArray<RefusalCount>) => withPartitions(batch.map(({ row }) => row), write(batch))
 })

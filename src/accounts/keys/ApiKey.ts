@@ -1,43 +1,43 @@
-/** D2: the shape of an API key, and what is kept of it. */
+/** D2 (API keys): the format of a key, its digest and its hint. */
 import { Effect, Redacted } from "effect"
 import { Digest, SecureRandom } from "effect/crypto"
 import { crc32 } from "node:zlib"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const prefix = "tl_live_"
-const shape = /^tl_live_([0-9A-Za-z]{32})([0-9A-Za-z]{6})$/
+const format = /^tl_live_([0-9A-Za-z]{32})([0-9A-Za-z]{6})$/
 
-/** Six characters hold the 32 bits of a CRC. */
+/** The CRC-32 of the random part in base 62, which takes six characters. */
 const checksum = (random: string) => {
-  let rest = crc32(random)
+  let remainder = crc32(random)
   let text = ""
   while (text.length < 6) {
-    text = alphabet.charAt(rest % 62) + text
-    rest = Math.floor(rest / 62)
+    text = alphabet.charAt(remainder % 62) + text
+    remainder = Math.floor(remainder / 62)
   }
   return text
 }
 
-/** A new key: `tl_live_`, 32 random characters, a checksum. */
+/** Generates `tl_live_`, 32 random characters and a checksum. */
 export const generateApiKey = Effect.gen(function* () {
   const secure = yield* SecureRandom.SecureRandom
-  const letters = yield* Effect.replicateEffect(secure.intBetween(0, 61), 32)
-  const random = letters.map((index) => alphabet.charAt(index)).join("")
+  const indexes = yield* Effect.replicateEffect(secure.intBetween(0, 61), 32)
+  const random = indexes.map((index) => alphabet.charAt(index)).join("")
   return Redacted.make(prefix + random + checksum(random))
 })
 
-/** Whether it can be a key at all: a mistyped one is known without a look into the database. */
+/** Whether the format and checksum are right. A mistyped key is refused without a database query. */
 export const isWellFormedApiKey = (key: Redacted.Redacted) => {
-  const parts = shape.exec(Redacted.value(key))
+  const parts = format.exec(Redacted.value(key))
   return parts?.[1] !== undefined && checksum(parts[1]) === parts[2]
 }
 
-/** All that is stored of a key but its hint: the SHA-256, hexadecimal. */
+/** Makes the function that computes the SHA-256 of a key, hexadecimal. Only this and the hint are stored. */
 export const makeApiKeyHasher = Effect.map(
   Digest.Digest,
   (digest) => (key: Redacted.Redacted) =>
     digest.digestHex(Digest.sha256, new TextEncoder().encode(Redacted.value(key))),
 )
 
-/** What a person recognises a key by. */
+/** The first 12 characters, by which a person recognises the key. */
 export const getApiKeyHint = (key: Redacted.Redacted) => Redacted.value(key).slice(0, 12)

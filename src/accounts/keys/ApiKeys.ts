@@ -1,11 +1,11 @@
-/** D2: keys made, listed, rotated and ended, for the command line. */
+/** D2 (API keys): creates, lists, rotates, disables and revokes keys, for the command line. */
 import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKey.ts"
 
 export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 
-/** A key that has ended cannot be rotated or enabled. */
+/** A revoked, disabled or expired key cannot be rotated, and a revoked one cannot be enabled. */
 export class KeyNotActive extends Data.TaggedError("KeyHasEnded")<{ readonly message: string }> {}
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
@@ -15,11 +15,11 @@ export interface NewApiKey {
   readonly name: string
   /** The last day in New York on which the key works, `YYYY-MM-DD`. */
   readonly expires: string | null
-  /** The only paths it opens; null: all. */
+  /** Paths that the key is limited to; null: all paths. */
   readonly endpoints: ReadonlyArray<string> | null
 }
 
-/** The status of a row of api_keys as customers see it; to them a revoked key is disabled. */
+/** SQL for the status of a row of `api_keys` as customers see it. To them a revoked key is disabled. */
 export const apiKeyStatusSql = `
   case
     when revoked_at is not null or disabled_at is not null then 'disabled'
@@ -27,9 +27,9 @@ export const apiKeyStatusSql = `
     else 'active'
   end`
 
-const json = (value: unknown) => value === null ? null : JSON.stringify(value)
+const toJson = (value: unknown) => value === null ? null : JSON.stringify(value)
 
-/** Makes a key of an account that is there; the only moment at which the key can be read. */
+/** Creates a key of an existing account and returns it. It cannot be read again. */
 export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, expires, name }: NewApiKey) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* makeApiKeyHasher
@@ -40,39 +40,39 @@ export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, e
     select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},
       (${expires}::date + 1)::timestamp at time zone 'America/New_York',
       (select array_agg(path order by at) from jsonb_array_elements_text(${
-    json(endpoints)
+    toJson(endpoints)
   }::text::jsonb) with ordinality as listed(path, at))
     from accounts where name = ${account}
   `
   return Redacted.value(key)
 })
 
-/** A key like another, which goes on for the time of grace; `keys create` without asking anything again. */
+/** Creates a key with the same account, name, paths and expiry. The old key works until the grace period ends. */
 export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* makeApiKeyHasher
   const key = yield* generateApiKey
   const digest = yield* hash(key)
-  const ends = Duration.toMillis(grace)
-  const made = yield* sql`
+  const graceMillis = Duration.toMillis(grace)
+  const created = yield* sql`
     with old as (
       select * from api_keys
       where key_id = ${id} and revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now())
       for update
     ), ended as (
       update api_keys
-      set expires_at = least(api_keys.expires_at, now() + make_interval(secs => ${ends}::text::numeric / 1000))
+      set expires_at = least(api_keys.expires_at, now() + make_interval(secs => ${graceMillis}::text::numeric / 1000))
       from old where api_keys.key_id = old.key_id
     )
     insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
     select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints from old
     returning key_id
   `
-  if (made.length === 1) return Redacted.value(key)
-  const found = yield* sql`select from api_keys where key_id = ${id}`
-  if (found.length === 0) return yield* noSuchKey(id)
+  if (created.length === 1) return Redacted.value(key)
+  const existing = yield* sql`select from api_keys where key_id = ${id}`
+  if (existing.length === 0) return yield* noSuchKey(id)
   return yield* new KeyNotActive({
-    message: `Key ${id} is not active, so it cannot be rotated. Make one with keys create.`,
+    message: `Key ${id} is not active and cannot be rotated. Create a new key with \`keys create\`.`,
   })
 })
 
@@ -110,7 +110,7 @@ export const listApiKeys = Effect.gen(function* () {
   return yield* find(undefined)
 })
 
-/** Ends a key for good; instances notice within a second. */
+/** Ends a key for good. Processes refuse it within a second. */
 export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`
@@ -119,22 +119,22 @@ export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   if (revoked.length === 0) return yield* noSuchKey(id)
 })
 
-/** Why a key could not be disabled or enabled. */
-const unchangeable = Effect.fnUntraced(function* (id: number) {
+/** Fails with the reason why a key could not be disabled or enabled. */
+const failUnchangeable = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
-  const found = yield* sql`select from api_keys where key_id = ${id}`
-  if (found.length === 0) return yield* noSuchKey(id)
-  return yield* new KeyNotActive({ message: `Key ${id} was revoked, which is for good.` })
+  const existing = yield* sql`select from api_keys where key_id = ${id}`
+  if (existing.length === 0) return yield* noSuchKey(id)
+  return yield* new KeyNotActive({ message: `Key ${id} was revoked, which cannot be undone.` })
 })
 
-/** Puts a key aside until it is enabled again. */
+/** Suspends a key until it is enabled again. */
 export const disableApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const disabled = yield* sql`
     update api_keys set disabled_at = coalesce(disabled_at, now())
     where key_id = ${id} and revoked_at is null returning key_id
   `
-  if (disabled.length === 0) return yield* unchangeable(id)
+  if (disabled.length === 0) return yield* failUnchangeable(id)
 })
 
 export const enableApiKey = Effect.fnUntraced(function* (id: number) {
@@ -142,5 +142,5 @@ export const enableApiKey = Effect.fnUntraced(function* (id: number) {
   const enabled = yield* sql`
     update api_keys set disabled_at = null where key_id = ${id} and revoked_at is null returning key_id
   `
-  if (enabled.length === 0) return yield* unchangeable(id)
+  if (enabled.length === 0) return yield* failUnchangeable(id)
 })

@@ -1,28 +1,28 @@
-/** §5, D2: who is asking. The contract; `KeyCheck.ts` is what checks. */
+/** §5 (authentication), D2 (API keys): the contract; `AuthenticationMiddleware.ts` implements it. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Tier } from "../../rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "../AccountErrors.ts"
 
-/** The account whose key came with the request, and what that key may do. */
+/** The account that sent the request, and the rights of its key. */
 export class Account extends Context.Service<Account, {
   readonly account_id: number
   readonly tier: Tier
-  /** What is left of what was paid in advance; null: billed later. */
+  /** Prepaid balance; null: the account is billed later. */
   readonly balance_microdollars: number | null
   readonly key_id: number
-  /** The only paths that the key opens; null: all. */
+  /** Paths that the key is limited to; null: all paths. */
   readonly endpoints: ReadonlyArray<string> | null
 }>()("tickerline/account/Account") {}
 
-type Who = typeof Account.Service
+/** Whether the key may be used for the path. */
+export const isPathAllowed = ({ endpoints }: typeof Account.Service, path: string) =>
+  endpoints === null || endpoints.includes(path)
 
-/** Whether the key's own list has the path. */
-export const isPathAllowed = ({ endpoints }: Who, path: string) => endpoints === null || endpoints.includes(path)
-
-/** Whether data may be sold to it (D13). */
-export const hasCredit = ({ balance_microdollars }: Who) => balance_microdollars === null || balance_microdollars > 0
+/** Whether the account may buy data (D13, prepaid balance). */
+export const hasCredit = ({ balance_microdollars }: typeof Account.Service) =>
+  balance_microdollars === null || balance_microdollars > 0
 
 const schemes = {
   bearer: HttpApiSecurity.bearer.pipe(
@@ -33,7 +33,7 @@ const schemes = {
   ),
 }
 
-/** 401 comes before all that is asked of an account, and before the query is looked at. */
+/** Checks the key before the account's rights and before the query, so 401 comes before 402, 403, 422 and 429. */
 export class Authentication extends HttpApiMiddleware.Service<Authentication, { provides: Account }>()(
   "tickerline/account/Authentication",
   {

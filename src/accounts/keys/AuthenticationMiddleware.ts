@@ -1,19 +1,22 @@
-/** D2: the server side of `Authentication`: a key becomes an account, or a 401. */
+/** D2 (API keys): the server side of `Authentication`, which turns a key into an account or a 401. */
 import { Cache, Cause, Clock, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { Account, Authentication } from "./Authentication.ts"
-import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
+import { getMonotonicMillis, keyTtlMillis, ResponseCache } from "../../http/ResponseCache.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKey.ts"
-import { makeKeyLookup } from "./KeyLookup.ts"
-import { getMonotonicMillis, keyTtlMillis, RecentKeys } from "../../http/RecentKeys.ts"
+import { Account, Authentication } from "./Authentication.ts"
+import { makeBruteForceGuard } from "./BruteForceGuard.ts"
+import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
+import { makeKeyLookup, unknownKey } from "./KeyLookup.ts"
 
-/** For so long a key that was right is asked for again although its address sends wrong ones. */
-const trusted = Duration.minutes(10)
+/** How long a valid key passes although its address is blocked, counted from its last use. */
+const trustedFor = Duration.minutes(10)
 
-/** What the table said; that it could not be asked is not remembered. */
-const isAnswer = (found: Exit.Exit<unknown, { readonly _tag: string }>) =>
-  Exit.match(found, {
+const maxKeys = 10_000
+
+/** Whether the database answered; its failures are not cached. */
+const isFinal = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
+  Exit.match(exit, {
     onSuccess: () => true,
     onFailure: (cause) =>
       Option.match(Cause.findErrorOption(cause), {
@@ -22,62 +25,64 @@ const isAnswer = (found: Exit.Exit<unknown, { readonly _tag: string }>) =>
       }),
   })
 
-const missing = new MissingApiKey({
+const missingKey = new MissingApiKey({
   error: { message: "No API key. Send it as `Authorization: Bearer <key>` or `X-API-Key: <key>`." },
 })
 
-const ambiguous = new InvalidApiKey({
+const differentCredentials = new InvalidApiKey({
   error: {
     message: "The request has two different credentials. Send one API key, as `Authorization: Bearer <key>` or as " +
       "`X-API-Key: <key>`, and no other Authorization header.",
   },
 })
 
-const make = Effect.gen(function* () {
+const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher
-  const { again, first, mistyped } = yield* makeKeyLookup
-  const recent = yield* RecentKeys
-  const accounts = yield* Cache.makeWith(again, {
-    capacity: 10_000,
-    timeToLive: (exit) => isAnswer(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
+  const guard = yield* makeBruteForceGuard()
+  const responseCache = yield* ResponseCache
+  const lookups = yield* Cache.makeWith(yield* makeKeyLookup, {
+    capacity: maxKeys,
+    timeToLive: (exit) => isFinal(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
   })
-  /** Digests of keys that the table had: their owners shall not suffer from what their address is used for. */
-  const had = yield* Cache.make({
-    capacity: 10_000,
-    timeToLive: trusted,
+  /** Digests of keys that were valid recently. Other users of an address cannot block them. */
+  const trusted = yield* Cache.make({
+    capacity: maxKeys,
+    timeToLive: trustedFor,
     lookup: (_digest: string) => Effect.succeed(true),
   })
 
-  /** Requests share a look-up; one that was under way for long says nothing of those that came meanwhile. */
-  const looked = Effect.fnUntraced(function* (digest: string) {
-    const since = getMonotonicMillis(clock) - keyTtlMillis
-    const known = yield* Cache.get(accounts, digest)
-    if (known.asOf > since) return known
-    yield* Cache.invalidateWhen(accounts, digest, ({ asOf }) => asOf <= since)
-    return yield* Cache.get(accounts, digest)
+  /** Concurrent requests share a look-up, unless it started before the answer may be used for them. */
+  const lookUp = Effect.fnUntraced(function* (digest: string) {
+    const oldest = getMonotonicMillis(clock) - keyTtlMillis
+    const found = yield* Cache.get(lookups, digest)
+    if (found.asOf > oldest) return found
+    yield* Cache.invalidateWhen(lookups, digest, ({ asOf }) => asOf <= oldest)
+    return yield* Cache.get(lookups, digest)
   })
 
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
-    if (!isWellFormedApiKey(key)) return yield* mistyped
-    const digest = yield* hash(key)
-    const isKnown = Cache.set(had, digest, true)
-    if (!(yield* Cache.has(had, digest))) {
-      const known = yield* first(digest, isKnown)
-      yield* Cache.set(accounts, digest, known)
-      recent.note(digest, known)
-      return known.account
+    if (!isWellFormedApiKey(key)) {
+      yield* guard.countWrongKey
+      return yield* unknownKey
     }
-    const known = yield* looked(digest)
-    yield* isKnown
-    recent.note(digest, known)
-    return known.account
+    const digest = yield* hash(key)
+    const isTrusted = yield* Cache.has(trusted, digest)
+    if (!isTrusted) yield* guard.requireUnblocked
+    const found = yield* Effect.tapErrorTag(
+      lookUp(digest),
+      "InvalidApiKey",
+      () => isTrusted ? Effect.void : guard.countWrongKey,
+    )
+    yield* Cache.set(trusted, digest, true)
+    responseCache.addKey(digest, found)
+    return found.account
   })
 
   return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
     const credential = readRequestCredential(request)
-    if (credential === "") return yield* missing
-    if (credential === conflictingCredentials) return yield* ambiguous
+    if (credential === "") return yield* missingKey
+    if (credential === conflictingCredentials) return yield* differentCredentials
     return yield* identify(Redacted.make(credential))
   })
 })
@@ -85,18 +90,21 @@ const make = Effect.gen(function* () {
 export const authenticationLayer = Layer.effect(
   Authentication,
   Effect.gen(function* () {
-    const admit = yield* make
-    // Effect tries both schemes in turn; the first one has read both headers, so the second repeats its refusal.
-    const refusals = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof admit>>>()
+    const authenticate = yield* makeAuthenticator
+    // Effect tries both schemes in turn. The first attempt reads both headers; the second repeats its error.
+    const errors = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof authenticate>>>()
 
-    const check = Effect.fnUntraced(function* <A, E, R>(served: Effect.Effect<A, E, R>) {
+    const check = Effect.fnUntraced(function* <A, E, R>(next: Effect.Effect<A, E, R>) {
       const request = yield* HttpServerRequest.HttpServerRequest
-      const refusal = refusals.get(request)
-      if (refusal !== undefined) return yield* refusal
-      const account = yield* Effect.tapError(admit(request), (error) => Effect.sync(() => refusals.set(request, error)))
-      return yield* Effect.provideService(served, Account, account)
+      const knownError = errors.get(request)
+      if (knownError !== undefined) return yield* knownError
+      const account = yield* Effect.tapError(
+        authenticate(request),
+        (error) => Effect.sync(() => errors.set(request, error)),
+      )
+      return yield* Effect.provideService(next, Account, account)
     })
 
-    return Authentication.of({ bearer: (served) => check(served), apiKey: (served) => check(served) })
+    return Authentication.of({ bearer: (next) => check(next), apiKey: (next) => check(next) })
   }),
 )

@@ -1,15 +1,15 @@
-/** D2: reads the API key from a request's headers, and notices when two credentials differ. */
+/** D2 (API keys): reads the credential from the headers, and detects two that differ. */
 import type { HttpServerRequest } from "effect/http"
 import { IncomingMessage } from "node:http"
 
-/** The request carries at least two credentials that are not the same. */
+/** Stands for at least two different credentials in one request. */
 export const conflictingCredentials = Symbol.for("tickerline/account/Credential/conflicting")
 
 const bearer = /^bearer(?: +(.*))?$/i
 
 /**
- * The API key, the empty string if there is none, or `conflicting`. Node keeps only the first of several
- * `Authorization` headers, so this reads the raw ones. Another scheme than Bearer is not a key, but conflicts with one.
+ * Returns the API key, "" without one, or `conflictingCredentials`. Reads raw headers, because Node keeps only the
+ * first `Authorization`. A scheme other than Bearer is no key, but conflicts with one.
  */
 export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typeof conflictingCredentials => {
   let key = ""
@@ -35,6 +35,6 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
   return key
 }
 
-/** The same of a request as Effect has it; one that did not come through Node has each header once. */
+/** Reads the credential of an Effect request. One that did not come through Node has each header once. */
 export const readRequestCredential = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   parseCredential(source instanceof IncomingMessage ? source.rawHeaders : Object.entries(headers).flat())

@@ -1,14 +1,19 @@
-/** What PostgreSQL tells of itself, over one connection that can only read. */
+/** Checks the database over a read-only connection: server, connections, schema, data and replicas. */
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Effect, Option, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
+import { Clock, Duration, Effect, Option, Predicate, Redacted, Schedule } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
 import { PoolSize } from "../../db/Database.ts"
-import * as Pooler from "../../db/pool/PoolerCheck.ts"
+import { migrationsTable } from "../../db/migrations/Migrations.ts"
+import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"
+import { checkBothConnections, checkDirectConnection } from "../../db/pool/PoolerCheck.ts"
 import { DirectUrl } from "../../db/pool/Session.ts"
+import type { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
+import { makePoll } from "../../db/replicas/ServerState.ts"
 import { MaxExportsConfig } from "../../lists/ExportCursors.ts"
-import { failed, type Finding, passed, warned } from "./Finding.ts"
+import { datasets } from "../../load/Datasets.ts"
+import { failed, type Finding, passed, runCheck, skipped, warned } from "./Finding.ts"
 
-/** The role cannot write even where a check were wrong; and no check waits for a lock. */
+/** The read-only mode protects the data from a faulty check; the timeouts keep checks from waiting for locks. */
 export const readOnlyConnection = (url: Redacted.Redacted) =>
   PgClient.layer({
     url,
@@ -23,25 +28,27 @@ export const readOnlyConnection = (url: Redacted.Redacted) =>
     },
   })
 
-/** Whether the service would be let start by these ways, in its own words. */
+/** Runs the check for poolers with which the service starts, and reports the same errors. */
 export const checkPooler = Effect.fnUntraced(
-  function* (url: Redacted.Redacted, direct: Option.Option<Redacted.Redacted>) {
-    if (Option.isNone(direct)) {
-      const { through } = yield* Pooler.checkDirectConnection("DATABASE_URL", url)
-      return passed("pooler", through ? "one in session mode" : "none: the service asks PostgreSQL itself")
+  function* (url: Redacted.Redacted, directUrl: Option.Option<Redacted.Redacted>) {
+    if (Option.isNone(directUrl)) {
+      const { hasPooler } = yield* checkDirectConnection("DATABASE_URL", url)
+      return passed("pooler", hasPooler ? "in session mode" : "none; the service connects to PostgreSQL directly")
     }
-    const { through } = yield* Pooler.checkBothConnections(url, direct.value)
-    return through ? passed("pooler", "in transaction mode; what needs a session goes by DATABASE_DIRECT_URL") : warned(
-      "pooler",
-      "DATABASE_URL leads to PostgreSQL itself, and yet each statement is planned anew",
-      "Unset DATABASE_DIRECT_URL, or name the pooler in DATABASE_URL.",
-    )
+    const { hasPooler } = yield* checkBothConnections(url, directUrl.value)
+    return hasPooler
+      ? passed("pooler", "in transaction mode; work that needs a session uses DATABASE_DIRECT_URL")
+      : warned(
+        "pooler",
+        "DATABASE_URL leads to PostgreSQL directly, but statements are planned anew each time, as for a pooler",
+        "Unset DATABASE_DIRECT_URL, or set DATABASE_URL to the pooler.",
+      )
   },
 )
 
-const oldest = 15
+const oldestVersion = 15
 
-const isNear = (url: URL) => url.hostname === "" || /^(localhost|127\.|\[?::1|\/)/.test(url.hostname)
+const isLocal = (url: URL) => url.hostname === "" || /^(localhost|127\.|\[?::1|\/)/.test(url.hostname)
 
 export const checkServer = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
@@ -49,85 +56,358 @@ export const checkServer = Effect.fnUntraced(function* (url: Redacted.Redacted) 
     readonly version: string
     readonly number: number
     readonly encoding: string
-    readonly ssl: boolean
+    readonly is_encrypted: boolean
     readonly autovacuum: string
-    readonly recovers: boolean
+    readonly is_replica: boolean
   }>`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       pg_encoding_to_char(encoding) as encoding, current_setting('autovacuum') as autovacuum,
-      pg_is_in_recovery() as recovers,
-      coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as ssl
+      pg_is_in_recovery() as is_replica,
+      coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as is_encrypted
     from pg_database where datname = current_database()
   `
   if (server === undefined) return []
-  const { autovacuum, encoding, number, recovers, ssl, version } = server
-  const found: Array<Finding> = [
-    Math.floor(number / 10_000) >= oldest ? passed("version", `PostgreSQL ${version}`) : failed(
+  const { autovacuum, encoding, is_encrypted, is_replica, number, version } = server
+  const findings: Array<Finding> = [
+    Math.floor(number / 10_000) >= oldestVersion ? passed("version", `PostgreSQL ${version}`) : failed(
       "version",
       `PostgreSQL ${version} is too old`,
-      `Use PostgreSQL ${oldest} or newer.`,
+      `Use PostgreSQL ${oldestVersion} or newer.`,
     ),
   ]
   if (encoding !== "UTF8") {
-    found.push(failed("encoding", `the database is in ${encoding}`, "Make one: create database … encoding 'UTF8'."))
+    const advice = "Create a database in UTF-8: create database … encoding 'UTF8'"
+    findings.push(failed("encoding", `the database's encoding is ${encoding}`, advice))
   }
-  if (recovers) {
-    found.push(
-      failed("primary", "the server is a replica, which cannot record usage", "Name the primary in DATABASE_URL."),
-    )
+  if (is_replica) {
+    const advice = "Set DATABASE_URL to the primary."
+    findings.push(failed("primary", "the server is a replica, which cannot record usage", advice))
   }
   if (autovacuum !== "on") {
-    found.push(warned("autovacuum", "it is off, so plans grow old", "Set autovacuum = on."))
+    findings.push(warned("autovacuum", "it is off, so statistics and query plans become outdated", "Turn it on."))
   }
-  if (!ssl && !isNear(new URL(Redacted.value(url)))) {
-    found.push(warned(
+  if (!is_encrypted && !isLocal(new URL(Redacted.value(url)))) {
+    findings.push(warned(
       "encryption",
-      "the connection is not encrypted, and leaves this machine",
-      "Add ?sslmode=require to DATABASE_URL, where the network between is not trusted.",
+      "the connection to another machine is not encrypted",
+      "Add ?sslmode=require to DATABASE_URL, unless you trust the network in between.",
     ))
   }
-  return found
+  return findings
 })
 
-const mostApart = 2
+/** Largest difference between the two clocks that causes no warning, in seconds. */
+const maxClockDifference = 2
 
 export const checkClocks = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  // Opens the connection, so that the time to connect does not count.
   yield* sql`select 1`
   const before = yield* Clock.currentTimeMillis
   const [row] = yield* sql<{ readonly now: number }>`
     select extract(epoch from clock_timestamp())::float8 * 1000 as now
   `
   const after = yield* Clock.currentTimeMillis
-  const apart = ((row?.now ?? 0) - (before + after) / 2) / 1000
-  if (Math.abs(apart) <= mostApart) return passed("clocks", `as the database's, to ${Math.abs(apart).toFixed(2)} s`)
-  const said = `the database's is ${Math.abs(apart).toFixed(1)} s ${apart > 0 ? "ahead of" : "behind"} this machine's`
-  const advice = "Set both by NTP: keys expire and usage is dated by one and the other."
-  return Math.abs(apart) > 60 ? failed("clocks", said, advice) : warned("clocks", said, advice)
+  const difference = ((row?.now ?? 0) - (before + after) / 2) / 1000
+  const seconds = Math.abs(difference)
+  if (seconds <= maxClockDifference) {
+    return passed("clocks", `this machine and the database differ by ${seconds.toFixed(2)} s`)
+  }
+  const found = `the database's clock is ${seconds.toFixed(1)} s ${
+    difference > 0 ? "ahead of" : "behind"
+  } this machine's`
+  const advice = "Set both clocks with NTP. One decides when keys expire, the other dates usage."
+  return seconds > 60 ? failed("clocks", found, advice) : warned("clocks", found, advice)
 })
 
 export const checkConnections = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly most: number; readonly used: number; readonly limit: number }>`
-    select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as most,
+  const [row] = yield* sql<{ readonly max: number; readonly used: number; readonly role_limit: number }>`
+    select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max,
       (select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid())
         as used,
-      (select rolconnlimit from pg_roles where rolname = current_user) as limit
+      (select rolconnlimit from pg_roles where rolname = current_user) as role_limit
   `
-  const pooled = Option.isSome(yield* DirectUrl)
-  // Beside these, one counts requests, one asks whether the database is there, and one what changed; through a pooler
-  // the first and the pool do not come here.
-  const pool = (pooled ? 0 : (yield* PoolSize) + 1) + (yield* MaxExportsConfig) + 2
-  const most = row === undefined ? 0 : row.limit >= 0 ? Math.min(row.limit, row.most) : row.most
-  const said = `${pool} at most, of ${most} that the server allows and ${row?.used ?? 0} in use`
-  if (pool > most) {
-    return failed("connections", said, "Lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections.")
-  }
-  return pool * 2 > most
-    ? warned(
-      "connections",
-      said,
-      "A second instance would not fit: lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections.",
+  const hasPooler = Option.isSome(yield* DirectUrl)
+  // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe and the
+  // poll for dataset versions connect directly.
+  const needed = (hasPooler ? 0 : (yield* PoolSize) + 1) + (yield* MaxExportsConfig) + 2
+  const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
+  const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
+  const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
+  if (needed > max) return failed("connections", found, `There are too few: ${advice}`)
+  return needed * 2 > max
+    ? warned("connections", found, `There is no room for a second instance: ${advice}`)
+    : passed("connections", found)
+})
+
+const tables = datasets.map(({ table }) => table)
+const tableList = tables.join(",")
+
+const formatNames = (names: ReadonlyArray<string>) =>
+  names.length <= 6 ? names.join(", ") : `${names.slice(0, 6).join(", ")} and ${names.length - 6} more`
+
+export const isMigrated = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly exists: boolean }>`
+    select to_regclass(${migrationsTable}) is not null and to_regclass('public.usage') is not null as exists
+  `
+  return row?.exists === true
+})
+
+export const checkMigrations = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const known = yield* listMigrationScripts
+  const [table] = yield* sql<{ readonly exists: boolean; readonly is_readable: boolean }>`
+    select to_regclass(${migrationsTable}) is not null as exists,
+      coalesce(has_table_privilege(to_regclass(${migrationsTable})::oid, 'select'), false) as is_readable
+  `
+  const advice = "Run `tickerline migrate` as the role that owns the tables, or start the service as that role."
+  if (table?.exists !== true) return warned("migrations", "the database is empty", advice)
+  if (!table.is_readable) return skipped("migrations", "this role may not read which migrations were applied")
+  const applied = yield* sql<{ readonly id: number; readonly name: string }>`
+    select migration_id as id, name from ${sql(migrationsTable)} order by migration_id
+  `
+  const appliedIds = new Set(applied.map(({ id }) => id))
+  const pending = known.filter(([id]) => !appliedIds.has(id)).map(([id, name]) => `${id}_${name}`)
+  const newer = applied.filter(({ id }) => !known.some(([knownId]) => knownId === id))
+    .map(({ id, name }) => `${id}_${name}`)
+  if (newer.length > 0) {
+    return warned(
+      "migrations",
+      `the database is newer than this program: ${formatNames(newer)}`,
+      "This release works with the tables of the next one. Update this program soon.",
     )
-    : passed("connections", said)
+  }
+  return pending.length === 0
+    ? passed("migrations", `all ${known.length} are applied`)
+    : failed("migrations", `${pending.length} are missing: ${formatNames(pending)}`, advice)
+})
+
+interface RolePrivileges {
+  readonly name: string
+  readonly owns_tables: boolean
+  readonly is_superuser: boolean
+  readonly missing: ReadonlyArray<string> | null
+  readonly excessive: ReadonlyArray<string> | null
+}
+
+/** Compares the role's privileges with those that `tickerline grant` gives. */
+export const checkRole = (isEmbedded: boolean) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [role] = yield* sql<RolePrivileges>`
+      with needed (what, has) as (
+        select 'select on ' || t, has_table_privilege('public.' || t, 'select')
+        from unnest(string_to_array(${tableList}, ',')) as t where to_regclass('public.' || t) is not null
+        union all values
+          ('insert on usage', has_table_privilege('public.usage', 'insert')),
+          ('update of counts in usage', (
+            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
+            where attrelid = 'public.usage'::regclass and attname = 'request_count'
+          )),
+          ('insert, update on usage_daily', has_table_privilege('public.usage_daily', 'insert')
+            and has_table_privilege('public.usage_daily', 'update')),
+          ('insert, update on rate_limit_buckets',
+            has_table_privilege(to_regclass('public.rate_limit_buckets'), 'insert')
+            and has_table_privilege(to_regclass('public.rate_limit_buckets'), 'update')),
+          ('select on api_keys', has_table_privilege('public.api_keys', 'select')),
+          ('select on accounts', has_table_privilege('public.accounts', 'select')),
+          ('update of last_used_at', has_column_privilege('public.api_keys', 'last_used_at', 'update')),
+          ('update of balances', has_column_privilege('public.accounts', 'balance_microdollars', 'update'))
+      ), beyond (what, has) as (
+        select 'write ' || t, has_table_privilege('public.' || t, 'insert, update, delete, truncate')
+        from unnest(string_to_array(${tableList}, ',')) as t where to_regclass('public.' || t) is not null
+        union all values
+          ('read payments', has_table_privilege('public.credits', 'select')),
+          ('create tables', has_schema_privilege('public', 'create')),
+          ('create temporary tables', has_database_privilege(current_database(), 'temporary'))
+      )
+      select current_user as name, rolsuper as is_superuser,
+        (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.usage'::regclass) as owns_tables,
+        (select array_agg(what) from needed where not has) as missing,
+        (select array_agg(what) from beyond where has) as excessive
+      from pg_roles where rolname = current_user
+    `
+    const advice = `Run \`tickerline grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
+    if (role?.missing != null) return failed("role", `${role.name} lacks: ${formatNames(role.missing)}`, advice)
+    if (isEmbedded || role === undefined) return passed("role", "the embedded server has a single role")
+    if (role.is_superuser) {
+      return warned(
+        "role",
+        `${role.name} is a superuser`,
+        "Let the service connect as a role with fewer privileges: `tickerline grant ROLE`.",
+      )
+    }
+    if (role.owns_tables) return passed("role", `${role.name} owns the tables: it can load, migrate and serve`)
+    return role.excessive === null
+      ? passed("role", `${role.name} can serve, and nothing else`)
+      : warned("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
+  })
+
+/** The trigger `note_change` counts changes of a dataset (D17, caching). */
+export const checkTriggers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly dataset: string }>`
+    select relname as dataset from pg_trigger join pg_class on pg_class.oid = tgrelid
+    where relnamespace = 'public'::regnamespace and tgname = 'note_change' and tgenabled = 'A'
+  `
+  const affected = tables.filter((table) => !rows.some(({ dataset }) => dataset === table))
+  if (affected.length === 0) return passed("triggers", "all datasets record their changes")
+  return failed(
+    "triggers",
+    `note_change is missing or not always enabled: ${formatNames(affected)}; ` +
+      "their responses may be outdated or are never cached",
+    affected.length > 1
+      ? "See sql/migrations/0021_dataset_versions.sql."
+      : `alter table ${affected[0]} enable always trigger note_change`,
+  )
+})
+
+export const checkIndexes = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const invalid = yield* sql<{ readonly name: string }>`
+    select indexrelid::regclass::text as name from pg_index join pg_class on pg_class.oid = indrelid
+    where relnamespace = 'public'::regnamespace and not indisvalid order by 1
+  `
+  const names = invalid.map(({ name }) => name)
+  return names.length === 0 ? passed("indexes", "all are valid") : failed(
+    "indexes",
+    `invalid, so no query uses them: ${formatNames(names)}`,
+    names.map((name) => `reindex index concurrently ${name}`).join("; "),
+  )
+})
+
+/** Finds constraints that some rows may violate (D34, stored values). Requests for such rows fail. */
+export const checkConstraints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const notValidated = yield* sql<{ readonly dataset: string; readonly name: string; readonly expression: string }>`
+    select relname as dataset, conname as name, pg_get_expr(conbin, conrelid) as expression
+    from pg_constraint join pg_class on pg_class.oid = conrelid
+    where relnamespace = 'public'::regnamespace and contype = 'c' and not convalidated
+      and relname = any (string_to_array(${tableList}, ','))
+    order by 1, 2
+  `
+  if (notValidated.length === 0) return [passed("rules", "all rows of the datasets satisfy the constraints")]
+  return notValidated.map(({ dataset, expression, name }) =>
+    warned(
+      "rules",
+      `${name} is not validated; requests for rows of ${dataset} that violate it fail`,
+      `Find the rows: select * from ${dataset} where not (${expression}). Correct them, then run: ` +
+        `alter table ${dataset} validate constraint ${name}. Or load ${dataset} again.`,
+    )
+  )
+})
+
+/** Reports which datasets have rows, when they last changed, and whether statistics exist. */
+export const checkDatasetRows = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const empty = yield* Effect.filter(
+    tables,
+    (table) => Effect.map(sql`select 1 from ${sql("public")}.${sql(table)} limit 1`, (rows) => rows.length === 0),
+  )
+  const [change] = yield* sql<{ readonly days: number | null }>`
+    select floor(extract(epoch from now() - max(changed_at)) / 86400)::int as days from dataset_versions
+    where dataset = any (string_to_array(${tableList}, ','))
+  `
+  const notAnalyzed = yield* sql<{ readonly name: string }>`
+    select relname as name from pg_stat_user_tables
+    where schemaname = 'public' and relname = any (string_to_array(${tableList}, ','))
+      and last_analyze is null and last_autoanalyze is null and n_live_tup > 1000
+  `
+  const days = change?.days ?? null
+  const lastChange = days === null ? "" : `; last change ${days < 1 ? "less than a day" : `${days} days`} ago`
+  const found = `${tables.length - empty.length} of ${tables.length} have rows${lastChange}`
+  return [
+    empty.length > 0
+      ? warned("datasets", `${found}; empty: ${formatNames(empty)}`, "Load data: `tickerline load DATASET FILE`.")
+      : days !== null && days > 7
+      ? warned("datasets", found, "Find out whether the loads still run.")
+      : passed("datasets", found),
+    ...(notAnalyzed.length === 0 ? [] : [
+      warned("statistics", `never analyzed: ${formatNames(notAnalyzed.map(({ name }) => name))}`, "Run `analyze`."),
+    ]),
+  ]
+})
+
+type NamedReplica = Effect.Success<typeof ReplicaUrls>[number]
+
+/** Reads a server's state, and the identifier of the cluster that it belongs to. */
+const readServer = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [server] = yield* sql<{ readonly system: string }>`
+    select system_identifier::text as system from pg_control_system()
+  `
+  return { state: yield* makePoll(sql), system: server?.system }
+})
+
+/** The server's own message. The usual message for a lost connection names `DATABASE_URL`. */
+const getServerMessage = (error: { readonly message: string }) => {
+  const cause = SqlError.isSqlError(error) ? error.reason.cause : undefined
+  return Predicate.hasProperty(cause, "message") && cause.message !== "" ? String(cause.message) : error.message
+}
+
+/** Time in which a replica has to replay the primary's latest changes. */
+const replayTimeout = Duration.seconds(1)
+
+const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) =>
+  Effect.gen(function* () {
+    const replica = yield* readServer
+    if (replica.system !== primary.system) {
+      return failed(
+        name,
+        "it belongs to another cluster than DATABASE_URL",
+        "List only replicas of the primary in DATABASE_READ_URLS.",
+      )
+    }
+    if (!replica.state.is_replica) {
+      return warned(name, "it is not a replica, so it is not used", "List the primary only in DATABASE_URL.")
+    }
+    const datasets = Array.from(primary.state.datasets.keys())
+    if (replica.state.datasets.size === 0 || !datasets.some((dataset) => replica.state.datasets.has(dataset))) {
+      return failed(
+        name,
+        "it has none of the datasets",
+        "Check that the URL names the right database and that replay is running.",
+      )
+    }
+    const sql = yield* SqlClient.SqlClient
+    const target = primary.state.wal_position ?? 0
+    const missing = yield* Effect.map(makePoll(sql), ({ wal_position }) => target - (wal_position ?? 0)).pipe(
+      Effect.repeat({
+        until: (bytes) => bytes <= 0,
+        schedule: Schedule.upTo(Schedule.spaced("50 millis"), { duration: replayTimeout }),
+      }),
+    )
+    return missing <= 0
+      ? passed(name, `it replays changes of the primary within ${Duration.format(replayTimeout)}`)
+      : warned(
+        name,
+        `it is ${(missing / 1_048_576).toFixed(1)} MiB of WAL behind after ${Duration.format(replayTimeout)}; ` +
+          "until it catches up, it serves no changed datasets",
+        "See pg_stat_replication on the primary. Replay may be paused, or wait for a query.",
+      )
+  })
+
+/** Compares each server in `DATABASE_READ_URLS` with the primary. */
+export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted, named: ReadonlyArray<NamedReplica>) {
+  if (named.length === 0) return []
+  const primary = yield* Effect.provide(readServer, readOnlyConnection(url))
+  if (primary.state.is_replica) {
+    return [skipped("replicas", "DATABASE_URL leads to a replica, so there is no primary to compare with")]
+  }
+  const findings = yield* Effect.forEach(
+    named,
+    (replica) =>
+      runCheck({
+        name: `replica ${replica.name}`,
+        advice: "Start it, or correct its URL in DATABASE_READ_URLS: postgres://user:password@host:port/database",
+        effect: checkReplica(`replica ${replica.name}`, primary).pipe(
+          Effect.provide(readOnlyConnection(replica.url)),
+          Effect.mapError((error) => ({ message: getServerMessage(error) })),
+        ),
+      }),
+    { concurrency: "unbounded" },
+  )
+  return findings.flat()
 })

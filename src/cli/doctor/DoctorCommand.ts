@@ -1,36 +1,33 @@
-/** `doctor` on the command line: what keeps the service from working well, and what to do about it. */
-import { Config, Console, Duration, Effect, Logger, Option, Redacted, Result, Schema } from "effect"
+/** The `doctor` command: checks the installation without changing it, and says how to correct what is wrong. */
+import { Console, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
-import { connect, RedisUrl } from "../../accounts/limits/Redis.ts"
-import { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
 import { DatabaseUrl, DirectUrl } from "../../db/pool/Session.ts"
+import { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
 import { type Screen, stdoutScreen } from "../terminal/Screen.ts"
-import { escapeLine } from "../terminal/Text.ts"
+import { escapeLine, formatCount } from "../terminal/Text.ts"
 import * as Database from "./DatabaseChecks.ts"
-import { type DoctorCheck, failed, type Finding, type FindingState, passed, runCheck } from "./Finding.ts"
 import { checkEmbeddedDatabase } from "./EmbeddedChecks.ts"
-import { checkPort } from "./PortCheck.ts"
+import { failed, type Finding, type FindingState, passed, runCheck } from "./Finding.ts"
 import { checkClock, checkFiles, checkMemory, checkRuntime, checkZones } from "./MachineChecks.ts"
-import { checkReplicas } from "./ReplicaChecks.ts"
-import * as DatabaseSchema from "./SchemaChecks.ts"
-import { checkClientAddress, checkSettings } from "./SettingChecks.ts"
+import { checkClientAddress, checkPort, checkSettings } from "./ServiceChecks.ts"
 
 interface Section {
   readonly section: string
   readonly findings: ReadonlyArray<Finding>
 }
 
-const check = <E, R>(name: string, look: DoctorCheck<E, R>["effect"]) => runCheck({ name, effect: look })
+const check = <E, R>(name: string, effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, R>) =>
+  runCheck({ name, effect })
 
-const together = <R>(section: string, checks: ReadonlyArray<Effect.Effect<ReadonlyArray<Finding>, never, R>>) =>
+const makeSection = <R>(section: string, checks: ReadonlyArray<Effect.Effect<ReadonlyArray<Finding>, never, R>>) =>
   Effect.map(
     Effect.all(checks, { concurrency: "unbounded" }),
-    (found): Section => ({ section, findings: found.flat() }),
+    (findings): Section => ({ section, findings: findings.flat() }),
   )
 
-const machine = together("machine", [
+const machine = makeSection("machine", [
   check("runtime", checkRuntime),
   check("clock", checkClock),
   check("time zones", checkZones),
@@ -38,136 +35,128 @@ const machine = together("machine", [
   check("open files", checkFiles),
 ])
 
-const service = together("service", [
+const service = makeSection("service", [
   check("settings", Effect.suspend(() => checkSettings(process.env))),
   check("port", checkPort),
   check("clients", checkClientAddress),
 ])
 
-/** All over one connection; without it, that is what there is to say. */
-const asked = (url: Redacted.Redacted, embedded: boolean) =>
+/** Runs all checks of a database over one connection. If it cannot connect, that is the only finding. */
+const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   Effect.gen(function* () {
-    const first = yield* check("connection", Database.checkServer(url))
-    if (first.some(({ check }) => check === "connection")) return first
-    const others = [
+    const server = yield* check("connection", Database.checkServer(url))
+    if (server.some(({ check }) => check === "connection")) return server
+    const checks = [
       check("clocks", Database.checkClocks),
       check("connections", Database.checkConnections),
-      check("migrations", DatabaseSchema.checkMigrations),
+      check("migrations", Database.checkMigrations),
     ]
-    const inside = (yield* Effect.orElseSucceed(DatabaseSchema.isMigrated, () => false))
+    const schemaChecks = (yield* Effect.orElseSucceed(Database.isMigrated, () => false))
       ? [
-        check("role", DatabaseSchema.checkRole(embedded)),
-        check("triggers", DatabaseSchema.checkTriggers),
-        check("indexes", DatabaseSchema.checkIndexes),
-        check("rules", DatabaseSchema.checkConstraints),
-        check("datasets", DatabaseSchema.checkDatasetRows),
+        check("role", Database.checkRole(isEmbedded)),
+        check("triggers", Database.checkTriggers),
+        check("indexes", Database.checkIndexes),
+        check("rules", Database.checkConstraints),
+        check("datasets", Database.checkDatasetRows),
       ]
       : []
-    return [...first, ...(yield* Effect.all([...others, ...inside])).flat()]
+    return [...server, ...(yield* Effect.all([...checks, ...schemaChecks])).flat()]
   }).pipe(Effect.provide(Database.readOnlyConnection(url)))
 
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrl
-  if (Option.isSome(url)) {
-    const direct = yield* DirectUrl
-    const way = yield* Effect.result(Database.checkPooler(url.value, direct))
-    const named = passed("database", Option.isSome(direct) ? "that of DATABASE_DIRECT_URL" : "that of DATABASE_URL")
-    if (Result.isSuccess(way)) {
-      const itself = Option.getOrElse(direct, () => url.value)
-      const found = yield* asked(itself, false)
-      const replicas = yield* check("replicas", Effect.flatMap(ReplicaUrls, (named) => checkReplicas(itself, named)))
-      return [named, way.success, ...found, ...replicas]
-    }
-    // Who cannot be reached at all is told by the check that asks for that.
-    if (way.failure._tag !== "WrongWay") return yield* Effect.fail(way.failure)
-    return [named, failed("pooler", way.failure.message, "The service would not start; README, poolers, tells more.")]
+  if (Option.isNone(url)) {
+    const { findings, url: running } = yield* checkEmbeddedDatabase
+    return [...findings, ...(Option.isSome(running) ? yield* checkDatabaseAt(running.value, true) : [])]
   }
-  const { findings, url: running } = yield* checkEmbeddedDatabase
-  return [...findings, ...(Option.isSome(running) ? yield* asked(running.value, true) : [])]
+  const directUrl = yield* DirectUrl
+  const source = passed("database", `from ${Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"}`)
+  const pooler = yield* Effect.result(Database.checkPooler(url.value, directUrl))
+  if (Result.isFailure(pooler)) {
+    // The check `connection` reports a server that cannot be reached.
+    if (pooler.failure._tag !== "DatabaseUrlError") return yield* Effect.fail(pooler.failure)
+    const advice = "The service would not start. See docs/operations/poolers.md."
+    return [source, failed("pooler", pooler.failure.message, advice)]
+  }
+  const primary = Option.getOrElse(directUrl, () => url.value)
+  const findings = yield* checkDatabaseAt(primary, false)
+  const replicas = yield* check(
+    "replicas",
+    Effect.flatMap(ReplicaUrls, (urls) => Database.checkReplicas(primary, urls)),
+  )
+  return [source, pooler.success, ...findings, ...replicas]
 })
 
-const redis = Effect.gen(function* () {
-  const named = yield* Config.option(RedisUrl)
-  if (Option.isNone(named)) return passed("limits", "counted together in PostgreSQL (no REDIS_URL)")
-  yield* connect(named.value)
-  return passed("limits", "counted together in Redis, which answers")
-}).pipe(
-  Effect.scoped,
-  // What its client logs of a Redis that is away is said by the finding.
-  Effect.provide(Logger.layer([])),
-)
-
-/** Each check is a line here; they neither start, change nor wait for anything. */
 const sections = Effect.all([
   machine,
   service,
-  together("database", [
+  makeSection("database", [
     runCheck({
       name: "connection",
-      // Each of its own checks is bounded too.
+      // Each check within has its own timeout too.
       timeout: Duration.seconds(60),
-      advice: "Start PostgreSQL, or set DATABASE_URL right: postgres://user:password@host:port/database.",
+      advice: "Start PostgreSQL, or correct DATABASE_URL: postgres://user:password@host:port/database",
       effect: database,
     }),
-  ]),
-  together("limits", [
-    runCheck({ name: "limits", advice: "Start Redis, set REDIS_URL right, or unset it.", effect: redis }),
   ]),
 ], { concurrency: "unbounded" })
 
 const marks = {
-  ok: { sign: "✓", ascii: "ok", style: "green" },
-  warning: { sign: "!", ascii: "!", style: "yellow" },
-  failed: { sign: "✗", ascii: "x", style: "red" },
-  skipped: { sign: "-", ascii: "-", style: "dim" },
+  ok: { unicode: "✓", ascii: "ok", style: "green" },
+  warning: { unicode: "!", ascii: "!", style: "yellow" },
+  failed: { unicode: "✗", ascii: "x", style: "red" },
+  skipped: { unicode: "-", ascii: "-", style: "dim" },
 } as const
 
-const lines = ({ advice, check, found, state }: Finding, { paint, unicode }: Screen) => {
-  const { ascii, sign, style } = marks[state]
-  const mark = unicode ? sign : ascii.padEnd(2)
+const formatFinding = ({ advice, check, found, state }: Finding, { paint, unicode }: Screen) => {
+  const mark = unicode ? marks[state].unicode : marks[state].ascii.padEnd(2)
   return [
-    `  ${paint(style, mark)} ${check}: ${escapeLine(found)}`,
+    `  ${paint(marks[state].style, mark)} ${check}: ${escapeLine(found)}`,
     ...(advice === undefined ? [] : [`    ${unicode ? "→" : "->"} ${escapeLine(advice)}`]),
   ]
 }
 
-const counted = (found: ReadonlyArray<Finding>, state: FindingState) =>
-  found.filter((one) => one.state === state).length
+const countState = (findings: ReadonlyArray<Finding>, state: FindingState) =>
+  findings.filter((finding) => finding.state === state).length
 
-class Unwell extends Schema.TaggedError<Unwell>()("Unwell", { message: Schema.String }) {}
+/** Ends the command with exit code 1. */
+class ChecksFailed extends Schema.TaggedError<ChecksFailed>()("ChecksFailed", { message: Schema.String }) {}
 
 export const makeDoctorCommand = (version: string) =>
   Command.make(
     "doctor",
-    { json: Flag.Boolean("json").pipe(Flag.withDescription("For programs"), Flag.withDefault(false)) },
+    { json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON for programs"), Flag.withDefault(false)) },
     Effect.fnUntraced(function* ({ json }) {
-      const found = yield* sections
-      const all = found.flatMap(({ findings }) => findings)
-      const [bad, doubtful] = [counted(all, "failed"), counted(all, "warning")]
+      const report = yield* sections
+      const all = report.flatMap(({ findings }) => findings)
+      const [failures, warnings] = [countState(all, "failed"), countState(all, "warning")]
       if (json) {
-        const checks = found.flatMap(({ findings, section }) => findings.map((one) => ({ section, ...one })))
-        yield* Console.log(JSON.stringify({ version, ok: bad === 0, failed: bad, warnings: doubtful, checks }, null, 2))
+        const checks = report.flatMap(({ findings, section }) => findings.map((finding) => ({ section, ...finding })))
+        yield* Console.log(JSON.stringify({ version, ok: failures === 0, failed: failures, warnings, checks }, null, 2))
       } else {
         const screen = yield* stdoutScreen
-        for (const { findings, section } of found) {
-          yield* Console.log(
-            [screen.paint("bold", section), ...findings.flatMap((one) => lines(one, screen))].join("\n"),
-          )
+        for (const { findings, section } of report) {
+          const lines = findings.flatMap((finding) => formatFinding(finding, screen))
+          yield* Console.log([screen.paint("bold", section), ...lines].join("\n"))
         }
-        yield* Console.log(bad + doubtful === 0 ? "All is well." : `${bad} failed, ${doubtful} to look at.`)
+        yield* Console.log(
+          failures + warnings === 0 ? "No problems found." : `${failures} failed, ${formatCount(warnings, "warning")}.`,
+        )
       }
-      if (bad > 0) return yield* new Unwell({ message: `doctor: ${bad} of ${all.length} checks failed.` })
+      if (failures > 0) {
+        return yield* new ChecksFailed({ message: `doctor: ${failures} of ${all.length} checks failed.` })
+      }
     }),
   ).pipe(
     Command.withDescription(
-      "Check settings, machine, database, rights and clocks, and say what to do; changes nothing",
+      "Check settings, machine, database, permissions and clocks, and say what to do; changes nothing",
     ),
     Command.withExamples([
       {
         command: "npm run --silent tickerline -- doctor",
-        description: "A checklist; exits with 1 where a check failed",
+        description: "Print a checklist; exits with 1 if a check failed",
       },
-      { command: "npm run --silent tickerline -- doctor --json", description: "The same for programs" },
+      { command: "npm run --silent tickerline -- doctor --json", description: "Print the checklist as JSON" },
     ]),
     Command.provide(FetchHttpClient.layer),
   )

@@ -1,4 +1,4 @@
-/** What a check found, and the bounds within which every check stays. */
+/** The result of a doctor check, and how a check runs. */
 import { Cause, Duration, Effect } from "effect"
 import { summarizeError } from "../ErrorReport.ts"
 
@@ -7,9 +7,9 @@ export type FindingState = "ok" | "warning" | "failed" | "skipped"
 export interface Finding {
   readonly check: string
   readonly state: FindingState
-  /** What is so; never a secret. */
+  /** What the check found. Contains no secrets. */
   readonly found: string
-  /** What to do, where something is to be done. */
+  /** What to do about it. Present for warnings and failures. */
   readonly advice?: string
 }
 
@@ -28,34 +28,37 @@ export const failed = (check: string, found: string, advice: string): Finding =>
   advice,
 })
 
-/** One line of the checklist, or several. */
 export interface DoctorCheck<E, R> {
   readonly name: string
-  /** What to do where it fails by itself. */
+  /** Advice if the effect fails. */
   readonly advice?: string
-  /** How long it may take; ten seconds by default. */
+  /** Ten seconds by default. */
   readonly timeout?: Duration.Duration
   readonly effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, R>
 }
 
-const usual = Duration.seconds(10)
+const defaultTimeout = Duration.seconds(10)
 
-/** A check that fails or hangs is itself a finding: the others are told all the same. */
+/** Runs a check. An error or a timeout becomes a finding, so that the other checks still run. */
 export const runCheck = <E, R>(
-  { advice = "Mend that, and look again.", effect: look, name, timeout: patience = usual }: DoctorCheck<E, R>,
+  { advice = "Correct this, then run doctor again.", effect, name, timeout = defaultTimeout }: DoctorCheck<E, R>,
 ): Effect.Effect<ReadonlyArray<Finding>, never, R> =>
-  look.pipe(
+  effect.pipe(
     Effect.map((found) => "state" in found ? [found] : found),
     Effect.timeoutOrElse({
-      duration: patience,
+      duration: timeout,
       orElse: () =>
         Effect.succeed([
-          failed(name, `no answer within ${Duration.toSeconds(patience)} seconds`, "See whether it is overloaded."),
+          failed(
+            name,
+            `no answer within ${Duration.toSeconds(timeout)} seconds`,
+            "Find out whether the server is overloaded or unreachable.",
+          ),
         ]),
     }),
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.succeed([
-        failed(name, summarizeError(Cause.squash(cause)) ?? "it could not be looked at", advice),
+        failed(name, summarizeError(Cause.squash(cause)) ?? "the check ended with an unexpected error", advice),
       ])
     ),
   )

@@ -1,4 +1,4 @@
-/** Shows the progress of long work: one line that is redrawn on a terminal, otherwise a line every ten seconds. */
+/** Shows the progress of long work: a line that is redrawn on a terminal, or one line every ten seconds elsewhere. */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
 import {
@@ -13,18 +13,18 @@ import {
 import { type Screen, stderrScreen } from "./Screen.ts"
 import { escapeLine } from "./Text.ts"
 
-/** Work that is done sooner shows nothing. */
-const patience = Duration.millis(400)
-const frame = Duration.millis(100)
-const logged = Duration.seconds(10)
+/** Work that ends sooner shows no progress. */
+const initialDelay = Duration.millis(400)
+const redrawInterval = Duration.millis(100)
+const lineInterval = Duration.seconds(10)
 
-const clear = "\r\u001b[K"
+const clearLine = "\r\u001b[K"
 
-/** Whether progress is written as log entries, so that standard error holds nothing else. */
+/** Whether progress is written as log entries, so that standard error contains nothing else. */
 export const LogsProgress = Context.Reference<boolean>("tickerline/terminal/Watch/ToLog", { defaultValue: () => false })
 
-/** What is being done, and the figures of this moment. */
-const measured = (state: ProgressState) =>
+/** Returns an effect that measures the current label and figures. */
+const makeMeasurement = (state: ProgressState) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
     let samples: ReadonlyArray<ProgressSample> = [{ at: start, done: 0, count: 0 }]
@@ -37,69 +37,71 @@ const measured = (state: ProgressState) =>
     })
   })
 
-const lines = (state: ProgressState, screen: Screen) =>
-  Effect.map(measured(state), (measure) =>
+/** Returns an effect that formats the current progress as a line of the screen's width. */
+const makeLine = (state: ProgressState, screen: Screen) =>
+  Effect.map(makeMeasurement(state), (measure) =>
     Effect.map(measure, ({ figures, label }) => {
-      const look = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.unicode, paint: screen.paint }
-      return formatProgressLine(label, figures, look)
+      const style = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.unicode, paint: screen.paint }
+      return formatProgressLine(label, figures, style)
     }))
 
-const everyTenSeconds = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.repeat(effect, Schedule.spaced(logged)).pipe(Effect.delay(logged))
+const repeatEveryInterval = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.repeat(effect, Schedule.spaced(lineInterval)).pipe(Effect.delay(lineInterval))
 
-const entries = (state: ProgressState) =>
+const logProgress = (state: ProgressState) =>
   Effect.gen(function* () {
-    const measure = yield* measured(state)
-    yield* everyTenSeconds(
+    const measure = yield* makeMeasurement(state)
+    yield* repeatEveryInterval(
       Effect.flatMap(measure, ({ figures, label }) =>
         Effect.logInfo([label, figures.texts.map((text) => text.trim()).join(", ")].join(": "))),
     )
   })
 
-const drawn = (state: ProgressState, screen: Screen) =>
+const redrawProgress = (state: ProgressState, screen: Screen) =>
   Effect.gen(function* () {
-    const next = yield* lines(state, screen)
-    const draw = Effect.map(next, (text) => process.stderr.write(`${clear}${text}`))
-    yield* Effect.repeat(draw, Schedule.spaced(frame)).pipe(Effect.delay(patience))
+    const nextLine = yield* makeLine(state, screen)
+    const draw = Effect.map(nextLine, (line) => process.stderr.write(`${clearLine}${line}`))
+    yield* Effect.repeat(draw, Schedule.spaced(redrawInterval)).pipe(Effect.delay(initialDelay))
   })
 
-const told = (state: ProgressState, screen: Screen) =>
+const printProgress = (state: ProgressState, screen: Screen) =>
   Effect.gen(function* () {
-    const next = yield* lines(state, screen)
-    yield* everyTenSeconds(Effect.flatMap(next, Console.error))
+    const nextLine = yield* makeLine(state, screen)
+    yield* repeatEveryInterval(Effect.flatMap(nextLine, Console.error))
   })
 
-/** Whatever else is said takes the line's place; the line comes back below it. */
-const aside = (console: Console.Console): Console.Console => {
-  const away = () => process.stderr.write(clear)
+/** A console that erases the progress line before it prints. The next redraw shows the line below. */
+const makeClearingConsole = (console: Console.Console): Console.Console => {
+  const clear = () => process.stderr.write(clearLine)
   return {
     ...console,
-    error: (...said) => {
-      away()
-      console.error(...said)
+    error: (...values) => {
+      clear()
+      console.error(...values)
     },
-    log: (...said) => {
-      away()
-      console.log(...said)
+    log: (...values) => {
+      clear()
+      console.log(...values)
     },
   }
 }
 
-/** The line is gone when the work ends, however it ends. Work within watched work notes where the outer one looks. */
+/** Runs work and shows the progress that it reports in `Progress`. The line disappears when the work ends. */
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const screen = yield* stderrScreen
     const state = makeIdleProgress()
-    const noting = Effect.provideService(work, Progress, state)
+    const reportingWork = Effect.provideService(work, Progress, state)
     if (yield* LogsProgress) {
-      yield* Effect.forkScoped(entries(state))
-      return yield* noting
+      yield* Effect.forkScoped(logProgress(state))
+      return yield* reportingWork
     }
     if (!screen.canRedraw) {
-      yield* Effect.forkScoped(told(state, screen))
-      return yield* noting
+      yield* Effect.forkScoped(printProgress(state, screen))
+      return yield* reportingWork
     }
-    yield* Effect.addFinalizer(() => Effect.sync(() => process.stderr.write(clear)))
-    yield* Effect.forkScoped(drawn(state, screen))
-    return yield* Effect.provideService(noting, Console.Console, aside(yield* Console.Console))
+    yield* Effect.addFinalizer(() => Effect.sync(() => process.stderr.write(clearLine)))
+    yield* Effect.forkScoped(redrawProgress(state, screen))
+    const console = makeClearingConsole(yield* Console.Console)
+    return yield* Effect.provideService(reportingWork, Console.Console, console)
   }).pipe(Effect.scoped)

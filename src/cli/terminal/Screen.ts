@@ -1,4 +1,4 @@
-/** What standard output and standard error can show: a terminal, a file and a pipe are written to differently. */
+/** What standard output and standard error can show: colors, Unicode, a width, and redrawn lines. */
 import { Config, Effect, Layer, Option, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import process from "node:process"
@@ -8,61 +8,59 @@ export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
 export interface Screen {
   readonly isTerminal: boolean
-  /** A line may be written over: a person watches, and no log keeps what passes. */
+  /** Whether a line can be redrawn. False in CI, whose logs would keep every redraw. */
   readonly canRedraw: boolean
-  /** Signs beyond ASCII are shown as what they are. */
+  /** Whether characters beyond ASCII are displayed. */
   readonly unicode: boolean
-  /** The columns of this moment; a file has no end. */
+  /** The current width in columns; infinite for a file or a pipe. */
   readonly columns: () => number
   readonly colors: boolean
-  /** The text itself where colours are not wanted: `NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`, no terminal. */
+  /** Styles text. Returns it unchanged without colors (`NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`, not a terminal). */
   readonly paint: (style: TextStyle, text: string) => string
 }
 
-/** Effect's own rules, which it applies to standard output, for either. */
-const capabilities = (isTerminal: Effect.Effect<boolean>) =>
+/** Applies Effect's rules for standard output to either stream. */
+const readCapabilities = (isTerminal: Effect.Effect<boolean>) =>
   Effect.gen(function* () {
     const stdio = yield* Stdio.Stdio
-    const own = Layer.succeed(Stdio.Stdio, { ...stdio, stdoutIsTerminal: isTerminal })
+    const stream = Layer.succeed(Stdio.Stdio, { ...stdio, stdoutIsTerminal: isTerminal })
     return yield* TerminalCapabilities.TerminalCapabilities.pipe(
-      Effect.provide(Layer.fresh(TerminalCapabilities.layer).pipe(Layer.provide(own))),
+      Effect.provide(Layer.fresh(TerminalCapabilities.layer).pipe(Layer.provide(stream))),
     )
   })
 
-/** POSIX: the first of them that is set decides, and none of them means ASCII. */
+/** The character locale according to POSIX: the first of these variables that is set. */
 const locale = Effect.map(
   Config.all([
     Config.option(Config.String("LC_ALL")),
     Config.option(Config.String("LC_CTYPE")),
     Config.option(Config.String("LANG")),
   ]),
-  (named) => Option.getOrElse(Option.firstSomeOf(named), () => ""),
+  (variables) => Option.getOrElse(Option.firstSomeOf(variables), () => ""),
 )
 
-const given = (name: string) => Effect.map(Config.option(Config.String(name)), Option.isSome)
+const isSet = (name: string) => Effect.map(Config.option(Config.String(name)), Option.isSome)
 
-/** A terminal that does not tell its width has the one that terminals always had. */
-const usual = 80
+/** Width of a terminal that does not report one. */
+const defaultColumns = 80
 
-const screen = Effect.fnUntraced(
+const makeScreen = Effect.fnUntraced(
   function* (stream: "stdout" | "stderr"): Effect.fn.Return<Screen, Config.ConfigError, Stdio.Stdio> {
     const stdio = yield* Stdio.Stdio
     const isTerminal = yield* stream === "stdout" ? stdio.stdoutIsTerminal : stdio.stderrIsTerminal
-    const { canAnimate, canColor } = yield* capabilities(Effect.succeed(isTerminal))
-    const moves = canAnimate && !(yield* given("CI"))
-    const unicode = /utf-?8/i.test(yield* locale)
+    const { canAnimate, canColor } = yield* readCapabilities(Effect.succeed(isTerminal))
     return {
       isTerminal,
-      canRedraw: moves,
+      canRedraw: canAnimate && !(yield* isSet("CI")),
       colors: canColor,
-      unicode,
-      columns: () => isTerminal ? process[stream].columns || usual : Number.POSITIVE_INFINITY,
+      unicode: /utf-?8/i.test(yield* locale),
+      columns: () => isTerminal ? process[stream].columns || defaultColumns : Number.POSITIVE_INFINITY,
       paint: (style, text) => canColor ? styleText(style, text, { validateStream: false }) : text,
     }
   },
   Effect.orDie,
 )
 
-export const stdoutScreen = screen("stdout")
+export const stdoutScreen = makeScreen("stdout")
 
-export const stderrScreen = screen("stderr")
+export const stderrScreen = makeScreen("stderr")

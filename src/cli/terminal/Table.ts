@@ -1,14 +1,14 @@
-/** Rows in aligned columns: whole in a file, fitted to the terminal on one. */
+/** Prints rows as aligned columns: complete in a file, shortened to the width of a terminal. */
 import { Console, Effect } from "effect"
 import { type Screen, stdoutScreen } from "./Screen.ts"
 import { displayWidth, escapeLine, padEnd, padStart, truncate } from "./Text.ts"
 
-/** `null` is a value that there is none of. */
+/** `null` is a missing value. */
 export type TableCell = string | null
 
 export interface TableColumn {
   readonly name: string
-  /** Numbers stand below each other by their last digit. */
+  /** Numbers are right-aligned. */
   readonly isNumber?: boolean
 }
 
@@ -19,70 +19,73 @@ export interface TableData {
 
 export interface RenderedTable {
   readonly lines: ReadonlyArray<string>
-  /** Columns for which there was no room. */
+  /** Names of the columns for which there is no room. */
   readonly hiddenColumns: ReadonlyArray<string>
 }
 
-/** A cell that is cut keeps at least so much, unless it is shorter. */
-const least = 10
+/** Width down to which a column may be shortened. */
+const minWidth = 10
 
-const sum = (widths: ReadonlyArray<number>) => widths.reduce((total, width) => total + width + 2, -2)
+/** Width of all columns, with a gap of two between them. */
+const totalWidth = (widths: ReadonlyArray<number>) => widths.reduce((total, width) => total + width + 2, -2)
 
-/** The widest give first, down to `least`; what fits not even then is left out from the end. */
-const fitted = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<number> => {
-  const shown: Array<number> = []
-  for (const width of natural) {
-    if (sum([...shown.map((one) => Math.min(one, least)), Math.min(width, least)]) > room && shown.length > 0) break
-    shown.push(Math.min(width, room))
+/** Fits columns to `maxWidth`: hides columns at the end that have no room, then shortens the widest. */
+const fitWidths = (naturalWidths: ReadonlyArray<number>, maxWidth: number): ReadonlyArray<number> => {
+  const widths: Array<number> = []
+  for (const width of naturalWidths) {
+    const shortest = [...widths, width].map((width) => Math.min(width, minWidth))
+    if (totalWidth(shortest) > maxWidth && widths.length > 0) break
+    widths.push(Math.min(width, maxWidth))
   }
-  while (sum(shown) > room) {
-    const widest = Math.max(...shown)
+  while (totalWidth(widths) > maxWidth) {
+    const widest = Math.max(...widths)
     if (widest <= 1) break
-    shown[shown.indexOf(widest)] = widest - 1
+    widths[widths.indexOf(widest)] = widest - 1
   }
-  return shown
+  return widths
 }
 
-/** With a line of names. */
+const placeholder = (screen: Screen) => screen.isTerminal ? "-" : ""
+
+/** Formats a header line and one line per row. */
 export const formatTable = ({ columns, rows }: TableData, screen: Screen): RenderedTable => {
-  const mark = screen.unicode ? "…" : "~"
   const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeLine(cell)))
-  const natural = columns.map(({ name }, at) =>
-    Math.max(displayWidth(name), ...cells.map((row) => displayWidth(row[at] ?? (screen.isTerminal ? "-" : ""))))
+  const naturalWidths = columns.map(({ name }, index) =>
+    Math.max(displayWidth(name), ...cells.map((row) => displayWidth(row[index] ?? placeholder(screen))))
   )
-  const widths = fitted(natural, screen.columns())
-  const entry = (text: string, at: number) => {
-    const width = widths[at] ?? 0
-    const short = truncate(text, width, mark)
-    return columns[at]?.isNumber === true ? padStart(short, width) : padEnd(short, width)
+  const widths = fitWidths(naturalWidths, screen.columns())
+  const alignCell = (text: string, index: number) => {
+    const width = widths[index] ?? 0
+    const shortened = truncate(text, width, screen.unicode ? "…" : "~")
+    return columns[index]?.isNumber === true ? padStart(shortened, width) : padEnd(shortened, width)
   }
-  const rowOf = (row: ReadonlyArray<TableCell>) =>
-    widths.map((_, at) => {
-      const cell = row[at] ?? null
-      return cell === null ? screen.paint("dim", entry(screen.isTerminal ? "-" : "", at)) : entry(cell, at)
+  const formatRow = (row: ReadonlyArray<TableCell>) =>
+    widths.map((_, index) => {
+      const cell = row[index] ?? null
+      return cell === null ? screen.paint("dim", alignCell(placeholder(screen), index)) : alignCell(cell, index)
     })
-  const head = widths.map((_, at) => screen.paint("bold", entry(columns[at]?.name ?? "", at)))
+  const header = widths.map((_, index) => screen.paint("bold", alignCell(columns[index]?.name ?? "", index)))
   return {
-    lines: [head, ...cells.map(rowOf)].map((row) => row.join("  ").trimEnd()),
+    lines: [header, ...cells.map(formatRow)].map((row) => row.join("  ").trimEnd()),
     hiddenColumns: columns.slice(widths.length).map(({ name }) => name),
   }
 }
 
-/** One row, a line for each of its columns. */
+/** Formats the first row with one line per column. */
 export const formatRecord = ({ columns, rows: [row = []] }: TableData, screen: Screen): ReadonlyArray<string> => {
-  const wide = Math.max(0, ...columns.map(({ name }) => displayWidth(name)))
-  const room = Math.max(1, screen.columns() - wide - 2)
-  return columns.map(({ name }, at) => {
-    const cell = row[at] ?? null
-    const text = cell === null ? screen.paint("dim", screen.isTerminal ? "-" : "") : truncate(escapeLine(cell), room)
-    return `${screen.paint("bold", padEnd(name, wide))}  ${text}`.trimEnd()
+  const nameWidth = Math.max(0, ...columns.map(({ name }) => displayWidth(name)))
+  const cellWidth = Math.max(1, screen.columns() - nameWidth - 2)
+  return columns.map(({ name }, index) => {
+    const cell = row[index] ?? null
+    const text = cell === null ? screen.paint("dim", placeholder(screen)) : truncate(escapeLine(cell), cellWidth)
+    return `${screen.paint("bold", padEnd(name, nameWidth))}  ${text}`.trimEnd()
   })
 }
 
-/** Prints a table on standard output, and on standard error the columns for which the terminal has no room. */
-export const printTable = Effect.fnUntraced(function* (rows: TableData, advice = "or write the table to a file") {
-  const { hiddenColumns: left, lines } = formatTable(rows, yield* stdoutScreen)
+/** Prints a table on standard output, and names hidden columns on standard error. */
+export const printTable = Effect.fnUntraced(function* (table: TableData, advice = "or write the table to a file") {
+  const { hiddenColumns, lines } = formatTable(table, yield* stdoutScreen)
   yield* Console.log(lines.join("\n"))
-  if (left.length === 0) return
-  yield* Console.error(escapeLine(`No room for ${left.join(", ")}. Widen the terminal, ${advice}.`))
+  if (hiddenColumns.length === 0) return
+  yield* Console.error(escapeLine(`No room for ${hiddenColumns.join(", ")}. Widen the terminal, ${advice}.`))
 })

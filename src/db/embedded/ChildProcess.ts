@@ -1,23 +1,23 @@
-/** Child processes under another uid or in a session of their own, which `effect/process` does not offer. */
+/** Child processes with another uid or in their own session, which `effect/process` does not support. */
 import { Deferred, Effect, Schema } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import process from "node:process"
 
-/** What is wrong with the embedded server and what to do about it, for the person at the terminal. */
+/** A failure of the embedded server. The message tells the user how to fix it. */
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
   message: Schema.String,
 }) {}
 
-export const ownServerHint = "or set DATABASE_URL to a PostgreSQL server of your own"
+export const ownServerHint = "or set DATABASE_URL to your own PostgreSQL server"
 
-/** The end of what initdb or the server said, without the long statements it quotes. */
-export const summarizeOutput = (said: string): string => {
-  const lines = said.trim().split("\n").filter((line) => !/^\t|STATEMENT: /.test(line))
-  const full = /No space left/.test(said) ? ": the disk is full; free some space and start again" : ""
-  return `${full}.\n${lines.slice(-10).join("\n")}`
+/** The last lines of a PostgreSQL log or command output, without quoted statements. */
+export const summarizeOutput = (output: string): string => {
+  const lines = output.trim().split("\n").filter((line) => !/^\t|STATEMENT: /.test(line))
+  const diskFull = /No space left/.test(output) ? ": the disk is full; free some space and start again" : ""
+  return `${diskFull}.\n${lines.slice(-10).join("\n")}`
 }
 
-/** The user PostgreSQL runs as when this process is root, which it refuses to be. */
+/** The user that runs PostgreSQL if this process is root, because PostgreSQL refuses to run as root. */
 export interface SystemUser {
   readonly name: string
   readonly uid: number
@@ -27,14 +27,14 @@ export interface SystemUser {
 interface Command {
   readonly command: string
   readonly args: ReadonlyArray<string>
-  readonly account: SystemUser | undefined
-  /** A file descriptor for both outputs; without one they are collected. */
+  readonly systemUser: SystemUser | undefined
+  /** File descriptor for stdout and stderr. If unset, both are collected in memory. */
   readonly output?: number
 }
 
 /**
- * PG* variables and the folder of the caller must not reach the server, which may not even enter the folder. Nor must
- * a Ctrl-C at the terminal: this program decides what ends when.
+ * Isolates the child from the caller's PG* variables and working directory, which the server's user may not access,
+ * and from Ctrl-C at the terminal.
  */
 const start = (options: Command): ChildProcess =>
   spawn(options.command, options.args, {
@@ -42,23 +42,23 @@ const start = (options: Command): ChildProcess =>
     env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" },
     stdio: ["ignore", options.output ?? "pipe", options.output ?? "pipe"],
     detached: true,
-    ...(options.account && { uid: options.account.uid, gid: options.account.gid }),
+    ...(options.systemUser && { uid: options.systemUser.uid, gid: options.systemUser.gid }),
   })
 
-/** The systems that the programs of the npm packages are built for. */
+/** The operating systems that the programs in the npm packages support. */
 export const describeSystemRequirement = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "macOS 13 or newer" : "a Linux with glibc"
 
 const cannotRun = (command: string, cause: Error) =>
   new EmbeddedPostgresError({
     message:
-      `The embedded PostgreSQL cannot be run (${cause.message}): ${command} needs ${
+      `The embedded PostgreSQL cannot start (${cause.message}): ${command} needs ${
         describeSystemRequirement(process.platform)
       } and a ` +
       `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
   })
 
-/** Runs to the end; an interruption ends the command first. */
+/** Runs a command to completion. An interruption terminates the command. */
 export const runToCompletion = (
   options: Command,
 ): Effect.Effect<{ code: number; output: string }, EmbeddedPostgresError> =>
@@ -76,12 +76,12 @@ export const runToCompletion = (
   })
 
 export interface DetachedProcess {
-  /** Ends with the server, and says whether a signal ended it. */
+  /** Completes when the process exits, and reports whether a signal killed it. */
   readonly exited: Effect.Effect<{ readonly killed: boolean }>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
 }
 
-/** Starts a server that outlives this process and its terminal. */
+/** Starts a process that outlives this one and its terminal. */
 export const launchDetached = (
   options: Command & { readonly output: number },
 ): Effect.Effect<DetachedProcess, EmbeddedPostgresError> =>

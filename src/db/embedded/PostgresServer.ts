@@ -1,4 +1,4 @@
-/** The server process of a cluster. Every function here expects the home's lock to be held. */
+/** The server process of a cluster. All functions require the home's lock to be held. */
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import { closeSync, openSync } from "node:fs"
 import process from "node:process"
@@ -17,8 +17,8 @@ interface Postmaster {
   readonly ready: boolean
 }
 
-/** Something that passes: a server on its way up or down, or the children of a killed one. */
-class NotYet extends Data.TaggedError("NotYet")<{ readonly why: string }> {}
+/** A temporary state: the server is starting or stopping, or child processes of a killed server are still running. */
+class ServerNotReady extends Data.TaggedError("ServerNotReady")<{ readonly reason: string }> {}
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -28,38 +28,38 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-const identity = Effect.fnUntraced(function* (path: string) {
+const readInode = Effect.fnUntraced(function* (path: string) {
   const info = yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(path))
   return `${info.dev}:${Option.getOrElse(info.ino, () => 0n)}`
 })
 
-/** The folder in a command line of /proc, where a NUL ends each argument. */
+/** The data directory in a /proc command line, where NUL separates the arguments. */
 const folderInProc = (line: string) => {
   const [command = "", ...args] = line.split("\0")
   return command.endsWith("/postgres") && args.includes("-D") ? args[args.indexOf("-D") + 1] : undefined
 }
 
-/** The folder in a command line that `ps` prints, whose arguments may have spaces in them. */
+/** The data directory in a command line printed by `ps`. The path may contain spaces. */
 export const parseDataDirectory = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
-/** The data folder of the server with this pid; every user's command lines can be read. */
+/** The data directory of the server with this pid. Command lines are readable for all users. */
 export const findDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
   if (platform === "linux") {
     const fs = yield* FileSystem.FileSystem
     return folderInProc(yield* fs.readFileString(`/proc/${pid}/cmdline`))
   }
   const args = ["-ww", "-o", "command=", "-p", String(pid)]
-  return parseDataDirectory((yield* runToCompletion({ command: "/bin/ps", args, account: undefined })).output)
+  return parseDataDirectory((yield* runToCompletion({ command: "/bin/ps", args, systemUser: undefined })).output)
 })
 
 /**
- * A pid may belong to another program by now, as after a reboot. The command line tells; a dead child that nobody
- * awaited has none.
+ * Whether the process with this pid is the server of this data directory. After a reboot the pid may belong to another
+ * program; a zombie process has no command line.
  */
-const serves = Effect.fnUntraced(function* (pid: number, data: string) {
+const isServerOf = Effect.fnUntraced(function* (pid: number, data: string) {
   const folder = yield* findDataDirectory(pid, process.platform)
   if (folder === undefined) return false
-  return (yield* identity(folder)) === (yield* identity(data))
+  return (yield* readInode(folder)) === (yield* readInode(data))
 }, Effect.orElseSucceed(() => false))
 
 const readPid = Effect.fnUntraced(function* (data: string) {
@@ -69,21 +69,25 @@ const readPid = Effect.fnUntraced(function* (data: string) {
 })
 
 export const findRunningServer = Effect.fnUntraced(function* ({ data }: Pick<Cluster, "data">) {
-  const noted = yield* readPid(data)
-  const found: Postmaster | undefined = noted.pid > 0 && (yield* serves(noted.pid, data)) ? noted : undefined
+  const savedState = yield* readPid(data)
+  const found: Postmaster | undefined = savedState.pid > 0 && (yield* isServerOf(savedState.pid, data))
+    ? savedState
+    : undefined
   return found
 })
 
-/** PostgreSQL clears a dead server's file by itself, but takes any living process of its user for a server. */
+/** PostgreSQL removes the pid file of a dead server, but mistakes any running process of its user for a server. */
 const clearForeignPid = Effect.fnUntraced(function* ({ data }: Cluster) {
   const { pid } = yield* readPid(data)
   if (!(pid > 0) || !isAlive(pid)) return
   const fs = yield* FileSystem.FileSystem
-  yield* Effect.logDebug(`The pid ${pid} in ${data}/postmaster.pid is not a server of this data; removing the file.`)
+  yield* Effect.logDebug(
+    `The pid ${pid} in ${data}/postmaster.pid does not belong to a server of this data directory. Removing the file.`,
+  )
   yield* Effect.ignore(fs.remove(`${data}/postmaster.pid`))
 })
 
-const logSize = Effect.fnUntraced(function* ({ log }: Cluster) {
+const rotateLog = Effect.fnUntraced(function* ({ log }: Cluster) {
   const fs = yield* FileSystem.FileSystem
   const size = yield* Effect.orElseSucceed(Effect.map(fs.stat(log), (info) => Number(info.size)), () => 0)
   if (size < 10_000_000) return size
@@ -97,8 +101,8 @@ const openLog = ({ log }: Cluster) =>
       try: () => openSync(log, "a", 0o600),
       catch: (cause) =>
         new EmbeddedPostgresError({
-          message:
-            `The embedded PostgreSQL cannot write its log (${cause}). Make room or rights there, ${ownServerHint}.`,
+          message: `The embedded PostgreSQL cannot write its log (${cause}). Free disk space or fix the permissions, ` +
+            `${ownServerHint}.`,
         }),
     }),
     (output) => Effect.sync(() => closeSync(output)),
@@ -109,82 +113,92 @@ const launchServer = Effect.fnUntraced(function* (cluster: Cluster, port: number
   return yield* launchDetached({
     command: `${cluster.programs}/bin/postgres`,
     args: ["-D", cluster.data, ...options.flatMap((option) => ["-c", option])],
-    account: cluster.account,
+    systemUser: cluster.systemUser,
     output: yield* openLog(cluster),
   })
 }, Effect.scoped)
 
-const failedStart = ({ log }: Cluster, said: string) =>
+const makeStartError = ({ log }: Cluster, output: string) =>
   new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL did not start; its log is ${log}${summarizeOutput(said)}`,
+    message: `The embedded PostgreSQL did not start. Its log is ${log}${summarizeOutput(output)}`,
   })
 
-const whyExited = Effect.fnUntraced(function* (cluster: Cluster, offset: number, port: number, killed: boolean) {
-  if (killed) return yield* new NotYet({ why: "the starting server was killed" })
+const explainExit = Effect.fnUntraced(function* (cluster: Cluster, offset: number, port: number, killed: boolean) {
+  if (killed) return yield* new ServerNotReady({ reason: "the starting server was killed" })
   const fs = yield* FileSystem.FileSystem
   const log = yield* Effect.orElseSucceed(fs.readFile(cluster.log), () => new Uint8Array())
-  const said = new TextDecoder().decode(log.subarray(offset))
-  if (/"postmaster.pid" already exists|pre-existing shared memory block/.test(said)) {
-    return yield* new NotYet({ why: "another server still uses its data" })
+  const output = new TextDecoder().decode(log.subarray(offset))
+  if (/"postmaster.pid" already exists|pre-existing shared memory block/.test(output)) {
+    return yield* new ServerNotReady({ reason: "another server still uses its data directory" })
   }
-  if (/could not create any TCP\/IP sockets/.test(said)) return yield* new PortTaken({ port })
-  return yield* failedStart(cluster, said)
+  if (/could not create any TCP\/IP sockets/.test(output)) return yield* new PortTaken({ port })
+  return yield* makeStartError(cluster, output)
 })
 
 class PortTaken extends Data.TaggedError("PortTaken")<{ readonly port: number }> {}
 
-/** An interruption takes the half-started server along: nobody holds it yet. */
+/** Starts the server. An interruption stops the half-started server, which no process uses yet. */
 const start = (cluster: Cluster, port: number) =>
   Effect.uninterruptibleMask(Effect.fnUntraced(function* (restore) {
     yield* clearForeignPid(cluster)
-    const offset = yield* logSize(cluster)
+    const offset = yield* rotateLog(cluster)
     const child = yield* launchServer(cluster, port)
     const ready = findRunningServer(cluster).pipe(
       Effect.repeat({ until: (found) => found?.ready === true, schedule: Schedule.spaced("20 millis") }),
     )
-    const failed = Effect.flatMap(child.exited, ({ killed }) => whyExited(cluster, offset, port, killed))
+    const failed = Effect.flatMap(child.exited, ({ killed }) => explainExit(cluster, offset, port, killed))
     yield* restore(Effect.raceFirst(ready, failed)).pipe(
       Effect.onInterrupt(() => Effect.andThen(child.kill("SIGINT"), child.exited)),
     )
     return port
   }))
 
-const portTaken = Effect.fnUntraced(function* (cluster: Cluster, port: number, fixed: boolean) {
-  if (fixed) {
+const onPortTaken = Effect.fnUntraced(function* (cluster: Cluster, port: number, isFixed: boolean) {
+  if (isFixed) {
     return yield* new EmbeddedPostgresError({
-      message: `Another program has taken the port ${port} of the embedded PostgreSQL. End it, or start again.`,
+      message: `Another program uses port ${port} of the embedded PostgreSQL. Stop it, and start again.`,
     })
   }
   yield* savePort(cluster, yield* chooseFreePort)
-  return yield* new NotYet({ why: `the port ${port} is taken` })
+  return yield* new ServerNotReady({ reason: `port ${port} is in use` })
 })
 
-const attempt = Effect.fnUntraced(function* (cluster: Cluster, fixed: number | undefined) {
+const attempt = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: number | undefined) {
   const found = yield* findRunningServer(cluster)
   if (found?.ready) return found.port
-  if (found) return yield* new NotYet({ why: "the server is on its way up or down" })
-  const port = fixed ?? (yield* readCredentials(cluster.base)).port
-  return yield* Effect.catchTag(start(cluster, port), "PortTaken", () => portTaken(cluster, port, fixed !== undefined))
+  if (found) return yield* new ServerNotReady({ reason: "the server is starting or stopping" })
+  const port = fixedPort ?? (yield* readCredentials(cluster.base)).port
+  return yield* Effect.catchTag(
+    start(cluster, port),
+    "PortTaken",
+    () => onPortTaken(cluster, port, fixedPort !== undefined),
+  )
 })
 
-/** The port of the running server, started if need be: on the remembered port or a new one, or only on `fixed`. */
-export const ensureServerRuns = (cluster: Cluster, fixed: number | undefined) =>
-  attempt(cluster, fixed).pipe(
-    Effect.retry({ while: ({ _tag }) => _tag === "NotYet", schedule: Schedule.spaced("100 millis"), times: 1200 }),
-    Effect.catchTag("NotYet", ({ why }) =>
+/** Starts the server unless it is running, and returns its port: the saved one or a new one, or only `fixedPort`. */
+export const ensureServerRuns = (cluster: Cluster, fixedPort: number | undefined) =>
+  attempt(cluster, fixedPort).pipe(
+    Effect.retry({
+      while: ({ _tag }) => _tag === "ServerNotReady",
+      schedule: Schedule.spaced("100 millis"),
+      times: 1200,
+    }),
+    Effect.catchTag("ServerNotReady", ({ reason }) =>
       new EmbeddedPostgresError({
         message:
-          `The embedded PostgreSQL did not start within two minutes: ${why}. See ${cluster.log}, ${ownServerHint}.`,
+          `The embedded PostgreSQL did not start within two minutes: ${reason}. See ${cluster.log}, ${ownServerHint}.`,
       })),
   )
 
-/** A fast shutdown: connections are cut, everything is written. */
+/** Stops the server with a fast shutdown, which ends connections and writes all data. */
 export const stopServer = Effect.fnUntraced(function* (cluster: Cluster) {
   const found = yield* findRunningServer(cluster)
   if (found === undefined) return
   yield* Effect.ignore(Effect.try(() => process.kill(found.pid, "SIGINT")))
-  const left = yield* findRunningServer(cluster).pipe(
+  const remaining = yield* findRunningServer(cluster).pipe(
     Effect.repeat({ until: (found) => found === undefined, schedule: Schedule.spaced("20 millis"), times: 3000 }),
   )
-  if (left) yield* Effect.logWarning(`The embedded PostgreSQL (pid ${left.pid}) is still stopping; see ${cluster.log}`)
+  if (remaining) {
+    yield* Effect.logWarning(`The embedded PostgreSQL (pid ${remaining.pid}) is still stopping. See ${cluster.log}.`)
+  }
 })

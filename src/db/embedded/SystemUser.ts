@@ -1,9 +1,9 @@
-/** Whose the server's process and data are. */
+/** The system user that runs the embedded server and owns its data. */
 import { Effect, FileSystem, Option } from "effect"
 import process from "node:process"
 import { EmbeddedPostgresError, ownServerHint, runToCompletion, type SystemUser } from "./ChildProcess.ts"
 
-const users = Effect.fnUntraced(function* () {
+const readUsers = Effect.fnUntraced(function* () {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(fs.readFileString("/etc/passwd"), () => "")
   return text.split("\n").map((line) => line.split(":")).map(([name = "", , uid, gid]): SystemUser => ({
@@ -21,42 +21,43 @@ export const readOwner = (path: string) =>
   )
 
 export const failWithOwner = Effect.fnUntraced(function* (path: string, uid: number) {
-  // On macOS people are not in /etc/passwd.
-  const name = (yield* users()).find((user) => user.uid === uid)?.name
+  // On macOS, /etc/passwd does not list regular users.
+  const name = (yield* readUsers()).find((user) => user.uid === uid)?.name
   return yield* new EmbeddedPostgresError({
     message:
       `${path} belongs to ${
         name === undefined ? `uid ${uid}` : `user ${name} (uid ${uid})`
       } and cannot be used by uid ${process.getuid?.()}. ` +
-      `Start as that user, set TICKERLINE_HOME to a folder of your own, ${ownServerHint}.`,
+      `Start as that user, set TICKERLINE_HOME to your own folder, ${ownServerHint}.`,
   })
 })
 
-/** System users without rights. On macOS `nobody` has a uid below 0, which Node takes for none. */
+/** Unprivileged system users. On macOS, `nobody` has a negative uid, which Node does not accept. */
 export const unprivilegedUserNames = (platform: NodeJS.Platform): ReadonlyArray<string> =>
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 
-/** As root: the user the data already has, else one of `ableUsers`; initdb wants one that /etc/passwd knows. */
+/** For root, chooses the owner of existing data, else an unprivileged user; initdb needs one listed in /etc/passwd. */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const owner = yield* readOwner(data)
   if (process.getuid?.() !== 0) {
     if (Option.isNone(owner) || owner.value === process.getuid?.()) return undefined
     return yield* failWithOwner(data, owner.value)
   }
-  const known = yield* users()
+  const known = yield* readUsers()
   const names = unprivilegedUserNames(process.platform)
-  const able = names.flatMap((name) => known.find((user) => user.name === name) ?? [])
-  const account = Option.isSome(owner) ? able.find(({ uid }) => uid === owner.value) : able[0]
-  if (account) return account
+  const candidates = names.flatMap((name) => known.find((user) => user.name === name) ?? [])
+  const systemUser = Option.isSome(owner) ? candidates.find(({ uid }) => uid === owner.value) : candidates[0]
+  if (systemUser) return systemUser
   if (Option.isSome(owner)) return yield* failWithOwner(data, owner.value)
   return yield* new EmbeddedPostgresError({
-    message: `PostgreSQL does not run as root, and there is no user ${names.join(" or ")}. Start without sudo, add ` +
+    message:
+      `PostgreSQL does not run as root, and there is no user ${names.join(" or ")}. Start without sudo, create ` +
       `that user, ${ownServerHint}.`,
   })
 })
 
-export const canEnterDirectory = (account: SystemUser | undefined, path: string) =>
-  account === undefined ? Effect.succeed(true) : Effect.map(
-    runToCompletion({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], account }),
+export const canEnterDirectory = (systemUser: SystemUser | undefined, path: string) =>
+  systemUser === undefined ? Effect.succeed(true) : Effect.map(
+    runToCompletion({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], systemUser }),
     ({ code }) => code === 0,
   )

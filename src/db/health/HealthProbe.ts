@@ -1,174 +1,149 @@
 /**
- * Whether the database at the end of the line is there, and is the primary. It is asked twice a second over a
- * connection of its own, since neither a read nor a write can tell a host that vanished from a long query: nobody says
- * that it is gone, and the kernel goes on sending for a quarter of an hour. Three things end connections of the line,
- * for which readers and writers then take others:
- * - Nothing at all was heard over any of them for five seconds, although it was asked.
- * - Another server answers than before: those that were opened before it lead to one that was replaced.
- * - A standby answers: it was demoted, and knows neither what was charged since nor whose keys were revoked.
- * For the first and the last the line stays shut until a primary answers, so who asks is refused at once (§8).
+ * Detects that the primary is gone and closes connections to it, so that requests fail at once (§8: database load)
+ * instead of waiting up to 15 minutes for the kernel. It probes twice a second over a connection of its own:
+ * - Nothing received for five seconds: all connections are closed and new ones blocked.
+ * - The server is a standby: the same, because it may miss recent charges and revoked keys.
+ * - Another server answers: connections opened before are closed, because they lead to the replaced one.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { SqlClient, SqlError, SqlSchema } from "effect/sql"
+import { type SqlClient, SqlError, SqlSchema } from "effect/sql"
+import type { Socket } from "node:net"
+import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import * as Line from "./SocketRegistry.ts"
+import { monotonicMillis } from "../MonotonicTime.ts"
 import { DirectConnection } from "../pool/Session.ts"
 
-const every = Duration.millis(500)
+const probeInterval = Duration.millis(500)
 
-/** For an answer, and for a connection: a server that is there gives both in some milliseconds. */
-const patience = Duration.seconds(2)
+/** Time limit for a connection and for a reply; a healthy server needs milliseconds. */
+const probeTimeout = Duration.seconds(2)
 
-/** Shorter than that a network may stall, and requests wait (RELIABILITY.md). */
-const longestSilence = Duration.toMillis(Duration.seconds(5))
+/** After this silence, sockets are closed. Requests wait through shorter network stalls (RELIABILITY.md). */
+const maxSilence = Duration.toMillis(Duration.seconds(5))
 
-/** After a silence of this length the database counts as away, although nothing is cut yet, in milliseconds. */
-const longestWait = Duration.toMillis(Duration.seconds(3))
+/** After this silence, the database counts as down, although no socket is closed yet. */
+const silenceUntilDown = Duration.toMillis(Duration.seconds(3))
 
-/** Longer than that the check was not made itself, as by a process that was stopped: it knows nothing. */
-const longestPause = Duration.toMillis(Duration.seconds(2))
+/** A longer gap between two checks means that this process was paused, so silence proves nothing. */
+const maxCheckGap = Duration.toMillis(Duration.seconds(2))
 
-type Why = "silent" | "replaced" | "standby"
+type Cause = "silent" | "replaced" | "standby"
 
-const cutFor = (why: Why) =>
+const closedConnections = (why: Cause) =>
   Metric.counter("tickerline_database_connections_cut_total", {
-    description: "Connections that were ended because the database was silent, was replaced, or is a standby.",
+    description: "Connections closed because the database was silent, was replaced, or is a standby.",
     attributes: { why },
     incremental: true,
   })
 
-const Server = Schema.Struct({ started: Schema.String, standby: Schema.Boolean })
+const ServerRow = Schema.Struct({ started: Schema.String, standby: Schema.Boolean })
 
-/**
- * Asks over one connection through the pooler, and tells whether it could be opened. How long the answer takes says
- * nothing: a pooler whose connections are all in use lets it wait.
- */
-const knocker = Effect.fnUntraced(function* (line: Line.SocketRegistry, tell: (isThere: boolean) => void) {
-  const { config } = yield* PgClient.PgClient
-  const stream = () => line.openForProbe().once("connect", () => tell(true)).once("error", () => tell(false))
-  const sql = yield* PgClient.make({
-    ...config,
-    stream,
-    maxConnections: 1,
-    minConnections: 0,
-    connectTimeout: patience,
-  })
-  return sql`select 1`.pipe(Effect.timeout(patience), Effect.ignore)
-})
+const makeProbeClient = (config: PgClient.PgPoolConfig, stream: () => Socket) =>
+  PgClient.make({ ...config, stream, maxConnections: 1, minConnections: 0, connectTimeout: probeTimeout })
 
 export class HealthProbe extends Context.Service<HealthProbe, {
-  /** One connection beside the pool, for single short statements that must not wait behind readers. */
+  /** A connection outside the pool, for single short statements that must not queue behind reads. */
   readonly sql: SqlClient.SqlClient
-  /** Whether the primary answered when it was last asked, and the pooler, if there is one, takes connections. */
+  /** Whether the last probe reached a primary and, with a pooler, whether the pooler accepts connections. */
   readonly isUp: () => boolean
-}>()("tickerline/db/Heartbeat") {
+}>()("tickerline/db/HealthProbe") {
   static readonly layer = Layer.effect(
     HealthProbe,
     Effect.gen(function* () {
-      const { config, pooled } = yield* DirectConnection
-      const line = Line.findSocketRegistry(config)
-      // Where PostgreSQL itself is away, a pooler's connections to it are too.
-      const toPooler = pooled ? Line.findSocketRegistry((yield* PgClient.PgClient).config) : undefined
-      let opened = performance.now()
-      const open = line && (() => {
-        opened = performance.now()
-        return line.openForProbe()
+      const now = yield* monotonicMillis
+      const { config, pooler, sockets } = yield* DirectConnection
+      // If PostgreSQL is gone, so are the pooler's connections to it.
+      const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]
+      let probeOpenedAt = now()
+      const sql = yield* makeProbeClient(config, () => {
+        probeOpenedAt = now()
+        return sockets.openForProbe()
       })
-      const sql = yield* PgClient.make({
-        ...config,
-        ...(open && { stream: open }),
-        maxConnections: 1,
-        minConnections: 0,
-        connectTimeout: patience,
-      })
-      yield* initializeCounters(...(["silent", "replaced", "standby"] as const).map(cutFor))
+      yield* initializeCounters(...(["silent", "replaced", "standby"] as const).map(closedConnections))
 
-      const ask = SqlSchema.findOne({
-        Request: Schema.Void,
-        Result: Server,
-        execute: () => sql`select pg_postmaster_start_time()::text as started, pg_is_in_recovery() as standby`,
-      })
-
-      const cut = Effect.fnUntraced(function* (line: Line.SocketRegistry, why: Why, words: string) {
-        const isNews = !line.isBlocked()
-        const lines = toPooler === undefined ? [line] : [line, toPooler]
-        const since = why === "replaced" ? opened : undefined
-        if (why !== "replaced") lines.forEach(({ setBlocked: shut }) => shut(words))
-        const count = lines.reduce((sum, { destroySockets: cut }) => sum + cut(since), 0)
-        yield* Metric.update(cutFor(why), count)
-        if (isNews && count > 0) yield* Effect.logWarning(`${words}: ${count} connections are ended.`)
-      })
-
-      /** Since when no answer has come to any question. */
-      let asking: number | undefined
-      /** When a byte last came over any connection, or the process noticed that it had been stopped. */
-      let heardAt = performance.now()
-      let known: string | undefined
+      /** Start of the oldest probe without a reply. */
+      let unansweredSince: number | undefined
+      /** Time of the last byte on any connection, or of the end of a pause of this process. */
+      let lastReceivedAt = now()
+      let serverStartedAt: string | undefined
       let isRefused = false
-      let isPoolerThere = true
+      let isPoolerReachable = true
 
-      /** A process that was stopped, or a slow one, must not take its own pause for the database's. */
-      const silence = (now: number) => asking === undefined ? 0 : now - Math.max(asking, heardAt)
-      const isUp = () =>
-        line?.isBlocked() !== true && !isRefused && isPoolerThere && silence(performance.now()) < longestWait
+      const silence = () => unansweredSince === undefined ? 0 : now() - Math.max(unansweredSince, lastReceivedAt)
+      const isUp = () => !sockets.isBlocked() && !isRefused && isPoolerReachable && silence() < silenceUntilDown
       yield* registerGauge({
         name: "tickerline_database_up",
-        description: "Whether a primary is at the end of the line to the database, as last seen.",
+        description: "1 if the last health probe reached a primary, else 0.",
         read: () => isUp() ? 1 : 0,
       })
 
-      const beat = (line: Line.SocketRegistry) => {
-        const began = performance.now()
+      const closeConnections = Effect.fnUntraced(function* (cause: Cause, message: string) {
+        const isFirst = !sockets.isBlocked()
+        if (cause !== "replaced") registries.forEach(({ block }) => block(message))
+        const openedBefore = cause === "replaced" ? probeOpenedAt : undefined
+        const count = registries.reduce((sum, { destroySockets }) => sum + destroySockets(openedBefore), 0)
+        yield* Metric.update(closedConnections(cause), count)
+        if (isFirst && count > 0) yield* Effect.logWarning(`${message}. Connections closed: ${count}.`)
+      })
+
+      const queryServer = SqlSchema.findOne({
+        Request: Schema.Void,
+        Result: ServerRow,
+        execute: () => sql`select pg_postmaster_start_time()::text as started, pg_is_in_recovery() as standby`,
+      })
+
+      const probe = Effect.suspend(() => {
+        const probedAt = now()
+        unansweredSince ??= probedAt
         return Effect.gen(function* () {
-          asking ??= began
-          // A connection that was ended meanwhile is noticed by asking, and the next one may be good.
-          const answer = Effect.retry(ask(undefined), { times: 1 })
-          const { standby, started } = yield* Effect.timeout(answer, patience)
-          asking = undefined
+          // The first attempt may find a connection that has ended meanwhile; the second opens another one.
+          const { standby, started } = yield* Effect.timeout(Effect.retry(queryServer(), { times: 1 }), probeTimeout)
+          unansweredSince = undefined
           isRefused = false
-          const before = known
-          known = started
-          // The connection that found it out too: the next one may lead elsewhere.
-          if (standby) return yield* cut(line, "standby", "The database is a standby, and not the primary")
-          if (line.isBlocked()) yield* Effect.logInfo("The database answers again.")
-          line.setBlocked()
-          toPooler?.setBlocked()
-          if (before !== undefined && before !== started) yield* cut(line, "replaced", "Another server answers")
+          const previous = serverStartedAt
+          serverStartedAt = started
+          // This closes the probe's connection too: the next one may reach another server.
+          if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
+          if (sockets.isBlocked()) yield* Effect.logInfo("The database responds again.")
+          registries.forEach(({ unblock }) => unblock())
+          if (previous !== undefined && previous !== started) {
+            yield* closeConnections("replaced", "Another database server responds")
+          }
         }).pipe(
-          // A connection that was waited for in vain is a silence, and may be this process's own pause.
+          // A slow failure counts as silence, not as a refusal: the cause may be a pause of this process.
           Effect.catchIf(SqlError.isSqlError, () =>
             Effect.sync(() => {
-              isRefused = performance.now() - began < Duration.toMillis(patience)
+              isRefused = now() - probedAt < Duration.toMillis(probeTimeout)
             })),
           Effect.ignore,
         )
-      }
+      })
 
-      const check = (line: Line.SocketRegistry) => {
-        let checked = performance.now()
-        return Effect.suspend(() => {
-          const now = performance.now()
-          if (line.hasReceivedBytes() || now - checked > longestPause) heardAt = now
-          checked = now
-          if (silence(now) < longestSilence) return Effect.void
-          heardAt = now
-          return cut(line, "silent", "The database has said nothing for five seconds")
-        })
-      }
+      let checkedAt = now()
+      const checkSilence = Effect.suspend(() => {
+        const time = now()
+        if (sockets.hasReceivedBytes() || time - checkedAt > maxCheckGap) lastReceivedAt = time
+        checkedAt = time
+        if (silence() < maxSilence) return Effect.void
+        lastReceivedAt = time
+        return closeConnections("silent", "The database has not responded for five seconds")
+      })
 
-      const untraced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-        Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(effect, every)), false))
-      if (line !== undefined) {
-        yield* untraced(Effect.suspend(() => beat(line)))
-        yield* untraced(check(line))
-      }
-      if (toPooler !== undefined) {
-        const knock = yield* knocker(toPooler, (isThere) => {
-          isPoolerThere = isThere
-        })
-        yield* untraced(knock)
+      yield* repeatInBackground(probe, probeInterval)
+      yield* repeatInBackground(checkSilence, probeInterval)
+      if (pooler !== undefined) {
+        // Only the connection counts: a busy pooler accepts it and lets the query wait.
+        const poolerSql = yield* makeProbeClient(pooler.config, () =>
+          pooler.sockets.openForProbe()
+            .once("connect", () => {
+              isPoolerReachable = true
+            })
+            .once("error", () => {
+              isPoolerReachable = false
+            }))
+        yield* repeatInBackground(Effect.ignore(Effect.timeout(poolerSql`select 1`, probeTimeout)), probeInterval)
       }
       return HealthProbe.of({ sql, isUp })
     }),

@@ -1,90 +1,79 @@
 /**
- * The connections of this process to one address of a database. Node gives a socket no time after which a host that
- * says nothing counts as gone, so whoever learns it elsewhere (`Heartbeat.ts`) ends them all here, those that wait for
- * an answer and those that only think that they are open; and while the line is shut, a new one is refused at once
- * instead of waiting for the same host.
+ * Tracks this process's TCP sockets to one database address, so that `HealthProbe` can close them all.
+ * Node keeps a socket to a vanished host open, and waits for a reply until the kernel gives up after 15 minutes.
+ * Why it is not Effect's `CircuitBreaker`: docs/decisions/0021-socket-registry.md.
  */
-import { Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { connect, Socket, type TcpNetConnectOpts } from "node:net"
+import { monotonicMillis } from "../MonotonicTime.ts"
 
 export interface SocketRegistry {
-  /** What a driver connects by. */
+  /** Opens a socket for the driver; fails at once while connections are blocked. */
   readonly open: () => Socket
-  /** The same while the line is shut: who watches it uses this. */
+  /** Opens a socket for the health probe, even while connections are blocked. */
   readonly openForProbe: () => Socket
-  /** Whether a byte has arrived over any of them since this was asked last. */
+  /** Whether any socket has received a byte since the last call. */
   readonly hasReceivedBytes: () => boolean
-  /** Ends those that were opened before the moment, and says how many there were. */
-  readonly destroySockets: (before?: number) => number
-  /** From now on none is opened, for a reason that callers are told; without a reason they are again. */
-  readonly setBlocked: (why?: string) => void
+  /** Destroys the sockets opened before a monotonic time in milliseconds (default: all). Returns their number. */
+  readonly destroySockets: (openedBefore?: number) => number
+  /** Makes `open` fail with this message. */
+  readonly block: (message: string) => void
+  readonly unblock: () => void
   readonly isBlocked: () => boolean
 }
 
-/** Where the driver would connect, whose `stream` replaces that: host, port and socket as it reads them itself. */
-const target = (address: string): TcpNetConnectOpts | { readonly path: string } => {
+/** Parses the address as the driver does, because a custom `stream` replaces the driver's own connect. */
+const parseTarget = (address: string): TcpNetConnectOpts | { readonly path: string } => {
   const url = new URL(address)
-  const named = url.hostname === "" ? "localhost" : decodeURIComponent(url.hostname.replace(/^\[(.*)\]$/, "$1"))
-  const host = url.searchParams.get("host") ?? named
+  const hostname = url.hostname === "" ? "localhost" : decodeURIComponent(url.hostname.replace(/^\[(.*)\]$/, "$1"))
+  const host = url.searchParams.get("host") ?? hostname
   const port = Number(url.searchParams.get("port") ?? (url.port === "" ? 5432 : url.port))
-  // A statement is one write and then a wait, so there is nothing to gather.
+  // The driver sends a statement in one write and then waits, so Nagle's algorithm would only delay it.
   return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
 }
 
-export const makeSocketRegistry = (url: Redacted.Redacted): SocketRegistry => {
-  const sockets = new Map<Socket, { readonly since: number; bytes: number }>()
-  let refusal: string | undefined
-  /** From one that has ended since: a server that only refuses is there. */
-  let heardLast = false
+export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const now = yield* monotonicMillis
+  const sockets = new Map<Socket, { readonly openedAt: number; bytesSeen: number }>()
+  let blockMessage: string | undefined
+  /** Whether a socket that has closed since the last check had received bytes; even a refusal proves a live server. */
+  let closedWithBytes = false
 
-  const openAnyway = () => {
-    const socket = connect(target(Redacted.value(url)))
-    const known = { since: performance.now(), bytes: 0 }
-    sockets.set(socket, known)
+  const openForProbe = () => {
+    const socket = connect(parseTarget(Redacted.value(url)))
+    const state = { openedAt: now(), bytesSeen: 0 }
+    sockets.set(socket, state)
     socket.once("close", () => {
       sockets.delete(socket)
-      heardLast ||= socket.bytesRead > known.bytes
+      closedWithBytes ||= socket.bytesRead > state.bytesSeen
     })
     return socket
   }
-  const open = () => refusal === undefined ? openAnyway() : new Socket().destroy(new Error(refusal))
-  // Counted where TLS does not keep them from being seen.
-  const heard = () => {
-    let any = heardLast
-    heardLast = false
-    for (const [{ bytesRead }, known] of sockets) {
-      any ||= bytesRead > known.bytes
-      known.bytes = bytesRead
-    }
-    return any
-  }
-  const cut = (before = Infinity) => {
-    const old = Array.from(sockets).flatMap(([socket, { since }]) => since < before ? [socket] : [])
-    old.forEach((socket) => socket.destroy())
-    return old.length
-  }
-  const shut = (why?: string) => {
-    refusal = why
-  }
-  return {
-    open,
-    openForProbe: openAnyway,
-    hasReceivedBytes: heard,
-    destroySockets: cut,
-    setBlocked: shut,
-    isBlocked: () => refusal !== undefined,
-  }
-}
 
-const lines = new WeakMap<() => unknown, SocketRegistry>()
-
-/** The `stream` of a client's configuration, by which its line is found again. It leads to `url` and nowhere else. */
-export const makeTrackedStream = (url: Redacted.Redacted) => {
-  const line = makeSocketRegistry(url)
-  lines.set(line.open, line)
-  return line.open
-}
-
-/** None, where somebody made the client who wanted none. */
-export const findSocketRegistry = ({ stream }: { readonly stream?: (() => unknown) | undefined }) =>
-  stream === undefined ? undefined : lines.get(stream)
+  const registry: SocketRegistry = {
+    open: () => blockMessage === undefined ? openForProbe() : new Socket().destroy(new Error(blockMessage)),
+    openForProbe,
+    hasReceivedBytes: () => {
+      let hasReceived = closedWithBytes
+      closedWithBytes = false
+      for (const [{ bytesRead }, state] of sockets) {
+        hasReceived ||= bytesRead > state.bytesSeen
+        state.bytesSeen = bytesRead
+      }
+      return hasReceived
+    },
+    destroySockets: (openedBefore = Infinity) => {
+      const old = Array.from(sockets).flatMap(([socket, { openedAt }]) => openedAt < openedBefore ? [socket] : [])
+      old.forEach((socket) => socket.destroy())
+      return old.length
+    },
+    block: (message) => {
+      blockMessage = message
+    },
+    unblock: () => {
+      blockMessage = undefined
+    },
+    isBlocked: () => blockMessage !== undefined,
+  }
+  return registry
+})

@@ -1,16 +1,16 @@
-/** The files of `sql/migrations`, and the statements in them. */
+/** Reads the migration scripts in `sql/migrations`, and splits them into statements. */
 import { Context, Effect, FileSystem, Path } from "effect"
 
-/** Where they are; a test has other ones. */
-export const MigrationsFolder = Context.Reference("tickerline/db/Scripts/Folder", {
+/** The folder of the scripts. Tests replace it. */
+export const MigrationsFolder = Context.Reference("tickerline/db/MigrationsFolder", {
   defaultValue: () => new URL("../../../sql/migrations/", import.meta.url),
 })
 
-/** Literals, quoted names, bodies between `$$` and comments, in which a semicolon ends nothing. */
+/** SQL tokens. A semicolon in a literal, quoted name, `$$` body or comment does not end a statement. */
 const tokens =
   /'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$|--[^\n]*|\/\*[\s\S]*?\*\/|;|[^'"$;/-]+|[\s\S]/g
 
-/** The driver takes one statement a call. */
+/** Splits a script into statements without comments, because the driver runs one statement per call. */
 export const splitStatements = (script: string): ReadonlyArray<string> => {
   const found = [""]
   for (const [token] of script.matchAll(tokens)) {
@@ -22,13 +22,13 @@ export const splitStatements = (script: string): ReadonlyArray<string> => {
 
 export interface MigrationScript {
   readonly statements: ReadonlyArray<string>
-  /** Whether all of it comes into force in one moment; else each statement by itself, and it may be run again. */
+  /** Whether the script runs in a transaction. If not, it must be safe to run again after a partial failure. */
   readonly inTransaction: boolean
-  /** The first release that does without what this takes away; one that was released before this migration. */
+  /** The first release that no longer uses what this script removes. It must be older than the script. */
   readonly contractedSince: string | undefined
 }
 
-/** What the first comments say: `-- no transaction: why`, `-- contract since 0.3.0: why`. */
+/** Parses a script and the directives at its start: `-- no transaction: why`, `-- contract since 0.3.0: why`. */
 export const parseMigrationScript = (text: string): MigrationScript => {
   const head = /^(?:--[^\n]*\n|\s)*/.exec(text)?.[0] ?? ""
   return {
@@ -38,7 +38,7 @@ export const parseMigrationScript = (text: string): MigrationScript => {
   }
 }
 
-/** All there are, by number and name. */
+/** All migration scripts, sorted: number, name, and an effect that reads the script. */
 export const listMigrationScripts = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

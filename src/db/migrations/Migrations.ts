@@ -1,7 +1,7 @@
 /**
- * Applies `sql/migrations/<id>_<name>.sql` in order, once each; several processes may start at once, and others serve
- * meanwhile. Each has a transaction of its own, so that no lock is held for longer than its own work. Who waits for a
- * lock makes everybody wait who comes after: so it looks in short, steps back, and looks again.
+ * Applies `sql/migrations/<id>_<name>.sql` in order, once each, while other processes start or serve.
+ * Each migration has its own transaction, so that locks are held briefly. A waiting lock request blocks all requests
+ * behind it, so a migration waits only briefly for a lock, and tries again later.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
@@ -9,72 +9,68 @@ import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
 import { Progress } from "../../observability/Progress.ts"
 import { decodeRows } from "../DecodeRows.ts"
-import * as Roles from "./ServiceRole.ts"
+import { isLockTimeout } from "../SqlState.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
+import { renewServiceRoles } from "./ServiceRole.ts"
 
-/** All there are, by number and name. */
-export const loader = listMigrationScripts
+/** Migrations are pending, and the database role may not apply them. */
+export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
 
-/** The database is older than the program, and its role may not change that. */
-export class MigrationNotPermitted extends Data.TaggedError("MayNotMigrate")<{ readonly message: string }> {}
-
-/** Nothing of it is applied, or of one outside a transaction what the next run begins anew. */
+/** The migration was rolled back. Without a transaction, completed statements remain, and a new run repeats it. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly message: string
   readonly cause: SqlError.SqlError
 }> {}
 
-/** The table of those that were applied, as Effect's migrator makes it, which former releases read it with. */
+/** The table of applied migrations, in the format of Effect's migrator, which earlier releases used. */
 export const migrationsTable = "tickerline_migrations"
 
-/** Whether nothing is left to do; a role that only serves may ask this, and do no more. */
+/** Whether all migrations are applied. The service role has the permissions to check this. */
 const isCurrent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql<{ readonly there: boolean }>`select to_regclass(${migrationsTable}) is not null as there`
-  if (found?.there !== true) return false
+  const [found] = yield* sql<{ readonly exists: boolean }>`select to_regclass(${migrationsTable}) is not null as exists`
+  if (found?.exists !== true) return false
   const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTable)}`
   const ids = new Set(applied.map(({ id }) => id))
-  return (yield* loader).every(([id]) => ids.has(id))
+  return (yield* listMigrationScripts).every(([id]) => ids.has(id))
 })
 
-const mayMigrate = Effect.gen(function* () {
+const requireCreatePermission = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [role] = yield* decodeRows(Schema.Struct({ name: Schema.String, may: Schema.NullOr(Schema.Boolean) }))(sql`
     select current_user as name, has_schema_privilege(current_schema(), 'create') as may
   `)
   if (role?.may === true) return
   return yield* new MigrationNotPermitted({
-    message: `The database is older than this program, and ${role?.name ?? "its role"} may not change its tables. ` +
-      "Run `npm run tickerline -- migrate` with a DATABASE_URL of the role that owns them.",
+    message: `The database has pending migrations, and ${role?.name ?? "its role"} may not apply them. ` +
+      "Run `npm run tickerline -- migrate` with the DATABASE_URL of the role that owns the tables.",
   })
 })
 
-/** Former releases take the same one. */
-const turn = 7_101_884
+/** The advisory lock that serializes migrations, also with earlier releases. */
+const migrationLockId = 7_101_884
 
-/** The longest that a migration stands in line for a lock, and everybody behind it. */
-const patience = "250ms"
+/** Limit for each wait for a lock, because other requests queue behind it. */
+const lockTimeout = "250ms"
 
-/** Until the next look at a table that is in use. */
-const pause = Duration.millis(750)
+/** Pause between attempts to lock a table that is in use. */
+const lockRetryInterval = Duration.millis(750)
 
-/** What uses a table for so long is no request. */
-const looks = 600
+/** Ten minutes, longer than any request uses a table. */
+const maxLockRetries = 600
 
-const isLocked = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError"
+class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
 
-class NotOurTurn extends Data.TaggedError("NotOurTurn")<{}> {}
-
-/** Whoever waits for the turn wakes up often, since an index that is made concurrently waits for all who wait. */
-const takeTurn = Effect.gen(function* () {
+/** Waits only briefly, because `create index concurrently` waits for all transactions, including waiting ones. */
+const acquireMigrationLock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local idle_in_transaction_session_timeout = 0`
-  yield* sql.unsafe(`set local lock_timeout = '${patience}'`)
+  yield* sql.unsafe(`set local lock_timeout = '${lockTimeout}'`)
   yield* Effect.catchIf(
-    sql`select pg_advisory_xact_lock(${turn}::int8)`,
-    isLocked,
-    () => Effect.fail(new NotOurTurn()),
+    sql`select pg_advisory_xact_lock(${migrationLockId}::int8)`,
+    isLockTimeout,
+    () => Effect.fail(new MigrationLockBusy()),
   )
   yield* sql`
     create table if not exists ${sql(migrationsTable)} (
@@ -85,46 +81,46 @@ const takeTurn = Effect.gen(function* () {
   `
 })
 
-const each = (sql: SqlClient.SqlClient, { statements }: MigrationScript) =>
+const runStatements = (sql: SqlClient.SqlClient, { statements }: MigrationScript) =>
   Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
 
 /**
- * On a connection of its own, where nothing is part of a transaction; the turn is kept by the one that waits. Such
- * statements keep nobody out while they wait, so they may.
+ * Runs a script without a transaction, on a second connection; the first one keeps the migration lock.
+ * Such statements block nobody while they wait for a lock, so they wait without a limit.
  */
-const outside = Effect.fnUntraced(
+const runOutsideTransaction = Effect.fnUntraced(
   function* (script: MigrationScript) {
     const { config } = yield* PgClient.PgClient
-    const keeper = yield* SqlClient.SqlClient
-    // A result is let go of with the next statement only, and an index would wait for its snapshot for ever.
-    yield* keeper`set local statement_timeout = 0`
+    const lockConnection = yield* SqlClient.SqlClient
+    // A result keeps its snapshot until the next statement, and a concurrent index would wait for that forever.
+    yield* lockConnection`set local statement_timeout = 0`
     const sql = yield* PgClient.makeClient(config)
     yield* sql`set statement_timeout = 0`
     yield* sql`set lock_timeout = 0`
-    yield* each(sql, script)
+    yield* runStatements(sql, script)
   },
   Effect.scoped,
   Effect.provide(Reactivity.layer),
 )
 
-/** The next one that is missing; the last one brings the roles that serve what all of them need. */
+/** Applies the next pending migration. The last one also renews the permissions of service roles. */
 const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* Progress
-  yield* takeTurn
+  yield* acquireMigrationLock
   const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTable)}`
-  const known = yield* loader
-  const missing = known.filter(([id]) => !applied.some((one) => one.id === id))
-  const [next] = missing
+  const migrations = yield* listMigrationScripts
+  const pending = migrations.filter(([id]) => !applied.some((one) => one.id === id))
+  const [next] = pending
   if (next === undefined) return undefined
   const [id, name, read] = next
-  const done = known.length - missing.length
-  Object.assign(progress, { label: `migration ${id}_${name}`, done, total: known.length, count: 0 })
+  const done = migrations.length - pending.length
+  Object.assign(progress, { label: `migration ${id}_${name}`, done, total: migrations.length, count: 0 })
   const script = yield* Effect.orDie(read)
   const work = Effect.gen(function* () {
-    yield* script.inTransaction ? each(sql, script) : outside(script)
+    yield* script.inTransaction ? runStatements(sql, script) : runOutsideTransaction(script)
     yield* sql`insert into ${sql(migrationsTable)} (migration_id, name) values (${id}, ${name})`
-    if (missing.length === 1) yield* Roles.renewServiceRoles
+    if (pending.length === 1) yield* renewServiceRoles
   })
   yield* Effect.mapError(
     work,
@@ -133,8 +129,8 @@ const applyNext = Effect.gen(function* () {
   return [id, name] as const
 })
 
-/** Most likely it is what the migration waits for. */
-const longestAtWork = Effect.gen(function* () {
+/** The oldest running transaction, which is probably what the migration waits for. */
+const describeOldestTransaction = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly who: string }>`
     select format('%s (process %s of PostgreSQL) for %s', coalesce(nullif(application_name, ''), usename), pid,
@@ -143,19 +139,19 @@ const longestAtWork = Effect.gen(function* () {
     where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
     order by xact_start limit 1
   `
-  return found === undefined ? "" : ` At work for longest: ${found.who}.`
+  return found === undefined ? "" : ` The oldest transaction is from ${found.who}.`
 }).pipe(Effect.catch(() => Effect.succeed("")))
 
-const inUse = ({ message }: MigrationFailed) =>
-  Effect.map(longestAtWork, (who) => `Migration ${message} waits for a table that is in use.${who}`)
+const describeBlockedMigration = ({ message }: MigrationFailed) =>
+  Effect.map(describeOldestTransaction, (oldest) => `Migration ${message} is waiting for a table in use.${oldest}`)
 
-const worded = (error: MigrationFailed) => {
-  if (isLocked(error.cause)) {
+const explainFailure = (error: MigrationFailed) => {
+  if (isLockTimeout(error.cause)) {
     return Effect.map(
-      inUse(error),
-      (words) =>
+      describeBlockedMigration(error),
+      (description) =>
         new MigrationFailed({
-          message: `${words} Nothing was changed; end that, and migrate again.`,
+          message: `${description} Nothing was changed. End that transaction, and migrate again.`,
           cause: error.cause,
         }),
     )
@@ -167,33 +163,33 @@ const worded = (error: MigrationFailed) => {
   )
 }
 
-const step = Effect.gen(function* () {
+const applyNextWithRetry = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  let told = false
-  const tell = (error: MigrationFailed) =>
+  let isLogged = false
+  const logOnce = (error: MigrationFailed) =>
     Effect.suspend(() => {
-      if (told || !isLocked(error.cause)) return Effect.void
-      told = true
-      return Effect.flatMap(inUse(error), Effect.logInfo)
+      if (isLogged || !isLockTimeout(error.cause)) return Effect.void
+      isLogged = true
+      return Effect.flatMap(describeBlockedMigration(error), Effect.logInfo)
     })
   return yield* sql.withTransaction(applyNext).pipe(
-    Effect.retry({ while: ({ _tag }) => _tag === "NotOurTurn" }),
-    Effect.tapErrorTag("MigrationFailed", tell),
+    Effect.retry({ while: ({ _tag }) => _tag === "MigrationLockBusy" }),
+    Effect.tapErrorTag("MigrationFailed", logOnce),
     Effect.retry({
-      while: (error) => error._tag === "MigrationFailed" && isLocked(error.cause),
-      schedule: Schedule.spaced(pause),
-      times: looks,
+      while: (error) => error._tag === "MigrationFailed" && isLockTimeout(error.cause),
+      schedule: Schedule.spaced(lockRetryInterval),
+      times: maxLockRetries,
     }),
-    Effect.catchTag("MigrationFailed", (error) => Effect.flatMap(worded(error), Effect.fail)),
+    Effect.catchTag("MigrationFailed", (error) => Effect.flatMap(explainFailure(error), Effect.fail)),
   )
 })
 
-/** The migrations it applied, oldest first. Of several processes one works and the others wait, however long. */
+/** Applies all pending migrations and returns them, oldest first. One process works while the others wait. */
 export const runMigrations = Effect.gen(function* () {
   const applied: Array<readonly [id: number, name: string]> = []
   if (yield* isCurrent) return applied
-  yield* mayMigrate
-  for (let one = yield* step; one !== undefined; one = yield* step) applied.push(one)
+  yield* requireCreatePermission
+  for (let one = yield* applyNextWithRetry; one !== undefined; one = yield* applyNextWithRetry) applied.push(one)
   return applied
 })
 

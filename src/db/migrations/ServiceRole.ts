@@ -1,25 +1,25 @@
 /**
- * Who may do what: the role that serves reads the datasets, records usage, takes its cost off balances and notes which
- * mails were sent. It owns nothing, so it can neither alter tables nor read what was paid. Whoever migrates grants it,
- * and grants it anew after each migration; that it was granted is known by PostgreSQL itself.
+ * Grants the service role its permissions: read datasets, record usage, charge balances and update email states.
+ * It owns no tables, so it can neither alter them nor read payments. Each migration renews the grants of all roles that
+ * have them, according to PostgreSQL's catalogs.
  */
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 import { alterRoleStatements, DirectUrl, quoteIdentifier, roleHasTimeoutsSql } from "../pool/Session.ts"
 
-export class RoleNotFound extends Data.TaggedError("NoSuchRole")<{ readonly message: string }> {}
+export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
 
-/** Only the owner of the tables grants. */
-export class GrantNotPermitted extends Data.TaggedError("MayNotGrant")<{ readonly message: string }> {}
+/** Only the owner of the tables may grant permissions. */
+export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
-/** A partition is reached through its table. */
-const readable = `
+/** Grants read access to all tables except payments. Partitions are read through their table. */
+const readGrantsQuery = `
   select format('grant select on public.%I to %I', relname, $1::text) as statement
   from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
     and relname <> 'credits'`
 
-const grants = (role: string) => [
+const makeGrants = (role: string) => [
   `grant usage on schema public to ${role}`,
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert, update on public.usage_daily to ${role}`,
@@ -29,6 +29,8 @@ const grants = (role: string) => [
     on public.announcement_mails to ${role}`,
   `grant update (holder, until) on public.announcement_sender to ${role}`,
   `grant insert (name), update (holder, until) on public.leases to ${role}`,
+  `grant insert, update on public.rate_limit_buckets to ${role}`,
+  // For processes of the previous release, which may still serve.
   `grant insert, update on public.rate_limits to ${role}`,
   `grant insert, update, delete on public.wrong_keys to ${role}`,
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
@@ -36,15 +38,15 @@ const grants = (role: string) => [
 
 const decodeRevokes = decodeRows(Schema.Struct({ revoke: Schema.String }))
 const decodeStatements = decodeRows(Schema.Struct({ statement: Schema.String }))
-const decodeLimited = decodeRows(Schema.Struct({ database: Schema.String, given: Schema.Boolean }))
+const decodeTimeouts = decodeRows(Schema.Struct({ database: Schema.String, has_timeouts: Schema.Boolean }))
 const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schema.Boolean }))
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
 /**
- * What PostgreSQL lets everybody do: make temporary tables, which stand before the tables that they are named like, and
- * before version 15 other tables too.
+ * Finds default permissions to create tables. Temporary tables are on by default, and would hide tables of the same
+ * name; before PostgreSQL 15, all roles may also create tables in `public`.
  */
-const openTo = Effect.fnUntraced(function* (role: string) {
+const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* decodeRevokes(sql`
     select format('revoke temporary on database %I from public', current_database()) as revoke
@@ -56,25 +58,25 @@ const openTo = Effect.fnUntraced(function* (role: string) {
   return found.map(({ revoke }) => revoke)
 })
 
-/** PostgreSQL itself only warns of a revoke that revokes nothing, as where somebody else owns the database. */
-const close = Effect.fnUntraced(function* (role: string) {
+/** Revokes them. If another role owns the database, PostgreSQL only warns that nothing was revoked. */
+const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
-  yield* Effect.forEach(yield* openTo(role), (revoke) => sql.unsafe(revoke), { discard: true })
-  const left = yield* openTo(role)
-  if (left.length === 0) return
-  yield* Effect.logWarning(`${role} may still make tables. Let the owner of the database say: ${left.join("; ")}`)
+  yield* Effect.forEach(yield* findDefaultPermissions(role), (revoke) => sql.unsafe(revoke), { discard: true })
+  const remaining = yield* findDefaultPermissions(role)
+  if (remaining.length === 0) return
+  yield* Effect.logWarning(`${role} may still create tables. The database owner should run: ${remaining.join("; ")}`)
 })
 
-/** Who may grant need not be one who may alter roles; the role may itself. It matters through a pooler only. */
-const limit = Effect.fnUntraced(function* (role: string) {
+/** Gives the role the session time limits, which matter behind a pooler. The granter may lack this permission. */
+const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* decodeLimited(sql.unsafe(
+  const [found] = yield* decodeTimeouts(sql.unsafe(
     `select datname as database, ${
       roleHasTimeoutsSql("$1")
-    } as given from pg_database where datname = current_database()`,
+    } as has_timeouts from pg_database where datname = current_database()`,
     [role],
   ))
-  if (found === undefined || found.given) return
+  if (found === undefined || found.has_timeouts) return
   const statements = alterRoleStatements(role, found.database)
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
     Effect.catchIf(
@@ -82,42 +84,46 @@ const limit = Effect.fnUntraced(function* (role: string) {
       Effect.fnUntraced(function* () {
         if (Option.isNone(yield* DirectUrl)) return
         yield* Effect.logWarning(
-          `${role} serves without limits through a pooler. Let it say itself: ${statements.join("; ")}`,
+          `${role} has no time limits behind a pooler. Run as that role: ${statements.join("; ")}`,
         )
       }),
     ),
   )
 })
 
-/** Lets a role serve, and nothing more. */
+/** Grants a role exactly the permissions that the service needs. */
 export const grantServiceRole = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
   if (found.length === 0) {
     return yield* new RoleNotFound({
-      message: `PostgreSQL has no role ${role}. Make it first: create role ${quoteIdentifier(role)} login password '…'`,
+      message: `PostgreSQL has no role ${role}. Create it first: create role ${
+        quoteIdentifier(role)
+      } login password '…'`,
     })
   }
   const [granter] = yield* decodeGranter(sql`
     select current_user as name, pg_has_role(relowner, 'usage') as may
     from pg_class where oid = 'public.usage'::regclass
   `)
-  // PostgreSQL itself only warns of a grant that grants nothing.
+  // Without this check, PostgreSQL would only warn that nothing was granted.
   if (granter?.may !== true) {
     return yield* new GrantNotPermitted({
-      message: `${granter?.name ?? "This role"} may not grant: use a DATABASE_URL of the role that owns the tables.`,
+      message: `${
+        granter?.name ?? "This role"
+      } may not grant permissions: use the DATABASE_URL of the role that owns the tables.`,
     })
   }
   yield* sql.withTransaction(Effect.gen(function* () {
-    const reads = yield* decodeStatements(sql.unsafe(readable, [role]))
-    const statements = [...grants(quoteIdentifier(role)), ...reads.map(({ statement }) => statement)]
+    const readGrants = yield* decodeStatements(sql.unsafe(readGrantsQuery, [role]))
+    const statements = [...makeGrants(quoteIdentifier(role)), ...readGrants.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
-    yield* close(role)
-    yield* limit(role)
+    yield* revokeDefaultPermissions(role)
+    yield* setRoleTimeLimits(role)
   }))
 })
 
-/** Grants what new migrations brought to the roles that serve already. */
+/** Grants the permissions on new tables to existing service roles. */
 export const renewServiceRoles = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`

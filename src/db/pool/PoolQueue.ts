@@ -1,74 +1,83 @@
-/** §7.2, §8: as many queries at once as there are connections; the others wait in line. */
-import { Duration, Effect } from "effect"
+/**
+ * A first-in, first-out queue in front of a connection pool (§7.2, §8: database load).
+ * Why it is not Effect's `PartitionedSemaphore`: docs/decisions/0020-pool-queue.md.
+ */
+import { type Duration, Effect, Latch } from "effect"
 
-interface Waiting {
-  readonly lane: string
-  readonly come: () => void
+interface Waiter {
+  readonly partition: string
+  readonly granted: Latch.Latch
+}
+
+interface PoolQueueOptions<E> {
+  readonly permits: number
+  /** Default: four fifths of the permits, so that one slow endpoint does not block the others. */
+  readonly maxPerPartition?: number
+  readonly timeout: Duration.Duration
+  /** Makes the error for a caller that timed out. */
+  readonly onTimeout: (isPartitionFull: boolean) => E
 }
 
 /**
- * `through` lets effects in, `places` at once and in the order in which they came; one that waits for longer than
- * `patience` fails with `refusal`, which is told whether its
- * own lane is why. A fifth of the places is never one lane's: where its table is locked or its queries
- * are slow, the others go on. Who leaves lets the next one in before going on, so that a connection does not stand
- * still while what came over it is printed. Effect's `Semaphore` would let newcomers overtake those in line.
+ * Limits how many effects run at once, in total and per partition. Callers wait in arrival order.
+ * A released permit goes to the next waiter synchronously, so its connection never idles while a response is encoded.
  */
-export const makePoolQueue = <Refusal>(
-  places: number,
-  patience: Duration.Duration,
-  refusal: (isFull: boolean) => Refusal,
-  most = places - Math.floor(places / 5),
-) => {
-  const longest = Duration.toMillis(patience)
-  const line = new Set<Waiting>()
-  const lanes = new Map<string, number>()
-  let free = places
+export const makePoolQueue = <E>({ onTimeout, permits, timeout, ...options }: PoolQueueOptions<E>) => {
+  const maxPerPartition = options.maxPerPartition ?? permits - Math.floor(permits / 5)
+  const waiters = new Set<Waiter>()
+  const inUse = new Map<string, number>()
+  let available = permits
 
-  const hasRoom = (lane: string) => free > 0 && (lanes.get(lane) ?? 0) < most
-  const count = (lane: string, by: 1 | -1) => {
-    const inside = (lanes.get(lane) ?? 0) + by
-    free -= by
-    if (inside === 0) lanes.delete(lane)
-    else lanes.set(lane, inside)
+  const isPartitionFull = (partition: string) => (inUse.get(partition) ?? 0) >= maxPerPartition
+  const canTake = (partition: string) => available > 0 && !isPartitionFull(partition)
+  const addToPartition = (partition: string, change: 1 | -1) => {
+    const count = (inUse.get(partition) ?? 0) + change
+    available -= change
+    if (count === 0) inUse.delete(partition)
+    else inUse.set(partition, count)
   }
 
-  const enter = (lane: string) =>
-    Effect.callback<void, Refusal>((resume) => {
-      if (hasRoom(lane)) {
-        count(lane, 1)
-        return resume(Effect.void)
-      }
-      const step = (then: Effect.Effect<void, Refusal>) => {
-        clearTimeout(timer)
-        line.delete(waiting)
-        resume(then)
-      }
-      const timer = setTimeout(() => step(Effect.fail(refusal((lanes.get(lane) ?? 0) >= most))), longest)
-      const waiting = { lane, come: () => step(Effect.void) }
-      line.add(waiting)
-      return Effect.sync(() => {
-        clearTimeout(timer)
-        line.delete(waiting)
-      })
-    })
-
-  /** A place that becomes free is one more for one of those in line, and never for two. */
-  const leave = (lane: string) =>
+  const release = (partition: string) =>
     Effect.sync(() => {
-      count(lane, -1)
-      for (const next of line) {
-        if (!hasRoom(next.lane)) continue
-        count(next.lane, 1)
-        return next.come()
+      addToPartition(partition, -1)
+      for (const waiter of waiters) {
+        if (!canTake(waiter.partition)) continue
+        addToPartition(waiter.partition, 1)
+        waiters.delete(waiter)
+        waiter.granted.openUnsafe()
+        return
       }
     })
 
-  const through = (lane: string) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refusal, R> =>
+  type Restore = <A, Failure, R>(effect: Effect.Effect<A, Failure, R>) => Effect.Effect<A, Failure, R>
+
+  /** Runs uninterruptibly except for the wait itself, so that no permit is lost. */
+  const acquire = (partition: string, restore: Restore): Effect.Effect<void, E> =>
+    Effect.suspend(() => {
+      if (canTake(partition)) {
+        addToPartition(partition, 1)
+        return Effect.void
+      }
+      const waiter: Waiter = { partition, granted: Latch.makeUnsafe() }
+      waiters.add(waiter)
+      const timedOut = Effect.suspend(() =>
+        waiters.has(waiter) ? Effect.fail(onTimeout(isPartitionFull(partition))) : Effect.void
+      )
+      return restore(Effect.timeoutOrElse(waiter.granted.await, { duration: timeout, orElse: () => timedOut })).pipe(
+        Effect.onError(() => waiters.delete(waiter) ? Effect.void : release(partition)),
+      )
+    })
+
+  const withPermit = (partition: string) => <A, Failure, R>(effect: Effect.Effect<A, Failure, R>) =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(restore(enter(lane)), () => Effect.onExit(restore(effect), () => leave(lane)))
+      Effect.flatMap(acquire(partition, restore), () => Effect.onExit(restore(effect), () => release(partition)))
     )
 
-  /** The same until the end of a scope. */
-  const stay = (lane: string) => Effect.acquireRelease(enter(lane), () => leave(lane), { interruptible: true })
-  return { through, stay, inside: () => places - free, waiting: () => line.size }
+  /** Holds a permit until the scope closes. */
+  const acquireScoped = (partition: string) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(acquire(partition, restore), Effect.addFinalizer(() => release(partition)))
+    )
+
+  return { withPermit, acquireScoped, permitsInUse: () => permits - available, waiterCount: () => waiters.size }
 }

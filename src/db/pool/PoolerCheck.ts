@@ -1,172 +1,219 @@
 /**
- * What stands between the service and PostgreSQL. A pooler in transaction mode gives each transaction to any of its
- * connections, so what belongs to a session (named statements, settings) is silently lost there, or meets that of
- * others. Before anything is asked through one, this makes sure that nothing is lost, or says what to do.
+ * Checks at startup, and while serving, that a connection pooler keeps the session settings the service relies on.
+ * A pooler in transaction mode may run each transaction on another session, which silently loses prepared statements
+ * and settings, or mixes them with those of other clients.
  */
 import { PgConnection } from "@effect/sql-pg"
-import { Data, Duration, Effect, Predicate, type Redacted, Schema } from "effect"
-import type { SqlError } from "effect/sql"
+import { Data, Duration, Effect, Layer, Metric, type Redacted, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
+import { initializeCounters } from "../../observability/CallbackMetrics.ts"
+import { decodeRows } from "../DecodeRows.ts"
+import { describeSqlError } from "../SqlState.ts"
 import {
   alterRoleStatements,
   makeSessionConfig,
   PoolerPrepares,
   quoteIdentifier,
-  roleHasTimeoutsSql as isGiven,
+  roleHasTimeoutsSql,
   sessionTimeouts,
   sessionTimeZone,
 } from "./Session.ts"
 
-/** A database URL leads elsewhere than it has to; in words that tell the cure. */
-export class DatabaseUrlError extends Data.TaggedError("WrongWay")<{ readonly message: string }> {}
+/** A database URL leads to an unsuitable server. The message tells the operator how to fix it. */
+export class DatabaseUrlError extends Data.TaggedError("DatabaseUrlError")<{ readonly message: string }> {}
 
-const wanted = { ...sessionTimeouts, ...sessionTimeZone }
-
-const Seen = Schema.Struct({
+const SessionRow = Schema.Struct({
   pid: Schema.Int,
   role: Schema.String,
   database: Schema.String,
-  /** The same for two ways to one database. */
+  /** Identifies the database; equal for two connections to the same one. */
   identity: Schema.String,
-  /** Settings that are not what they have to be: `lock_timeout is 0, not 2s`. */
+  /** Settings with an unexpected value, such as `lock_timeout is 0, not 2s`. */
   different: Schema.Array(Schema.String),
-  /** Whether the role is to have the limits in sessions that begin from now on. */
-  given: Schema.Boolean,
+  /** Whether new sessions of the role get the time limits. */
+  role_has_timeouts: Schema.Boolean,
 })
 
-const pairs = Object.entries(wanted).map(([name, value]) => `('${name}', '${value}')`).join(", ")
+const expectedValues = Object.entries({ ...sessionTimeouts, ...sessionTimeZone })
+  .map(([name, value]) => `('${name}', '${value}')`).join(", ")
 
-const seeing = `
+const sessionQuery = `
   select pg_backend_pid() as pid, current_user::text as role, current_database()::text as database,
     (select system_identifier from pg_control_system()) || ' ' || oid as identity,
     array(
       select format('%s is %s, not %s', name, current_setting(name), value)
-      from (values ${pairs}) as wanted (name, value)
+      from (values ${expectedValues}) as expected (name, value)
       where current_setting(name) <> value
     ) as different,
-    ${isGiven("current_user")} as given
+    ${roleHasTimeoutsSql("current_user")} as role_has_timeouts
   from pg_database where datname = current_database()`
 
-const look = (connection: PgConnection.PgConnection) =>
-  connection.query(seeing, [], false).pipe(
-    Effect.flatMap(({ rows }) => Schema.decodeUnknownEffect(Seen)(rows[0])),
+const readSession = (connection: PgConnection.PgConnection) =>
+  connection.query(sessionQuery, [], false).pipe(
+    Effect.flatMap(({ rows }) => Schema.decodeUnknownEffect(SessionRow)(rows[0])),
     Effect.catchTag("SchemaError", Effect.die),
   )
 
-const why = ({ reason }: SqlError.SqlError) =>
-  Predicate.hasProperty(reason.cause, "message") ? String(reason.cause.message) : reason.message
+const directUrlAdvice = "Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a pooler in session mode."
+const mustBeDirect = "It must name PostgreSQL itself."
 
-const cure = "Name PostgreSQL itself, or a pooler in session mode, in DATABASE_DIRECT_URL too."
-
-const notConnected = (name: string, pooled: boolean) => (error: SqlError.SqlError) => {
-  const said = why(error)
-  if (/unsupported startup parameter/.test(said)) {
+const explainConnectError = (setting: string, pooled: boolean) => (error: SqlError.SqlError) => {
+  const reason = describeSqlError(error)
+  if (/unsupported startup parameter/.test(reason)) {
     return new DatabaseUrlError({
-      message: pooled || /options/.test(said)
-        ? `${name} leads through a pooler that refuses an ${said}. Leave it out of the URL, or name it in the ` +
-          "pooler's ignore_startup_parameters."
-        : `${name} leads through a pooler that refuses what a session is to begin with (${said}). ${
-          name === "DATABASE_URL" ? cure : `It has to lead to PostgreSQL itself.`
+      message: pooled || /options/.test(reason)
+        ? `The pooler in ${setting} rejects an ${reason}. Remove it from the URL, or add it to the pooler's ` +
+          "ignore_startup_parameters."
+        : `The pooler in ${setting} rejects the session's settings (${reason}). ${
+          setting === "DATABASE_URL" ? directUrlAdvice : mustBeDirect
         }`,
     })
   }
-  return name === "DATABASE_URL" ? error : new DatabaseUrlError({
-    message: `${name}: no connection (expected postgres://user:password@host:port/database): ${said}`,
+  return setting === "DATABASE_URL" ? error : new DatabaseUrlError({
+    message: `${setting}: no connection (expected postgres://user:password@host:port/database): ${reason}`,
   })
 }
 
-/** Asked for and not there: a statement could wait and run for ever, and nobody would be told. */
-const withoutLimits = (name: string, { database, different, given, role }: typeof Seen.Type) =>
-  new DatabaseUrlError({
-    message:
-      `Through ${name} ${different.join(" and ")}. Poolers do not pass on what a session asks for, so the role ` +
-      `has to have it. ${
-        given
-          ? "It has it by now, but connections of the pooler are older, or another program changed them: say " +
-            "RECONNECT in the pooler's console."
-          : `Run \`npm run tickerline -- grant ${role}\`, or say as ${role} itself: ${
-            alterRoleStatements(role, database).join("; ")
-          }; and then RECONNECT in the pooler's console.`
-      }`,
+/** Without its time limits, a statement could wait or run forever. */
+const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => {
+  const { database, different, role, role_has_timeouts } = session
+  const advice = role_has_timeouts
+    ? "The role has them now, but the pooler's connections are older, or another program changed them: run RECONNECT " +
+      "in the pooler's console."
+    : `Run \`npm run tickerline -- grant ${role}\`, or run as ${role} itself: ${
+      alterRoleStatements(role, database).join("; ")
+    }; then run RECONNECT in the pooler's console.`
+  return new DatabaseUrlError({
+    message: `Through ${setting}, ${different.join(" and ")}. Poolers do not pass on session settings, so the role ` +
+      `must have them. ${advice}`,
   })
+}
 
-const pidOf = (connection: PgConnection.PgConnection) => Effect.map(look(connection), ({ pid }) => pid)
+const readPid = (connection: PgConnection.PgConnection) => Effect.map(readSession(connection), ({ pid }) => pid)
 
-/** Whether a session changes its server while another is in a transaction, which only transaction mode lets happen. */
-const isShared = Effect.fnUntraced(function* (connection: PgConnection.PgConnection, other: typeof connection) {
-  const first = yield* pidOf(connection)
-  yield* other.query("begin", [], false)
-  // A pooler with one connection only would let the first wait for the second.
-  const isTaken = (yield* pidOf(other)) === first
-  const hasMoved = !isTaken && (yield* pidOf(connection)) !== first
-  yield* other.query("rollback", [], false)
-  return isTaken || hasMoved
-})
+/** Whether a client changes its server process while another client is in a transaction: transaction mode. */
+const isTransactionMode = Effect.fnUntraced(
+  function* (connection: PgConnection.PgConnection, other: typeof connection) {
+    const before = yield* readPid(connection)
+    yield* other.query("begin", [], false)
+    const isTaken = (yield* readPid(other)) === before
+    // A pooler with a single connection would let the first client wait for the second, so skip the query.
+    const hasMoved = !isTaken && (yield* readPid(connection)) !== before
+    yield* other.query("rollback", [], false)
+    return isTaken || hasMoved
+  },
+)
 
-/** A pooler in session mode may have no second connection to give, so it need not answer. */
-const patience = Duration.seconds(5)
-const tries = 3
+/** A pooler in session mode may have no second connection to give; no reply then counts as session mode. */
+const modeCheckTimeout = Duration.seconds(5)
+const modeCheckAttempts = 3
 
-const connect = (name: string, url: Redacted.Redacted, pooled: boolean) =>
+const connect = (setting: string, url: Redacted.Redacted, pooled: boolean) =>
   makeSessionConfig({ url, applicationName: "tickerline-start", pooled }).pipe(
-    Effect.flatMap(PgConnection.make),
-    Effect.catchTag("SqlError", (error) => Effect.fail(notConnected(name, pooled)(error))),
+    Effect.flatMap(({ config }) => PgConnection.make(config)),
+    Effect.catchTag("SqlError", (error) => Effect.fail(explainConnectError(setting, pooled)(error))),
   )
 
-/** A way on which sessions are wanted: to PostgreSQL itself, or through a pooler in session mode. */
-export const checkDirectConnection = Effect.fnUntraced(function* (name: string, url: Redacted.Redacted) {
-  const connection = yield* connect(name, url, false)
-  const seen = yield* look(connection)
-  if (seen.pid !== connection.processId) {
-    const other = yield* connect(name, url, false)
-    const shared = yield* isShared(connection, other).pipe(
-      Effect.repeat({ while: (found) => !found, times: tries - 1 }),
-      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(false) }),
+/** Checks a connection that must keep its session: PostgreSQL itself, or a pooler in session mode. */
+export const checkDirectConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
+  const connection = yield* connect(setting, url, false)
+  const session = yield* readSession(connection)
+  const hasPooler = session.pid !== connection.processId
+  if (hasPooler) {
+    const other = yield* connect(setting, url, false)
+    const isUnsuitable = yield* isTransactionMode(connection, other).pipe(
+      Effect.repeat({ while: (found) => !found, times: modeCheckAttempts - 1 }),
+      Effect.timeoutOrElse({ duration: modeCheckTimeout, orElse: () => Effect.succeed(false) }),
       Effect.orElseSucceed(() => false),
     )
-    if (shared) {
+    if (isUnsuitable) {
       return yield* new DatabaseUrlError({
-        message: `${name} leads through a pooler in transaction mode, where statements and settings of one client ` +
-          `meet those of others. ${name === "DATABASE_URL" ? cure : "It has to lead to PostgreSQL itself."}`,
+        message: `${setting} names a pooler in transaction mode, which mixes the statements and settings of its ` +
+          `clients. ${setting === "DATABASE_URL" ? directUrlAdvice : mustBeDirect}`,
       })
     }
   }
-  if (seen.different.length > 0) return yield* withoutLimits(name, seen)
-  return { ...seen, through: seen.pid !== connection.processId }
+  if (session.different.length > 0) return yield* makeSettingsError(setting, session)
+  return { ...session, hasPooler }
 }, Effect.scoped)
 
-/** A pooler that keeps named statements of its clients apart gives them names of its own. */
-const prepares = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
+/** A pooler that supports named prepared statements gives them names of its own. */
+const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
   yield* connection.query("begin", [], false)
   yield* connection.query("select 1 as named")
   const { rows } = yield* connection.query("select name from pg_prepared_statements where name ~ '^effect_'", [], false)
-  yield* Effect.forEach(rows, ({ name }) => connection.query(`deallocate ${quoteIdentifier(String(name))}`, [], false))
+  yield* Effect.forEach(
+    rows,
+    ({ name }) => connection.query(`deallocate ${quoteIdentifier(String(name))}`, [], false),
+  )
   yield* connection.query("commit", [], false)
   return rows.length === 0
 })
 
-/** A way through a pooler in transaction mode. */
-export const checkPooledConnection = Effect.fnUntraced(function* (name: string, url: Redacted.Redacted) {
-  const connection = yield* connect(name, url, true)
-  const seen = yield* look(connection)
-  if (seen.different.length > 0) return yield* withoutLimits(name, seen)
-  if ((yield* PoolerPrepares) && !(yield* prepares(connection))) {
+/** Checks a connection through a pooler in transaction mode. */
+const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
+  const connection = yield* connect(setting, url, true)
+  const session = yield* readSession(connection)
+  if (session.different.length > 0) return yield* makeSettingsError(setting, session)
+  if ((yield* PoolerPrepares) && !(yield* supportsPreparedStatements(connection))) {
     return yield* new DatabaseUrlError({
-      message: `DATABASE_POOLER_PREPARES is true, but the pooler of ${name} does not keep named statements of its ` +
-        "clients apart. Unset it, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.",
+      message: `DATABASE_POOLER_PREPARES is true, but the pooler in ${setting} does not separate the prepared ` +
+        "statements of its clients. Unset it, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.",
     })
   }
-  return { ...seen, through: seen.pid !== connection.processId }
+  return { ...session, hasPooler: session.pid !== connection.processId }
 }, Effect.scoped)
 
-/** Both ways at once have to lead to one database. */
-export const checkBothConnections = Effect.fnUntraced(function* (url: Redacted.Redacted, direct: Redacted.Redacted) {
-  const seen = yield* checkPooledConnection("DATABASE_URL", url)
-  const itself = yield* checkDirectConnection("DATABASE_DIRECT_URL", direct)
-  if (seen.identity !== itself.identity) {
+/** Checks both connections, and that they lead to the same database. */
+export const checkBothConnections = Effect.fnUntraced(function* (
+  url: Redacted.Redacted,
+  directUrl: Redacted.Redacted,
+) {
+  const pooled = yield* checkPooledConnection("DATABASE_URL", url)
+  const direct = yield* checkDirectConnection("DATABASE_DIRECT_URL", directUrl)
+  if (pooled.identity !== direct.identity) {
     return yield* new DatabaseUrlError({
-      message: `DATABASE_URL and DATABASE_DIRECT_URL lead to different databases (${seen.database} and ` +
-        `${itself.database}, or servers). Name the same one in both.`,
+      message: `DATABASE_URL and DATABASE_DIRECT_URL lead to different databases (${pooled.database} and ` +
+        `${direct.database}) or servers. Name the same database in both.`,
     })
   }
-  return seen
+  return pooled
 })
+
+const repairInterval = Duration.seconds(5)
+
+const repairedSettings = Metric.counter("tickerline_pooler_limits_mended_total", {
+  description: "Session settings that were wrong on a pooler's connection and were corrected.",
+  incremental: true,
+})
+
+const decodeSettings = decodeRows(Schema.Struct({ name: Schema.String, setting: Schema.String }))
+
+/** Checks the time limits of one pooler connection, and corrects them in the same transaction. */
+export const repairSessionSettings = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const expected = Object.entries(sessionTimeouts)
+  const wrong = yield* sql.withTransaction(Effect.gen(function* () {
+    const settings = yield* decodeSettings(sql`
+      select name, current_setting(name) as setting from unnest(${expected.map(([name]) => name)}::text[]) as name
+    `)
+    const wrong = settings.filter(({ name, setting }) => !expected.some((one) => one[0] === name && one[1] === setting))
+    const corrections = expected.filter(([name]) => wrong.some((setting) => setting.name === name))
+    yield* Effect.forEach(corrections, ([name, value]) => sql.unsafe(`set ${name} = '${value}'`), { discard: true })
+    return wrong
+  }))
+  if (wrong.length === 0) return
+  yield* Metric.update(repairedSettings, wrong.length)
+  const found = wrong.map(({ name, setting }) => `${name} = ${setting}`).join(", ")
+  yield* Effect.logWarning(
+    `A pooler connection had ${found}; this was corrected. Another program with the same role changed it, or the ` +
+      "connection is older than the role's settings: run RECONNECT in the pooler's console.",
+  )
+})
+
+/** Repairs pooler connections continuously, because they outlive their clients (§8: database load). */
+export const sessionSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {
+  yield* initializeCounters(repairedSettings)
+  yield* repeatInBackground(Effect.ignore(repairSessionSettings), repairInterval)
+}))

@@ -1,23 +1,23 @@
 /**
- * Reads from replicas: which of them may answer, and what happens where one fails. A replica is asked for tables whose
- * version it was found to have, the one that the primary was last known to have; it only goes forward, so what it
- * answers is as new as what the primary would, and may be kept under that version (D17).
+ * Routes reads to replicas, and falls back to the primary if one fails. A replica is chosen only if its last poll
+ * showed the version of the requested tables that the primary last reported. A replica never goes backwards, so its
+ * answer is as recent as the primary's and may be cached under that version (D17: caching).
  */
-import { Config, Context, Duration, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
+import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { isLockTimeout, isStatementTimeout, makeRetryCounter, type ReplicaReader } from "../Database.ts"
-import { makeWalHistory } from "./ReplicationLag.ts"
+import { makeRetryCounter, type ReplicaReader } from "../Database.ts"
+import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
+import { makeReplica, makeWalHistory, type Replica, type TablesAtVersion } from "./Replica.ts"
 import type { ServerState } from "./ServerState.ts"
-import { isRecoveryConflict, makeReplica, type Replica, type TablesAtVersion } from "./Replica.ts"
 
-const entriesOf = (text: string) => text.split(/[\s,]+/).filter((entry) => entry !== "")
+const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
 
-/** What metrics and logs call a replica, with its database, since one pooler has several; undefined: no URL of one. */
-const nameOf = (entry: string) => {
+/** The replica's name in metrics and logs: host, port and database. Undefined if this is not a PostgreSQL URL. */
+const parseName = (url: string) => {
   try {
-    const { hostname, password, pathname, port, protocol, username } = new URL(entry)
+    const { hostname, password, pathname, port, protocol, username } = new URL(url)
     decodeURIComponent(`${username}:${password}`)
     return /^postgres(ql)?:$/.test(protocol) && hostname !== ""
       ? `${hostname}:${port === "" ? "5432" : port}${decodeURIComponent(pathname)}`
@@ -27,133 +27,136 @@ const nameOf = (entry: string) => {
   }
 }
 
-/** Redacted before it is checked: what is refused shows no password. */
-const Urls = Schema.Redacted(Schema.String).check(
-  Schema.makeFilter((text) => entriesOf(Redacted.value(text)).every((entry) => nameOf(entry) !== undefined), {
+/** Redacted before validation, so that no error message shows a password. */
+const RedactedUrls = Schema.Redacted(Schema.String).check(
+  Schema.makeFilter((text) => splitUrls(Redacted.value(text)).every((url) => parseName(url) !== undefined), {
     message: "must be URLs, postgres://user:password@host:port/database, separated by spaces or commas",
   }),
   Schema.makeFilter((text) => {
-    const names = entriesOf(Redacted.value(text)).map(nameOf)
+    const names = splitUrls(Redacted.value(text)).map(parseName)
     return new Set(names).size === names.length
   }, { message: "must name each server once" }),
 )
 
-export const ReplicaUrls = Config.schema(Urls, "DATABASE_READ_URLS").pipe(
+export const ReplicaUrls = Config.schema(RedactedUrls, "DATABASE_READ_URLS").pipe(
   Config.map((text) =>
-    entriesOf(Redacted.value(text)).map((entry) => ({ name: nameOf(entry) ?? "", url: Redacted.make(entry) }))
+    splitUrls(Redacted.value(text)).map((url) => ({ name: parseName(url) ?? "", url: Redacted.make(url) }))
   ),
   Config.withDefault([]),
 )
 
-export const MaxLag = Config.Duration("MAX_REPLICA_LAG").pipe(Config.withDefault(Duration.seconds(1)))
+const conflictRetries = makeRetryCounter("conflict")
+const replicaRetries = makeRetryCounter("replica")
 
-const whenConflict = makeRetryCounter("conflict")
-const whenLost = makeRetryCounter("replica")
-
-/** What the primary may answer where a replica did not; a table that is locked or a slow query is so there too. */
-const isItsOwn = (error: unknown): error is SqlError.SqlError =>
+/** Whether the primary may succeed where the replica failed. Locked tables and slow queries would fail there too. */
+const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
-const measured = Effect.fnUntraced(function* (replica: Replica) {
+const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
   yield* registerGauge({
     name: "tickerline_replica_lag_seconds",
-    description: "How long ago the primary was first seen beyond where the replica is.",
+    description: "Time since the primary was first seen beyond the replica's position.",
     attributes,
     read: () => replica.lag() / 1000,
   })
   yield* registerGauge({
     name: "tickerline_replica_used",
-    description: "Whether the replica answers, and is not too far behind; it is read from where it has what is asked.",
+    description: "1 if the replica's last poll succeeded, else 0. It is then used for reads whose version it has.",
     attributes,
-    read: () => Number(replica.isWithin()),
+    read: () => Number(replica.isAvailable()),
   })
   yield* registerGauge({
     name: "tickerline_replica_connections_used",
-    description: "Connections to the replica that readers use.",
+    description: "Connections to the replica in use.",
     attributes,
-    read: replica.inside,
+    read: replica.connectionsInUse,
   })
   yield* registerCounter({
     name: "tickerline_replica_reads_total",
-    description: "Reads that were sent to the replica.",
+    description: "Reads sent to the replica.",
     attributes,
-    read: replica.reads,
+    read: replica.readCount,
   })
   yield* registerCounter({
     name: "tickerline_replica_timeouts_total",
-    description: "Readers that waited for a connection to the replica in vain.",
+    description: "Reads that timed out while waiting for a connection to the replica.",
     attributes,
-    read: replica.turnedAway,
+    read: replica.timeoutCount,
   })
 })
 
 export class ReadRouter extends Context.Service<ReadRouter, {
-  /** Looks at all of them; the primary was looked at just before. */
+  /** Starts a poll of every replica; `primary` is the primary's state, polled just before. */
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
-  /** The one with the fewest readers of those that have what is wanted; in turn where several have as few. */
-  readonly chooseReplica: (wanted: TablesAtVersion) => Replica | undefined
-  /** How reads of the wanted find a replica; undefined where there are none. */
-  readonly makeReplicaReader: ((wanted: TablesAtVersion) => ReplicaReader) | undefined
-  /** Runs `first` with a replica; where that fails by the replica's own doing, and where there is none, `otherwise`. */
+  /** Among the replicas with the required version, the one with the fewest pending reads; ties rotate. */
+  readonly chooseReplica: (required: TablesAtVersion) => Replica | undefined
+  /** Makes a reader for the required version; undefined if no replicas are configured. */
+  readonly makeReplicaReader: ((required: TablesAtVersion) => ReplicaReader) | undefined
+  /** Runs an effect that uses `replica`, and `fallback` if it fails because of the replica. */
   readonly withFallback: <A, E, R>(
-    first: Effect.Effect<A, E, R>,
+    effect: Effect.Effect<A, E, R>,
     replica: Replica,
-    otherwise: Effect.Effect<A, E, R>,
+    fallback: Effect.Effect<A, E, R>,
   ) => Effect.Effect<A, E, R>
-}>()("tickerline/db/Replicas") {
+}>()("tickerline/db/ReadRouter") {
   static readonly layer = Layer.effect(
     ReadRouter,
     Effect.gen(function* () {
-      const most = Duration.toMillis(yield* MaxLag)
-      const { behind, note } = makeWalHistory()
-      const replicas = yield* Effect.forEach(yield* ReplicaUrls, (named) => makeReplica({ ...named, most, behind }))
-      const looking = yield* Effect.forEach(
+      const { lagOf, record } = makeWalHistory()
+      const replicas = yield* Effect.forEach(yield* ReplicaUrls, (named) => makeReplica({ ...named, lagOf }))
+      const polls = yield* Effect.forEach(
         replicas,
         (replica) => Effect.map(FiberHandle.make(), (handle) => ({ handle, replica })),
       )
-      yield* Effect.forEach(replicas, measured)
-      if (replicas.length > 0) yield* initializeCounters(whenConflict, whenLost)
+      yield* Effect.forEach(replicas, registerMetrics)
+      if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
 
-      // The primary does not wait for them, and a replica that hangs is asked again when it has answered.
-      const look = (primary: ServerState) => {
-        if (primary.position !== null) note({ at: primary.polledAt, position: primary.position })
+      // The primary's poll does not wait for these, and a replica that hangs is polled again once it has responded.
+      const pollReplicas = (primary: ServerState) => {
+        if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })
         return Effect.forEach(
-          looking,
-          ({ handle, replica }) => FiberHandle.run(handle, replica.look(primary), { onlyIfMissing: true }),
+          polls,
+          ({ handle, replica }) => FiberHandle.run(handle, replica.poll(primary), { onlyIfMissing: true }),
           { discard: true },
         )
       }
 
-      let turn = 0
-      const choose = (wanted: TablesAtVersion) => {
+      let firstIndex = 0
+      const chooseReplica = (required: TablesAtVersion) => {
         let chosen: Replica | undefined
-        turn += 1
-        for (let at = 0; at < replicas.length; at += 1) {
-          const replica = replicas[(turn + at) % replicas.length]
-          if (replica?.isUsable(wanted) === true && (chosen === undefined || replica.busy() < chosen.busy())) {
-            chosen = replica
-          }
+        firstIndex += 1
+        for (let offset = 0; offset < replicas.length; offset += 1) {
+          const replica = replicas[(firstIndex + offset) % replicas.length]
+          if (replica?.hasVersion(required) !== true) continue
+          if (chosen === undefined || replica.pendingReads() < chosen.pendingReads()) chosen = replica
         }
         return chosen
       }
 
-      const or = <A, E, R>(first: Effect.Effect<A, E, R>, replica: Replica, otherwise: Effect.Effect<A, E, R>) =>
-        Effect.catch(first, (error) => {
-          if (!isItsOwn(error)) return Effect.fail(error)
-          if (!isRecoveryConflict(error)) replica.setAside()
-          return Effect.andThen(Metric.update(isRecoveryConflict(error) ? whenConflict : whenLost, 1), otherwise)
+      const withFallback = <A, E, R>(
+        effect: Effect.Effect<A, E, R>,
+        replica: Replica,
+        fallback: Effect.Effect<A, E, R>,
+      ) =>
+        Effect.catch(effect, (error) => {
+          if (!isReplicaFailure(error)) return Effect.fail(error)
+          if (!isRecoveryConflict(error)) replica.markUnavailable()
+          return Effect.andThen(
+            Metric.update(isRecoveryConflict(error) ? conflictRetries : replicaRetries, 1),
+            fallback,
+          )
         })
 
-      const elsewhere = (wanted: TablesAtVersion): ReplicaReader => (query, route, primary) => {
-        const replica = choose(wanted)
-        return replica === undefined ? primary : or(replica.read(query, wanted, route), replica, primary)
+      const makeReplicaReader = (required: TablesAtVersion): ReplicaReader => (query, route, primary) => {
+        const replica = chooseReplica(required)
+        return replica === undefined ? primary : withFallback(replica.read(query, required, route), replica, primary)
       }
       return ReadRouter.of({
-        pollReplicas: look,
-        chooseReplica: choose,
-        withFallback: or,
-        makeReplicaReader: replicas.length === 0 ? undefined : elsewhere,
+        pollReplicas,
+        chooseReplica,
+        makeReplicaReader: replicas.length === 0 ? undefined : makeReplicaReader,
+        withFallback,
       })
     }),
   ).pipe(Layer.provide(Reactivity.layer))

@@ -1,30 +1,62 @@
-/** One replica: its connections, what the last look at it found, and reads over it. */
+/** One read replica: its connections, its polled state, reads from it, and its replication lag. */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Effect, type Redacted, Schedule } from "effect"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 import { makePoolTimeoutError, PoolSize, PoolTimeout, type ReadFailure } from "../Database.ts"
-import * as Line from "../health/SocketRegistry.ts"
-import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "./ServerState.ts"
+import { makeSocketRegistry } from "../health/SocketRegistry.ts"
+import { monotonicMillis } from "../MonotonicTime.ts"
 import { makePoolQueue } from "../pool/PoolQueue.ts"
+import { isRecoveryConflict } from "../SqlState.ts"
+import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "./ServerState.ts"
 
-/** What is read, and the version of it that the primary was last known to have. */
+interface WalSample {
+  /** Monotonic milliseconds. */
+  readonly at: number
+  /** Bytes of WAL. */
+  readonly position: number
+}
+
+/** Ten minutes of polls of a primary that is always written to. */
+const maxWalSamples = 2_400
+
+/**
+ * Records the primary's WAL positions, to measure how long ago it first moved past a replica's position.
+ * A replica cannot report its own lag: it looks current if its link is cut, and late if nobody writes.
+ */
+export const makeWalHistory = () => {
+  const samples: Array<WalSample> = []
+  return {
+    record: ({ at, position }: WalSample) => {
+      const last = samples.at(-1)?.position ?? -1
+      // After a failover, the new primary may be behind the old one, whose positions no longer mean anything.
+      if (position < last) samples.length = 0
+      if (position !== last) samples.push({ at, position })
+      if (samples.length > maxWalSamples) samples.shift()
+    },
+    /** Lag in milliseconds; `Infinity` if the position is older than the history. */
+    lagOf: (position: number, now: number) => {
+      const [first] = samples
+      if (first === undefined || position < first.position) return Infinity
+      const beyond = samples.find((sample) => sample.position > position)
+      return beyond === undefined ? 0 : now - beyond.at
+    },
+  }
+}
+
+/** Tables to read, and the version that the primary last reported for them. */
 export interface TablesAtVersion {
   readonly tables: ReadonlyArray<string>
   readonly version: string
 }
 
-/** Reads that wait for a replica which has said nothing for so long are sent elsewhere; others know by then. */
-const silence = 3_000
+/** After this silence, in milliseconds, waiting reads fail over to another server. New reads already avoid this one. */
+const maxSilence = 3_000
 
-const lost = (message: string) =>
+const makeConnectionError = (message: string) =>
   new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error(message), operation: "execute" }) })
 
-/** Replay waits for a query only for so long (`max_standby_streaming_delay`), and then cancels it. */
-export const isRecoveryConflict = (error: unknown) =>
-  SqlError.isSqlError(error) && error.reason._tag === "SerializationError"
-
-/** The driver's session as a connection of `SqlClient`; the driver keeps its own such form to itself. */
-const connectionOf = (session: PgConnection.PgConnection): SqlConnection.Connection => {
+/** Adapts a driver session to `SqlClient`'s connection; the driver does not export its own adapter. */
+const toSqlConnection = (session: PgConnection.PgConnection): SqlConnection.Connection => {
   const rows = (prepare: boolean): SqlConnection.Connection["execute"] => (sql, params, transform) =>
     Effect.map(session.query(sql, params, prepare), (found) => transform?.(found.rows) ?? found.rows)
   return {
@@ -37,136 +69,143 @@ const connectionOf = (session: PgConnection.PgConnection): SqlConnection.Connect
   }
 }
 
-const isSame = (one: ServerState, other: ServerState) =>
-  Array.from(other.datasets.values()).every(({ dataset, version }) => one.datasets.get(dataset)?.version === version)
+const hasSameVersions = (replica: ServerState, primary: ServerState) =>
+  Array.from(primary.datasets.values()).every(({ dataset, version }) =>
+    replica.datasets.get(dataset)?.version === version
+  )
 
-/** What keeps a replica from being used, in words for the log; undefined: nothing. */
-type Hindrance = string | undefined
-
-interface Options {
+interface ReplicaOptions {
   readonly name: string
   readonly url: Redacted.Redacted
-  /** The longest lag, milliseconds. */
-  readonly most: number
-  /** How far behind a position is, milliseconds. */
-  readonly behind: (position: number, now: number) => number
+  /** Lag of a WAL position at a monotonic time, in milliseconds. */
+  readonly lagOf: (position: number, now: number) => number
 }
 
-export const makeReplica = Effect.fnUntraced(function* ({ behind, most, name, url }: Options) {
-  const { config } = yield* PgClient.PgClient
+export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: ReplicaOptions) {
+  const { config: primaryConfig } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
-  const places = yield* PoolSize
-  const line = Line.makeSocketRegistry(url)
-  const itsConfig = { ...config, url, stream: line.open }
-  const pool = yield* PgPool.make({ ...itsConfig, maxConnections: places })
-  const ownLook = makePoll(yield* PgClient.make({ ...itsConfig, maxConnections: 1, minConnections: 0 }))
-  const anyLook = makePoll(sql)
+  const now = yield* monotonicMillis
+  const sockets = yield* makeSocketRegistry(url)
+  const permits = yield* PoolSize
+  const config = { ...primaryConfig, url, stream: sockets.open }
+  const pool = yield* PgPool.make({ ...config, maxConnections: permits })
+  const pollReplica = makePoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
+  const pollSession = makePoll(sql)
 
   let state: ServerState | undefined
   let lag = Infinity
-  let hindrance: Hindrance = "it was not looked at yet"
-  let answered = performance.now()
-  let [reads, turnedAway] = [0, 0]
+  /** Why the replica is not used; undefined if it is. */
+  let unusedBecause: string | undefined = "it has not been polled yet"
+  let lastResponseAt = now()
+  let [readCount, timeoutCount] = [0, 0]
 
-  const joined = new WeakMap<ReadonlyArray<string>, (look: ServerState) => string | undefined>()
-  const has = (look: ServerState, { tables, version }: TablesAtVersion) => {
-    const join = joined.get(tables) ?? versionOf(tables)
-    joined.set(tables, join)
-    return join(look) === version
+  const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof versionOf>>()
+  const hasVersion = (state: ServerState, { tables, version }: TablesAtVersion) => {
+    const readVersion = versionReaders.get(tables) ?? versionOf(tables)
+    versionReaders.set(tables, readVersion)
+    return readVersion(state) === version
   }
-  const isWithin = () => state !== undefined && lag <= most && performance.now() - state.polledAt <= stateTtl
 
-  const { inside, through: connected, waiting } = makePoolQueue(places, yield* PoolTimeout, () => {
-    turnedAway += 1
-    return makePoolTimeoutError()
+  const { permitsInUse, waiterCount, withPermit } = makePoolQueue({
+    permits,
+    timeout: yield* PoolTimeout,
+    onTimeout: () => {
+      timeoutCount += 1
+      return makePoolTimeoutError()
+    },
   })
 
-  /**
-   * A standby that was restarted after a crash may come back at an earlier state than it showed before, so a session
-   * counts only if it is older than a look that found the version; a new one is looked over itself.
-   */
-  const sessions = new WeakMap<PgConnection.PgConnection, SqlConnection.Connection>()
-  const over = <A, E, R>(query: Effect.Effect<A, E, R>, connection: SqlConnection.Connection) =>
-    Effect.provideService(query, sql.transactionService, [connection, 0])
-  const check = Effect.fnUntraced(function* (look: typeof anyLook, wanted: TablesAtVersion) {
-    const found = yield* look
-    if (found.recovers && has({ ...found, timeline: state?.timeline ?? null }, wanted)) return
-    return yield* lost("The replica has not the version that it had.")
-  })
-  const checked = Effect.fnUntraced(function* (session: PgConnection.PgConnection, wanted: TablesAtVersion) {
-    const connection = connectionOf(session)
-    yield* check(over(anyLook, connection), wanted)
-    sessions.set(session, connection)
-    return connection
-  })
-
-  const counted = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  const countRead = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
-      reads += 1
+      readCount += 1
       return effect
     })
 
-  const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, wanted: TablesAtVersion, route: string) =>
-    connected(route)(counted(pool.use((session) => {
-      const connection = sessions.get(session)
-      return connection === undefined
-        ? Effect.flatMap(checked(session, wanted), (made) => over(query, made))
-        : over(query, connection)
-    })))
+  const runOn = <A, E, R>(query: Effect.Effect<A, E, R>, connection: SqlConnection.Connection) =>
+    Effect.provideService(query, sql.transactionService, [connection, 0])
 
-  const told = (now: Hindrance) => {
-    const before = hindrance
-    hindrance = now
-    return now === before
-      ? Effect.void
-      : now === undefined
-      ? Effect.logInfo(`The replica ${name} is used.`)
-      : Effect.logWarning(`The replica ${name} is not used: ${now}`)
-  }
-
-  const failed = Effect.fnUntraced(function* (error: { readonly message: string }) {
-    state = undefined
-    // What waits for it then fails as any lost connection does, and finds another server.
-    if (performance.now() - answered > silence) line.destroySockets()
-    yield* told(error.message)
+  const requireVersion = Effect.fnUntraced(function* (poll: typeof pollSession, required: TablesAtVersion) {
+    const polled = yield* poll
+    const timeline = state?.timeline ?? null
+    if (polled.is_replica && hasVersion({ ...polled, timeline }, required)) return
+    return yield* makeConnectionError("The replica no longer has the version that it had.")
   })
 
-  /** Right after the primary, whose last look this is; soon again where what was written there is not here yet. */
-  const look = (primary: ServerState) => {
-    const once = Effect.gen(function* () {
-      const found = yield* Effect.retry(ownLook, { while: isRecoveryConflict, times: 3 })
-      answered = performance.now()
-      lag = found.position === null ? Infinity : behind(found.position, answered)
-      state = found.recovers ? { ...found, timeline: primary.timeline } : undefined
-      yield* told(found.recovers ? undefined : "it is no replica; the primary answers itself")
-      return (found.position ?? 0) < (primary.position ?? 0) && !isSame(found, primary)
+  /**
+   * Sessions that are known to see a recent version. A standby restarted after a crash may fall back to an earlier
+   * state, so each new session is polled once before its first read.
+   */
+  const checkedSessions = new WeakMap<PgConnection.PgConnection, SqlConnection.Connection>()
+  const checkSession = Effect.fnUntraced(function* (session: PgConnection.PgConnection, required: TablesAtVersion) {
+    const connection = toSqlConnection(session)
+    yield* requireVersion(runOn(pollSession, connection), required)
+    checkedSessions.set(session, connection)
+    return connection
+  })
+
+  const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, required: TablesAtVersion, route: string) =>
+    withPermit(route)(countRead(pool.use((session) => {
+      const connection = checkedSessions.get(session)
+      return connection === undefined
+        ? Effect.flatMap(checkSession(session, required), (checked) => runOn(query, checked))
+        : runOn(query, connection)
+    })))
+
+  const logUsage = (reason: string | undefined) => {
+    const hasChanged = reason !== unusedBecause
+    unusedBecause = reason
+    if (!hasChanged) return Effect.void
+    return reason === undefined
+      ? Effect.logInfo(`The replica ${name} is in use.`)
+      : Effect.logWarning(`The replica ${name} is not used: ${reason}`)
+  }
+
+  const onPollFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
+    state = undefined
+    // Waiting reads then fail like those on any lost connection, and go to another server.
+    if (now() - lastResponseAt > maxSilence) sockets.destroySockets()
+    yield* logUsage(error.message)
+  })
+
+  /** Polls the replica right after the primary, and again soon if it has not replayed the primary's latest change. */
+  const poll = (primary: ServerState) => {
+    const pollOnce = Effect.gen(function* () {
+      const polled = yield* Effect.retry(pollReplica, { while: isRecoveryConflict, times: 3 })
+      lastResponseAt = now()
+      lag = polled.wal_position === null ? Infinity : lagOf(polled.wal_position, lastResponseAt)
+      state = polled.is_replica ? { ...polled, timeline: primary.timeline } : undefined
+      yield* logUsage(polled.is_replica ? undefined : "it is not a replica")
+      return (polled.wal_position ?? 0) < (primary.wal_position ?? 0) && !hasSameVersions(polled, primary)
     })
-    return Effect.timeout(once, pollTimeout).pipe(
+    return Effect.timeout(pollOnce, pollTimeout).pipe(
       Effect.repeat({ while: (isBehind) => isBehind, schedule: Schedule.spaced("30 millis"), times: 5 }),
-      Effect.catch(failed),
+      Effect.catch(onPollFailure),
     )
   }
 
+  const isAvailable = () => state !== undefined && now() - state.polledAt <= stateTtl
+
   return {
     name,
-    look,
+    poll,
     read,
-    /** Whether it has the version, and may be asked for it. */
-    isUsable: (wanted: TablesAtVersion) => isWithin() && state !== undefined && has(state, wanted),
-    isWithin,
-    /** A session of the caller's own, which has the version. */
-    session: (wanted: TablesAtVersion) =>
-      counted(Effect.tap(PgClient.makeClient(itsConfig), (own) => check(makePoll(own), wanted))),
-    /** Not used until it was looked at again. */
-    setAside: () => {
+    /** Opens a session that has the required version. */
+    openSession: (required: TablesAtVersion) =>
+      countRead(Effect.tap(PgClient.makeClient(config), (session) => requireVersion(makePoll(session), required))),
+    /** Whether the last poll succeeded and is recent. */
+    isAvailable,
+    hasVersion: (required: TablesAtVersion) => isAvailable() && state !== undefined && hasVersion(state, required),
+    /** Excludes the replica until its next successful poll. */
+    markUnavailable: () => {
       state = undefined
     },
-    busy: () => inside() + waiting(),
-    inside,
-    reads: () => reads,
-    turnedAway: () => turnedAway,
-    /** Milliseconds; of one that is away it grows. */
-    lag: () => state === undefined ? lag + (performance.now() - answered) : lag,
+    /** Reads that run or wait. */
+    pendingReads: () => permitsInUse() + waiterCount(),
+    connectionsInUse: permitsInUse,
+    readCount: () => readCount,
+    timeoutCount: () => timeoutCount,
+    /** Replication lag in milliseconds. It keeps growing while the replica does not respond. */
+    lag: () => state === undefined ? lag + (now() - lastResponseAt) : lag,
   }
 })
 

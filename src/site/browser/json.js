@@ -1,7 +1,7 @@
-/** Reading what came over the wire, which may be anything: what is not there, or of another kind, is nothing. Pure. */
+/** Reads JSON of unknown shape: a value that is missing or has another type is undefined, or an empty list. Pure. */
 
 /**
- * What stands at a place of a JSON value.
+ * The value at a path of keys and indexes.
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  * @returns {unknown}

@@ -1,4 +1,4 @@
-/** Applies the chosen theme before anything is drawn: a classic script, so the page waits for it. */
+/** Applies the chosen theme before the first paint. A classic script, which blocks rendering until it has run. */
 {
   const root = document.documentElement
   root.dataset["scripts"] = "on"
@@ -6,6 +6,6 @@
     const chosen = localStorage.getItem("tickerline-theme")
     if (chosen === "light" || chosen === "dark") root.dataset["theme"] = chosen
   } catch {
-    // The browser keeps nothing for pages: the system's theme counts.
+    // Without storage, the system's theme applies.
   }
 }

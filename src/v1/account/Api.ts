@@ -1,4 +1,4 @@
-/** Resources: account and its keys; §2.1, §2.5. */
+/** GET /v1/account and /v1/account/api-keys: §2.1 (timestamps), §2.5. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -11,24 +11,24 @@ import { ListEnvelope, PagingParameters, ResultCount } from "../../rules/Paging.
 import { UtcInstant } from "../../rows/Timestamps.ts"
 
 export class AccountRow extends Model.Class<AccountRow>("Account")({
-  account_id: integerColumn("The account's number."),
-  name: textColumn("The account's name."),
-  contact_email: nullableColumn(textColumn("Where notices go.")),
-  tier: literalColumn(tiers, "What the account may see, and how much it may ask."),
+  account_id: integerColumn("Account id."),
+  name: textColumn("Account name."),
+  contact_email: nullableColumn(textColumn("Email address for notices.")),
+  tier: literalColumn(tiers, "Determines the endpoints and the rate limit of the account."),
   created_at: UtcInstant,
 }) {}
 
 export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
-  key_id: integerColumn("The key's number."),
-  name: textColumn("What the key was named when it was made."),
-  key_hint: textColumn("The first characters of the key; no more of it is kept."),
-  status: literalColumn(["active", "disabled", "expired"], "Only an active key is accepted."),
+  key_id: integerColumn("Key id."),
+  name: textColumn("The name given to the key when it was created."),
+  key_hint: textColumn("The first characters of the key. The rest is not stored."),
+  status: literalColumn(["active", "disabled", "expired"], "Only active keys are accepted."),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)).annotate({
-    description: "The only paths that the key opens; null: all.",
+    description: "The only paths the key may call. Null: all paths.",
   }),
   created_at: UtcInstant,
   expires_at: nullableColumn(UtcInstant),
-  /** §2.5 */
+  /** At most a minute old: §2.5. */
   last_used_at: nullableColumn(UtcInstant),
 }) {}
 
@@ -49,6 +49,6 @@ export class AccountApiGroup extends HttpApiGroup.make("account").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "API keys",
-    "Your account's keys, oldest first. `last_used_at` is updated at most once a minute for each key.",
+    "Your account's keys, oldest first. `last_used_at` is updated at most once a minute per key.",
   )),
 ).annotateMerge(describeGroup("Account", "The account and its API keys.")) {}

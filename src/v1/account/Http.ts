@@ -5,8 +5,7 @@ import { Account } from "../../accounts/keys/Authentication.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeys.ts"
 import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
 import { setRecordCount } from "../../http/RequestContext.ts"
 import type { PageQuery } from "../../rules/Paging.ts"
 import { AccountRow, ApiKeyRow } from "./Api.ts"
@@ -17,8 +16,7 @@ export const accountHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
-    const { list } = yield* makeListQueryFactory
-    const { makeAccountHandler: own } = yield* ListHandlers
+    const { makeAccountHandler } = yield* ListHandlers
 
     const find = SqlSchema.findAll({
       Request: Schema.Int,
@@ -27,16 +25,16 @@ export const accountHandlers = HttpApiBuilder.group(
         sql`select account_id, name, contact_email, tier, created_at from accounts where account_id = ${account_id}`,
     })
 
-    const pageOfKeys = own(list({
+    const listKeys = makeAccountHandler({
       Row: ApiKeyRow,
-      execute: ({ account_id }: PageQuery & { readonly account_id: number }, slice) =>
+      select: ({ account_id }: WithAccount<PageQuery>, { columns, orderAndLimit }) =>
         sql`
-          select ${slice.columns}
+          select ${columns}
           from api_keys cross join lateral (select ${sql.literal(apiKeyStatusSql)} as status) as computed
           where account_id = ${account_id}
-          ${slice.orderAndLimit(sql`created_at, key_id`)}
+          ${orderAndLimit(sql`created_at, key_id`)}
         `,
-    }))
+    })
 
     return handlers
       .handle(
@@ -48,12 +46,6 @@ export const accountHandlers = HttpApiBuilder.group(
           return { count: 1, results: [account] as const }
         }),
       )
-      .handle(
-        "listKeys",
-        Effect.fnUntraced(function* ({ query }) {
-          const { account_id } = yield* Account
-          return yield* pageOfKeys({ ...query, account_id })
-        }),
-      )
+      .handle("listKeys", listKeys)
   }),
 )

@@ -1,4 +1,4 @@
-/** Resources: afterhours-stats, in fields and filters the same as premarket-stats; §2.1. */
+/** GET /v1/afterhours-stats, with the fields and filters of premarket-stats. */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
@@ -15,6 +15,6 @@ export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats"
     success: ListEnvelope(getRowJsonSchema(AfterhoursStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["afterhours_stats"]).annotateMerge(
-    describeEndpoint("Afterhours stats", "Trading after the close, a row a ticker and day, newest first."),
+    describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first."),
   ),
 ).annotateMerge(describeGroup("Afterhours stats", "Sessions with unusual trading after the close.")) {}

@@ -2,20 +2,30 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
-import { makeExtendedHoursSelect } from "../premarket-stats/Sessions.ts"
+import { ExtendedHoursQuery } from "../premarket-stats/Api.ts"
 import { AfterhoursStat, AfterhoursStatsApiGroup } from "./Api.ts"
 
 export const afterhoursStatsHandlers = HttpApiBuilder.group(
   Api,
   "afterhoursStats",
   Effect.fnUntraced(function* (handlers) {
-    const execute = makeExtendedHoursSelect(yield* SqlClient.SqlClient, "afterhours_stats")
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const page = from(AfterhoursStatsApiGroup.endpoints.list, list({ Row: AfterhoursStat, execute }))
+    const sql = yield* SqlClient.SqlClient
+    const { makeHandler } = yield* ListHandlers
 
-    return handlers.handle("list", ({ query }) => page(query))
+    return handlers.handle(
+      "list",
+      makeHandler(AfterhoursStatsApiGroup.endpoints.list, {
+        Query: ExtendedHoursQuery,
+        Row: AfterhoursStat,
+        select: (_, { columns, orderAndLimit, where }) =>
+          sql`
+            select ${columns}
+            from afterhours_stats
+            where ${where}
+            ${orderAndLimit(sql`date desc, ticker`)}
+          `,
+      }),
+    )
   }),
 )

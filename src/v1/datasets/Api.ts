@@ -1,4 +1,4 @@
-/** How fresh the data are; §2.1, §9.3. */
+/** GET /v1/datasets: the time of the last change to each dataset. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -10,8 +10,8 @@ import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { UtcInstant } from "../../rows/Timestamps.ts"
 
 export class DatasetRow extends Model.Class<DatasetRow>("Dataset")({
-  dataset: textColumn("Its name."),
-  endpoints: textArrayColumn("The paths that answer from it."),
+  dataset: textColumn("The name of the dataset."),
+  endpoints: textArrayColumn("The paths of the endpoints that read it."),
   changed_at: nullableColumn(UtcInstant),
 }) {}
 
@@ -24,7 +24,7 @@ export class DatasetsApiGroup extends HttpApiGroup.make("datasets").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Datasets",
-    "Every dataset, by name, with the endpoints that answer from it and when its rows changed last; `changed_at` is " +
-      "null where they never did. What an endpoint answers is at most a second older than that.",
+    "Every dataset, by name, with the endpoints that read it and the time of its last change. `changed_at` is null " +
+      "if it never changed. Responses are at most a second behind the data.",
   )),
-).annotateMerge(describeGroup("Datasets", "The datasets, and when each last changed.")) {}
+).annotateMerge(describeGroup("Datasets", "The datasets and when each last changed.")) {}

@@ -1,4 +1,4 @@
-/** Which endpoints read each dataset, derived from the tables that they declare (`Reads`). */
+/** The endpoints that read each dataset, derived from their `ReadsTables` annotations. */
 import { Array, Context, Order } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../../Api.ts"
@@ -15,7 +15,7 @@ const declared = () => {
   return found
 }
 
-/** Each dataset, by name, with the paths that read it. */
+/** Each dataset with the paths that read it, ordered by name. */
 export const datasetEndpoints: ReadonlyArray<{ readonly dataset: string; readonly endpoints: ReadonlyArray<string> }> =
   Array
     .sort(

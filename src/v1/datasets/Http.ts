@@ -2,8 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
 import { DatasetRow, type DatasetsQuery } from "./Api.ts"
 import { datasetEndpoints } from "./DatasetEndpoints.ts"
 
@@ -12,24 +11,23 @@ export const datasetsHandlers = HttpApiBuilder.group(
   "datasets",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeAccountHandler: own } = yield* ListHandlers
+    const { makeAccountHandler } = yield* ListHandlers
     const known = JSON.stringify(datasetEndpoints)
 
-    const page = own(list({
+    const list = makeAccountHandler({
       Row: DatasetRow,
-      // Of a dataset that several programs change at once there are several notes.
-      execute: (_: typeof DatasetsQuery.Type, slice) =>
+      // dataset_versions has several rows of a dataset if several programs change it at once.
+      select: (_: WithAccount<typeof DatasetsQuery.Type>, { columns, orderAndLimit }) =>
         sql`
-          select ${slice.columns}
+          select ${columns}
           from jsonb_to_recordset(${known}::text::jsonb) as known (dataset text, endpoints text[])
           cross join lateral (
             select max(changed_at) as changed_at from dataset_versions where dataset_versions.dataset = known.dataset
           ) as noted
-          ${slice.orderAndLimit(sql`dataset collate "C"`)}
+          ${orderAndLimit(sql`dataset collate "C"`)}
         `,
-    }))
+    })
 
-    return handlers.handle("list", ({ query }) => page(query))
+    return handlers.handle("list", list)
   }),
 )

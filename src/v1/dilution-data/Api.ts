@@ -1,4 +1,4 @@
-/** §2.5, §4.5: warrants and convertibles in one table and one list, told apart by `security_type`. */
+/** GET /v1/dilution-data and /v1/dilution-data-advanced: §2.5, §4.5. One table holds warrants and convertibles. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -33,93 +33,108 @@ import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerList } from "../../rules/Tickers.ts"
 import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
-const warrants = ["warrant", "prefunded_warrant"] as const
-const convertibles = ["convertible_note", "convertible_preferred"] as const
-const securities = [...warrants, ...convertibles] as const
+const warrantTypes = ["warrant", "prefunded_warrant"] as const
+const convertibleTypes = ["convertible_note", "convertible_preferred"] as const
+const securityTypes = [...warrantTypes, ...convertibleTypes] as const
 
-const kind = "What kind of security it is."
+const typeDescription = "Type of the security."
 
-const head = { id: textColumn("The row's own key."), ticker: tickerColumn() }
+const keyFields = { id: textColumn("Unique id of the row."), ticker: tickerColumn() }
 
-const common = {
-  details: textColumn("What the filing says of the security."),
+const sharedFields = {
+  details: textColumn("Description of the security in the filing."),
   floor_price: nullableColumn(
-    priceInThousandthsColumn("Least exercise or conversion price under price protection, USD."),
+    priceInThousandthsColumn("Lowest exercise or conversion price under price protection, USD."),
   ),
-  registered: nullableColumn(booleanColumn("The underlying shares are registered for sale.")),
-  filed_at: dateColumn("Day of the filing."),
+  registered: nullableColumn(booleanColumn("Whether the underlying shares are registered for sale.")),
+  filed_at: dateColumn("Date of the filing."),
   form_type: nullableColumn(textColumn("SEC form of the filing.")),
-  accession_number: nullableColumn(textColumn("The SEC's number of the filing.")),
-  document_url: nullableColumn(textColumn("Address of the filing.")),
+  accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
+  document_url: nullableColumn(textColumn("URL of the filing.")),
   last_updated: NewYorkWallClock,
 }
 
-const ofWarrant = {
+const warrantFields = {
   warrants_amount: nullableColumn(integerColumn("Warrants issued.")),
   warrants_remaining: nullableColumn(integerColumn("Warrants not yet exercised.")),
-  warrants_exercise_price: nullableColumn(priceColumn("Exercise price, USD a share.")),
-  prefunded_cost: nullableColumn(priceColumn("Price paid in advance, USD a share.")),
+  warrants_exercise_price: nullableColumn(priceColumn("Exercise price, USD per share.")),
+  prefunded_cost: nullableColumn(priceColumn("Prepaid price, USD per share.")),
   exercisable_date: nullableColumn(dateColumn("First day of exercise.")),
   expiration_date: nullableColumn(dateColumn("Last day of exercise.")),
 }
 
-const ofConvertible = {
-  conversion_price: nullableColumn(priceColumn("Conversion price, USD a share.")),
+const convertibleFields = {
+  conversion_price: nullableColumn(priceColumn("Conversion price, USD per share.")),
   conversion_price_type: nullableColumn(
-    literalColumn(["fixed", "variable"], "Whether the conversion price moves with the market."),
+    literalColumn(["fixed", "variable"], "Whether the conversion price is fixed or follows the market."),
   ),
   offering_amount: nullableColumn(moneyColumn("Amount offered, USD.")),
   convertible_debt_remaining: nullableColumn(moneyColumn("Amount not yet converted, USD.")),
-  interest_rate_percentage: nullableColumn(ratioColumn("Interest a year, %.")),
+  interest_rate_percentage: nullableColumn(ratioColumn("Annual interest rate, %.")),
   convertible_date: nullableColumn(dateColumn("First day of conversion.")),
-  maturity_date: nullableColumn(dateColumn("Day on which it falls due.")),
+  maturity_date: nullableColumn(dateColumn("Maturity date.")),
 }
 
-const both = { underlying_shares_remaining: nullableColumn(integerColumn("Shares that may still be issued.")) }
+const issuanceFields = {
+  underlying_shares_remaining: nullableColumn(integerColumn("Shares that can still be issued.")),
+}
 
-const advanced = {
-  bank: nullableColumn(textColumn("The bank that placed it.")),
+const advancedFields = {
+  bank: nullableColumn(textColumn("Placement agent or bank.")),
   owners: textArrayColumn("Names of the holders."),
-  price_protection: nullableColumn(textColumn("Kind of price protection.")),
-  price_protection_clause: nullableColumn(textColumn("The clause itself.")),
-  reset_date: nullableColumn(dateColumn("Day on which the price is set anew.")),
+  price_protection: nullableColumn(textColumn("Type of price protection.")),
+  price_protection_clause: nullableColumn(textColumn("Text of the price protection clause.")),
+  reset_date: nullableColumn(dateColumn("Date on which the price is reset.")),
   beneficial_ownership_blocker_percentage: nullableColumn(
-    ratioColumn("Greatest part of the company that a holder may own, %."),
+    ratioColumn("Maximum share of the company that a holder may own, %."),
   ),
-  registration_file_no: nullableColumn(textColumn("The SEC's file number of the registration.")),
+  registration_file_no: nullableColumn(textColumn("SEC file number of the registration.")),
 }
 
-const warrant = { ...head, security_type: literalColumn(warrants, kind), ...common, ...ofWarrant, ...both }
-const convertible = { ...head, security_type: literalColumn(convertibles, kind), ...common, ...ofConvertible, ...both }
+const warrantColumns = {
+  ...keyFields,
+  security_type: literalColumn(warrantTypes, typeDescription),
+  ...sharedFields,
+  ...warrantFields,
+  ...issuanceFields,
+}
+const convertibleColumns = {
+  ...keyFields,
+  security_type: literalColumn(convertibleTypes, typeDescription),
+  ...sharedFields,
+  ...convertibleFields,
+  ...issuanceFields,
+}
 
-export class Warrant extends Model.Class<Warrant>("Warrant")(warrant) {}
-export class Convertible extends Model.Class<Convertible>("Convertible")(convertible) {}
-export class AdvancedWarrant extends Model.Class<AdvancedWarrant>("AdvancedWarrant")({ ...warrant, ...advanced }) {}
+export class Warrant extends Model.Class<Warrant>("Warrant")(warrantColumns) {}
+export class Convertible extends Model.Class<Convertible>("Convertible")(convertibleColumns) {}
+export class AdvancedWarrant
+  extends Model.Class<AdvancedWarrant>("AdvancedWarrant")({ ...warrantColumns, ...advancedFields }) {}
 export class AdvancedConvertible extends Model.Class<AdvancedConvertible>("AdvancedConvertible")({
-  ...convertible,
-  ...advanced,
+  ...convertibleColumns,
+  ...advancedFields,
 }) {}
 
-/** A row of the table, which has the columns of both. */
+/** A row of `dilution_data`, which has the columns of both types. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
-  ...head,
-  security_type: literalColumn(securities, kind),
-  ...common,
-  ...ofWarrant,
-  ...ofConvertible,
-  ...both,
-  ...advanced,
+  ...keyFields,
+  security_type: literalColumn(securityTypes, typeDescription),
+  ...sharedFields,
+  ...warrantFields,
+  ...convertibleFields,
+  ...issuanceFields,
+  ...advancedFields,
 }) {}
 
-/** A warrant has no columns of a convertible, and the reverse. */
+/** Finds a value in a convertible column of a warrant, or vice versa. */
 export const findMismatchedColumn = (row: { readonly [column: string]: unknown }) => {
-  const foreign = warrants.some((word) => word === row["security_type"]) ? ofConvertible : ofWarrant
-  const column = Object.keys(foreign).find((name) => row[name] !== null && row[name] !== undefined)
+  const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields
+  const column = Object.keys(otherFields).find((name) => row[name] !== null && row[name] !== undefined)
   return column === undefined ? undefined : { column, reason: `must be empty in a ${String(row["security_type"])}` }
 }
 
 const filters = {
-  security_type: literalFilter(securities),
+  security_type: literalFilter(securityTypes),
   ...booleanFilters("registered"),
   ...numberRangeFilters("floor_price", "underlying_shares_remaining"),
   ...pastDateRangeFilters("filed_at"),
@@ -147,7 +162,7 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
     "Dilution data",
     "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
-      "convertible, and the reverse.",
+      "convertible, and vice versa.",
   )),
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
     query: DilutionDataAdvancedQuery,

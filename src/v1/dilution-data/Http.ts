@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
+import type { ListClauses } from "../../lists/ListQuery.ts"
+import type { PageQuery } from "../../rules/Paging.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
 import {
   AdvancedConvertible,
   AdvancedWarrant,
@@ -20,37 +20,30 @@ export const dilutionDataHandlers = HttpApiBuilder.group(
   "dilutionData",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, DilutionDataQuery, {})
-    const wantedAdvanced = compileConditions(sql, DilutionDataAdvancedQuery, {})
+    const { makeHandler } = yield* ListHandlers
 
-    const page = from(
-      DilutionDataApiGroup.endpoints.list,
-      list({
-        Row: [Warrant, Convertible],
-        execute: (query: typeof DilutionDataQuery.Type, slice) =>
-          sql`
-            select ${slice.columns} from dilution_data where ${sql.and(wanted(query))}
-            ${slice.orderAndLimit(sql`filed_at desc, id`)}
-          `,
-      }),
-    )
-
-    const pageAdvanced = from(
-      DilutionDataApiGroup.endpoints.listAdvanced,
-      list({
-        Row: [AdvancedWarrant, AdvancedConvertible],
-        execute: (query: typeof DilutionDataAdvancedQuery.Type, slice) =>
-          sql`
-            select ${slice.columns} from dilution_data where ${sql.and(wantedAdvanced(query))}
-            ${slice.orderAndLimit(sql`filed_at desc, id`)}
-          `,
-      }),
-    )
+    const select = (_: PageQuery, { columns, orderAndLimit, where }: ListClauses) =>
+      sql`
+        select ${columns} from dilution_data where ${where}
+        ${orderAndLimit(sql`filed_at desc, id`)}
+      `
 
     return handlers
-      .handle("list", ({ query }) => page(query))
-      .handle("listAdvanced", ({ query }) => pageAdvanced(query))
+      .handle(
+        "list",
+        makeHandler(DilutionDataApiGroup.endpoints.list, {
+          Query: DilutionDataQuery,
+          Row: [Warrant, Convertible],
+          select,
+        }),
+      )
+      .handle(
+        "listAdvanced",
+        makeHandler(DilutionDataApiGroup.endpoints.listAdvanced, {
+          Query: DilutionDataAdvancedQuery,
+          Row: [AdvancedWarrant, AdvancedConvertible],
+          select,
+        }),
+      )
   }),
 )

@@ -1,4 +1,4 @@
-/** §2.5. */
+/** GET /v1/float-outstanding: §2.5 (fields). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -23,24 +23,24 @@ import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutstanding")({
   ticker: tickerColumn(),
-  company: nullableColumn(textColumn("Name of the company.")),
+  company: nullableColumn(textColumn("Company name.")),
   float: nullableColumn(integerColumn("Shares not held by insiders and affiliates.")),
   outstanding: nullableColumn(integerColumn("Shares outstanding.")),
-  tradable_float: nullableColumn(integerColumn("Shares of the float that may be traded.")),
+  tradable_float: nullableColumn(integerColumn("Shares of the float that can be traded.")),
   market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
-  insider_percent: nullableColumn(ratioColumn("Held by insiders, a fraction: 0.15 is 15 %. null: not known.")),
-  affiliate_percent: nullableColumn(ratioColumn("Held by affiliates, a fraction: 0.15 is 15 %. null: not known.")),
-  institutions_percent: nullableColumn(ratioColumn("Held by institutions, a fraction: 0.15 is 15 %. null: not known.")),
-  is_adr: booleanColumn("Depositary receipts are what is listed."),
-  ads_ratio: nullableColumn(ratioColumn("Ordinary shares that one depositary share stands for.")),
+  insider_percent: nullableColumn(ratioColumn("Fraction held by insiders: 0.15 is 15 %. Null: unknown.")),
+  affiliate_percent: nullableColumn(ratioColumn("Fraction held by affiliates: 0.15 is 15 %. Null: unknown.")),
+  institutions_percent: nullableColumn(ratioColumn("Fraction held by institutions: 0.15 is 15 %. Null: unknown.")),
+  is_adr: booleanColumn("Whether the listed security is a depositary receipt."),
+  ads_ratio: nullableColumn(ratioColumn("Ordinary shares per depositary share.")),
   country: nullableColumn(textColumn("Country of the company.")),
   sector: nullableColumn(textColumn("Sector of the company.")),
   industry: nullableColumn(textColumn("Industry of the company.")),
-  exchange: nullableColumn(textColumn("Where the ticker is listed.")),
-  reported_date: nullableColumn(dateColumn("The day that the figures are for.")),
-  filed_at: nullableColumn(dateColumn("The day of the filing that they come from.")),
-  ownership_source_url: nullableColumn(textColumn("The filing that the ownership figures come from.")),
-  document_url: nullableColumn(textColumn("The filing that the share counts come from.")),
+  exchange: nullableColumn(textColumn("Exchange of the listing.")),
+  reported_date: nullableColumn(dateColumn("Date of the figures.")),
+  filed_at: nullableColumn(dateColumn("Date of the filing that reports the figures.")),
+  ownership_source_url: nullableColumn(textColumn("URL of the filing that reports the ownership figures.")),
+  document_url: nullableColumn(textColumn("URL of the filing that reports the share counts.")),
   last_updated: NewYorkWallClock,
 }) {}
 
@@ -59,8 +59,8 @@ export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstandin
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",
-    "The newest float, shares outstanding and ownership figures of each ticker. A message says when ownership " +
-      "figures of the page are missing; a reported 0 is not missing.",
+    "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
+      "figures on the page are missing; a reported 0 is not missing.",
   )),
 ).annotateMerge(
   describeGroup("Float and shares outstanding", "The latest float, shares outstanding and ownership percentages."),

@@ -2,16 +2,14 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { getColumnNames, type RowValues } from "../../rows/RowEncoder.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
 import { FloatOutstanding, FloatOutstandingApiGroup, FloatOutstandingQuery } from "./Api.ts"
 
 const columns = getColumnNames(FloatOutstanding)
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
 
-/** §2.5: a reported 0 is a figure like any other. */
+/** §2.5: a reported 0 is not missing. */
 const isIncomplete = (row: RowValues) => figures.some((at) => row[at] === null)
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
@@ -22,24 +20,22 @@ export const floatOutstandingHandlers = HttpApiBuilder.group(
   "floatOutstanding",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, FloatOutstandingQuery, {})
+    const { makeHandler } = yield* ListHandlers
 
-    const floats = list({
-      Row: FloatOutstanding,
-      message: (rows) => rows.some(isIncomplete) ? message : undefined,
-      execute: (query: typeof FloatOutstandingQuery.Type, slice) =>
-        sql`
-        select ${slice.columns}
-        from float_outstanding
-        where ${sql.and(wanted(query))}
-        ${slice.orderAndLimit(sql`ticker`)}
-      `,
-    })
-
-    const page = from(FloatOutstandingApiGroup.endpoints.list, floats)
-
-    return handlers.handle("list", ({ query }) => page(query))
+    return handlers.handle(
+      "list",
+      makeHandler(FloatOutstandingApiGroup.endpoints.list, {
+        Query: FloatOutstandingQuery,
+        Row: FloatOutstanding,
+        message: (rows) => rows.some(isIncomplete) ? message : undefined,
+        select: (_, { columns, orderAndLimit, where }) =>
+          sql`
+            select ${columns}
+            from float_outstanding
+            where ${where}
+            ${orderAndLimit(sql`ticker`)}
+          `,
+      }),
+    )
   }),
 )

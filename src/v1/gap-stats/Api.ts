@@ -1,4 +1,4 @@
-/** Resources: gap-stats and gap-stats-advanced, which are the same rows (D30); §2.1. */
+/** GET /v1/gap-stats and /v1/gap-stats-advanced, which return the same rows: D30 (tables). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -24,16 +24,18 @@ import { NewYorkWallClock, UtcInstant } from "../../rows/Timestamps.ts"
 
 const fields = {
   ticker: tickerColumn(),
-  date: dateColumn("The session's day."),
-  previous_day_close: priceColumn("Close of the day before, USD."),
-  market_open: priceColumn("First regular price, USD."),
-  gap_percentage: ratioColumn("Opening gap over the previous close, %."),
-  high_price: priceColumn("Highest regular price, USD."),
-  low_price: priceColumn("Lowest regular price, USD."),
+  date: dateColumn("Date of the session."),
+  previous_day_close: priceColumn("Close of the previous day, USD."),
+  market_open: priceColumn("First price in regular hours, USD."),
+  gap_percentage: ratioColumn("Change from the previous close to the open, %."),
+  high_price: priceColumn("Highest price in regular hours, USD."),
+  low_price: priceColumn("Lowest price in regular hours, USD."),
   high_time: nullableColumn(NewYorkWallClock),
   low_time: nullableColumn(NewYorkWallClock),
-  market_close: priceColumn("Last regular price, USD."),
-  closed_over_vwap: nullableColumn(booleanColumn("The close lies above the day's volume-weighted average price.")),
+  market_close: priceColumn("Last price in regular hours, USD."),
+  closed_over_vwap: nullableColumn(
+    booleanColumn("Whether the close is above the day's volume-weighted average price."),
+  ),
   volume: integerColumn("Shares traded, all sessions."),
   dollar_volume: moneyColumn("Value traded, all sessions, USD."),
   premarket_volume: integerColumn("Shares traded before the open."),
@@ -49,15 +51,15 @@ const fields = {
 
 export class GapStat extends Model.Class<GapStat>("GapStat")(fields) {}
 
-/** All columns of the table. */
+/** All columns of `gap_stats`. */
 export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanced")({
   ...fields,
-  open_to_high_pct: ratioColumn("High over the open, %."),
-  open_to_low_pct: ratioColumn("Low over the open, %."),
-  percentage_gain: ratioColumn("High over the previous close, %."),
+  open_to_high_pct: ratioColumn("Change from the open to the high, %."),
+  open_to_low_pct: ratioColumn("Change from the open to the low, %."),
+  percentage_gain: ratioColumn("Change from the previous close to the high, %."),
   spike_start_price: nullableColumn(priceColumn("Price when the spike began, USD.")),
-  spike_duration_minutes: nullableColumn(integerColumn("How long the spike lasted, minutes.")),
-  est_halt_minutes: nullableColumn(integerColumn("Estimated minutes of trading halts.")),
+  spike_duration_minutes: nullableColumn(integerColumn("Duration of the spike, minutes.")),
+  est_halt_minutes: nullableColumn(integerColumn("Estimated duration of trading halts, minutes.")),
   rth_volume: integerColumn("Shares traded in regular hours."),
   rth_dollar_volume: moneyColumn("Value traded in regular hours, USD."),
   premarket_high: nullableColumn(priceColumn("Highest price before the open, USD.")),
@@ -65,18 +67,18 @@ export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanc
   afterhours_high: nullableColumn(priceColumn("Highest price after hours, USD.")),
   afterhours_low: nullableColumn(priceColumn("Lowest price after hours, USD.")),
   afterhours_volume: nullableColumn(integerColumn("Shares traded after hours.")),
-  close_under_50pct_of_range: booleanColumn("The close lies in the lower half of the day's range."),
-  gap_filled: booleanColumn("The price came back to the previous close."),
+  close_under_50pct_of_range: booleanColumn("Whether the close is in the lower half of the day's range."),
+  gap_filled: booleanColumn("Whether the price returned to the previous close."),
   gap_fill_time: nullableColumn(NewYorkWallClock),
-  tradable_float: nullableColumn(integerColumn("Shares that can be traded freely.")),
+  tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
 }) {}
 
 export const GapStatsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerList),
   ...DateFilters,
   ...numberRangeFilters("gap_percentage", "volume", "dollar_volume", "market_cap"),
-  tag: arrayElementFilter("all_tags", "One of all_tags is this, in any case."),
-  filing_type: arrayElementFilter("filing_types", "One of filing_types is this, in any case."),
+  tag: arrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
+  filing_type: arrayElementFilter("filing_types", "Sessions with this form in filing_types, ignoring case."),
   ...booleanFilters("closed_over_vwap"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -87,7 +89,7 @@ export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
     success: ListEnvelope(getRowJsonSchema(GapStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(
-    describeEndpoint("Gap stats", "Sessions that opened away from the previous close, newest first."),
+    describeEndpoint("Gap stats", "Sessions that opened with a gap to the previous close, newest first."),
   ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: GapStatsQuery,
@@ -95,7 +97,7 @@ export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(describeEndpoint(
     "Gap stats advanced",
-    "The sessions of `/v1/gap-stats`, by the same filters, with what happened after the open: spike, halts, fill and " +
-      "after hours.",
+    "The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and after-hours " +
+      "trading.",
   )),
 ).annotateMerge(describeGroup("Gap stats", "Sessions that opened with a gap, and what followed.")) {}

@@ -1,4 +1,4 @@
-/** §2.5, §2.6. */
+/** GET /v1/historical-float-pro: §2.5 (fields), §2.6 (market_cap). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -22,50 +22,49 @@ import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerList } from "../../rules/Tickers.ts"
 import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
-/** §2.6: the table `daily_prices`, which no endpoint shows. */
+/** A row of `daily_prices`, which is only used to compute market_cap (§2.6). */
 export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
   ticker: tickerColumn(),
-  date: dateColumn("A trading day."),
+  date: dateColumn("Trading day."),
   close: priceColumn("Closing price of that day, USD, not adjusted for later splits."),
 }) {}
 
-const tradableFloat = nullableColumn(integerColumn("float less restricted_shares; null when either is.")).schemas
+const tradableFloat = nullableColumn(integerColumn("float minus restricted_shares; null if either is null.")).schemas
 const marketCap = nullableColumn(moneyColumn(
-  "Unadjusted close on reported_date times outstanding_shares, USD. On a day without trading the last close before " +
-    "it is used; null on a trading day without a close of the symbol, and when a factor is missing.",
+  "Unadjusted close on reported_date times outstanding_shares, USD. If the market was closed on that day, the last " +
+    "close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.",
 )).schemas
 
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({
   ticker: tickerColumn(),
-  filed_at: dateColumn("The day of the filing."),
+  filed_at: dateColumn("Date of the filing."),
   form_type: nullableColumn(textColumn("SEC form of the filing.")),
-  document_url: nullableColumn(textColumn("Address of the filing.")),
-  reported_date: nullableColumn(dateColumn("The day that the counts are for.")),
+  document_url: nullableColumn(textColumn("URL of the filing.")),
+  reported_date: nullableColumn(dateColumn("Date of the share counts.")),
   outstanding_shares: nullableColumn(integerColumn("Shares outstanding.")),
   float: nullableColumn(integerColumn("Shares not held by insiders and affiliates.")),
   restricted_shares: nullableColumn(
-    integerColumn("Restricted shares as reported at the time, ADR-adjusted where that applies."),
+    integerColumn("Restricted shares as reported at the time, adjusted for ADRs if applicable."),
   ),
-  // Both are computed by the query: no columns, so a file that brings them is refused.
+  // tradable_float and market_cap are computed by the query, so a file that contains them is refused.
   tradable_float: Model.Field({ select: tradableFloat.select, json: tradableFloat.json }),
   affiliate_shares: nullableColumn(integerColumn("Shares held by affiliates.")),
   insider_shares: nullableColumn(integerColumn("Shares held by insiders.")),
-  affiliate_percent: nullableColumn(ratioColumn("Held by affiliates, a fraction: 0.15 is 15 %.")),
-  institutions_percent: nullableColumn(ratioColumn("Held by institutions, a fraction: 0.15 is 15 %.")),
-  insider_percent: nullableColumn(ratioColumn("Held by insiders, a fraction: 0.15 is 15 %.")),
+  affiliate_percent: nullableColumn(ratioColumn("Fraction held by affiliates: 0.15 is 15 %.")),
+  institutions_percent: nullableColumn(ratioColumn("Fraction held by institutions: 0.15 is 15 %.")),
+  insider_percent: nullableColumn(ratioColumn("Fraction held by insiders: 0.15 is 15 %.")),
   market_cap: Model.Field({ select: marketCap.select, json: marketCap.json }),
-  cik: nullableColumn(textColumn("The issuer's CIK.")),
-  is_adr: booleanColumn("Depositary receipts are what is listed."),
-  ads_ratio: nullableColumn(ratioColumn("Ordinary shares that one depositary share stands for.")),
-  details: nullableColumn(textColumn("How the counts were read.")),
+  cik: nullableColumn(textColumn("CIK of the issuer.")),
+  is_adr: booleanColumn("Whether the listed security is a depositary receipt."),
+  ads_ratio: nullableColumn(ratioColumn("Ordinary shares per depositary share.")),
+  details: nullableColumn(textColumn("How the counts were extracted from the filing.")),
   last_updated: NewYorkWallClock,
 }) {}
 
 export const HistoricalFloatProQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerList),
   latest: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "true: one row per ticker, the newest, in the order of this endpoint, of those that match the other " +
-      "filters.",
+    description: "true: only the newest row of each ticker, among the rows that match the other filters.",
     filter: { operator: "statement" },
   })),
   ...booleanFilters("is_adr"),
@@ -84,4 +83,4 @@ export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFlo
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
       "capitalisation of that day.",
   )),
-).annotateMerge(describeGroup("Historical float", "Float and shares outstanding as they were reported over time.")) {}
+).annotateMerge(describeGroup("Historical float", "Float and shares outstanding as reported over time.")) {}

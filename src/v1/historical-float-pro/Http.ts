@@ -1,23 +1,20 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
-/** The columns that need no look-up of a close. */
+/** The columns except market_cap, which needs a close. */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
 const fragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
   /**
-   * §2.6, D32: exact; null without a factor, and on a trading day on which the symbol has no close. One descent of the
-   * index on (ticker, date) and, if the close is of an earlier day, one of the index on (date). With `exists`,
-   * PostgreSQL would read the table until it finds the day.
+   * §2.6, D32 (market_cap): null without a factor, and on a trading day without a close of the symbol.
+   * At most two index lookups per row. With `exists` instead, PostgreSQL would scan the table.
    */
   const marketCap = sql`(
           select case
@@ -33,13 +30,13 @@ const fragments = (sql: SqlClient.SqlClient) => {
           ) as price
         )`
 
-  /** The rows with the computed columns. */
+  /** All rows, with the computed columns tradable_float and market_cap. */
   const computed = sql`
           select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
           from historical_float_pro as filing
         `
 
-  /** Each ticker once, by leaps through an index: a few thousand tickers do not justify reading a million rows. */
+  /** Each ticker once, with a loose index scan: one lookup per ticker instead of reading a million rows. */
   const everyTicker = sql`(
             with recursive leap as (
               (select ticker from historical_float_pro order by ticker limit 1)
@@ -60,41 +57,37 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
   "historicalFloatPro",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, HistoricalFloatProQuery, {})
+    const { makeHandler } = yield* ListHandlers
     const { computed, everyTicker, known, marketCap, order } = fragments(sql)
 
-    const matching = (query: typeof HistoricalFloatProQuery.Type) =>
-      sql`select ${known} from (${computed}) as computed where ${sql.and(wanted(query))}`
-
-    /** D33: of each ticker the newest row among those that match. */
-    const newest = (query: typeof HistoricalFloatProQuery.Type) =>
+    /** The newest matching row of each ticker (D33). */
+    const selectNewest = (query: typeof HistoricalFloatProQuery.Type, matching: Statement.Fragment) =>
       sql`
         select newest.*
         from ${query.ticker === undefined ? everyTicker : sql`unnest(${query.ticker}::text[])`} as known(ticker)
         cross join lateral (
-          ${matching(query)} and ticker = known.ticker order by ${order} limit 1
+          ${matching} and ticker = known.ticker order by ${order} limit 1
         ) as newest
       `
 
-    // Closes are looked up for the rows of the page alone, once it is known; a filter on market_cap looks up its own.
-    const page = from(
-      HistoricalFloatProApiGroup.endpoints.list,
-      list({
+    return handlers.handle(
+      "list",
+      makeHandler(HistoricalFloatProApiGroup.endpoints.list, {
+        Query: HistoricalFloatProQuery,
         Row: HistoricalFloat,
-        execute: (query: typeof HistoricalFloatProQuery.Type, slice) =>
-          sql`
-      select ${slice.columns}
-      from (
-        select * from (${query.latest === true ? newest(query) : matching(query)}) as matching
-        ${slice.orderAndLimit(order)}
-      ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
-      ${slice.orderBy(order)}
-    `,
+        // The market cap is computed for the rows of the page only; a filter on market_cap computes its own.
+        select: (query, { columns, orderAndLimit, orderBy, where }) => {
+          const matching = sql`select ${known} from (${computed}) as computed where ${where}`
+          return sql`
+            select ${columns}
+            from (
+              select * from (${query.latest === true ? selectNewest(query, matching) : matching}) as matching
+              ${orderAndLimit(order)}
+            ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
+            ${orderBy(order)}
+          `
+        },
       }),
     )
-
-    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

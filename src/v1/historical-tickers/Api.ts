@@ -1,4 +1,4 @@
-/** §2.3, §4.2, D23. Deprecated: `/v1/ticker-changes` supersedes it. */
+/** GET /v1/historical-tickers: §2.3, §4.2, D23 (historical tickers). Deprecated in favour of `/v1/ticker-changes`. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -8,24 +8,24 @@ import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Error
 import { deprecationAnnotations } from "../../rules/Lifecycle.ts"
 import { LongTicker } from "../../rules/Tickers.ts"
 
-/** A row of the table: a former name known without an event. */
+/** A row of `historical_tickers`: a former symbol that is known without an event. */
 export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("HistoricalTickerRow")({
-  ticker: tickerColumn("The symbol asked for."),
-  former_ticker: tickerColumn("A symbol it had before.", "ZYXB"),
-  date: nullableColumn(dateColumn("The day it was given up.")),
+  ticker: tickerColumn("The requested symbol."),
+  former_ticker: tickerColumn("A former symbol.", "ZYXB"),
+  date: nullableColumn(dateColumn("Date on which the symbol was given up.")),
 }) {}
 
 export const FormerTicker = Schema.Struct({
   ticker: Schema.String.annotate({ description: "A former symbol." }),
   date: Schema.NullOr(Schema.String).annotate({
-    description: "The day it was given up, YYYY-MM-DD; null when unknown.",
+    description: "Date on which the symbol was given up, YYYY-MM-DD; null if unknown.",
   }),
 }).annotate({ identifier: "HistoricalTicker" })
 
 export const HistoricalTickersResponse = Schema.Struct({
   count: Schema.Int.annotate({ description: "The length of `historical_tickers`." }),
   historical_tickers: Schema.Array(FormerTicker).annotate({
-    description: "By date, then those without a date; then by symbol.",
+    description: "Ordered by date, undated entries last, then by symbol.",
   }),
 })
 
@@ -37,12 +37,15 @@ export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTick
   })
     .annotate(ReadsTables, ["ticker_changes", "historical_tickers"])
     .annotateMerge(
-      describeEndpoint("Historical Tickers", "The former symbols of a ticker and the day each was given up."),
+      describeEndpoint(
+        "Historical Tickers",
+        "The former symbols of a ticker, with the date on which each was given up.",
+      ),
     )
     .annotateMerge(deprecationAnnotations({
       announced: "2026-11-01",
       successor: "/v1/ticker-changes",
-      note: "Its history shows each change with both symbols, and a record that is not one chain is refused with 409.",
+      note: "It returns each change with both symbols, and 409 if the changes are not one unambiguous chain.",
     })),
 ).annotateMerge(
   describeGroup("Historical Tickers", "The former symbols of a ticker. Deprecated: use ticker changes."),

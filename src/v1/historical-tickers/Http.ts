@@ -7,15 +7,13 @@ import { Database } from "../../db/Database.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
 import { makeSingleContent } from "../../rules/Paging.ts"
-import { makeEventFinder } from "../ticker-changes/Events.ts"
+import { makeEventFinder } from "../ticker-changes/Lineage.ts"
 import { FormerTicker, HistoricalTickersApiGroup, type HistoricalTickersResponse } from "./Api.ts"
 
-type Former = typeof FormerTicker.Type
-
-/** §2.3: by date, undated last, then by ticker. */
-const order: Order.Order<Former> = Order.combine(
-  Order.mapInput(Order.String, ({ date }: Former) => date ?? "9999-99-99"),
-  Order.mapInput(Order.String, ({ ticker }: Former) => ticker),
+/** §2.3 (historical tickers): by date, undated last, then by ticker. */
+const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
+  Order.mapInput(Order.String, ({ date }: typeof FormerTicker.Type) => date ?? "9999-99-99"),
+  Order.mapInput(Order.String, ({ ticker }: typeof FormerTicker.Type) => ticker),
 )
 
 export const historicalTickersHandlers = HttpApiBuilder.group(
@@ -25,9 +23,9 @@ export const historicalTickersHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { read } = yield* Database
     const findEvents = yield* makeEventFinder
-    const { makeHandler: from } = yield* QueryCache
+    const { makeHandler } = yield* QueryCache
 
-    const findNames = SqlSchema.findAll({
+    const findFormerTickers = SqlSchema.findAll({
       Request: Schema.String,
       Result: FormerTicker,
       execute: (ticker) =>
@@ -37,15 +35,15 @@ export const historicalTickersHandlers = HttpApiBuilder.group(
         `,
     })
 
-    const names = from(
+    const list = makeHandler(
       HistoricalTickersApiGroup.endpoints.list,
       Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
         const { ticker } = query
         const events = yield* findEvents(query)
-        const undated = yield* read(findNames(ticker))
+        const withoutEvent = yield* read(findFormerTickers(ticker))
         const former = [
           ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
-          ...undated,
+          ...withoutEvent,
         ]
         if (former.length === 0) {
           return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
@@ -55,14 +53,14 @@ export const historicalTickersHandlers = HttpApiBuilder.group(
           order,
         )
         const count = historical_tickers.length
-        const answer: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
-        return makeSingleContent(answer, count)
+        const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
+        return makeSingleContent(response, count)
       }),
     )
 
     return handlers.handle(
       "list",
-      ({ query: { ticker } }) => Effect.flatMap(todayInChicago, (today) => names({ ticker, today })),
+      ({ query: { ticker } }) => Effect.flatMap(todayInChicago, (today) => list({ ticker, today })),
     )
   }),
 )

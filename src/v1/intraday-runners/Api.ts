@@ -1,4 +1,4 @@
-/** §2.4, §4.3. */
+/** GET /v1/intraday-runners: §2.4, §4.3 (intraday runners). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -24,27 +24,27 @@ import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner")({
   ticker: tickerColumn(),
-  date: dateColumn("The session's day."),
-  gap_percentage: ratioColumn("Opening gap over the previous close, %."),
-  market_open: priceColumn("First regular price, USD."),
-  previous_day_close: priceColumn("Close of the day before, USD."),
-  percentage_gain: ratioColumn("High over the previous close, %."),
-  open_to_high_pct: ratioColumn("High over the open, %."),
-  high_price: priceColumn("Highest regular price, USD."),
+  date: dateColumn("Date of the session."),
+  gap_percentage: ratioColumn("Change from the previous close to the open, %."),
+  market_open: priceColumn("First price in regular hours, USD."),
+  previous_day_close: priceColumn("Close of the previous day, USD."),
+  percentage_gain: ratioColumn("Change from the previous close to the high, %."),
+  open_to_high_pct: ratioColumn("Change from the open to the high, %."),
+  high_price: priceColumn("Highest price in regular hours, USD."),
   high_time: nullableColumn(NewYorkWallClock),
-  low_price: priceColumn("Lowest regular price, USD."),
+  low_price: priceColumn("Lowest price in regular hours, USD."),
   low_time: nullableColumn(NewYorkWallClock),
   spike_start_time: nullableColumn(NewYorkWallClock),
   spike_start_price: nullableColumn(priceColumn("Price when the spike began, USD.")),
-  spike_duration_minutes: nullableColumn(integerColumn("How long the spike lasted, minutes.")),
-  est_halt_minutes: nullableColumn(integerColumn("Estimated minutes of trading halts.")),
-  daily_volume_ratio: ratioColumn("Volume over its usual level; always greater than 9."),
+  spike_duration_minutes: nullableColumn(integerColumn("Duration of the spike, minutes.")),
+  est_halt_minutes: nullableColumn(integerColumn("Estimated duration of trading halts, minutes.")),
+  daily_volume_ratio: ratioColumn("Volume relative to its usual level; always greater than 9."),
   volume: nullableColumn(integerColumn("Shares traded, all sessions.")),
   dollar_volume: nullableColumn(moneyColumn("Value traded, all sessions, USD.")),
   rth_volume: nullableColumn(integerColumn("Shares traded in regular hours.")),
   rth_dollar_volume: nullableColumn(moneyColumn("Value traded in regular hours, USD.")),
-  market_close: priceColumn("Last regular price, USD."),
-  close_under_50pct_of_range: booleanColumn("The close lies in the lower half of the day's range."),
+  market_close: priceColumn("Last price in regular hours, USD."),
+  close_under_50pct_of_range: booleanColumn("Whether the close is in the lower half of the day's range."),
   afterhours_close: nullableColumn(priceColumn("Last price after hours, USD.")),
   afterhours_high: nullableColumn(priceColumn("Highest price after hours, USD.")),
   afterhours_low: nullableColumn(priceColumn("Lowest price after hours, USD.")),
@@ -59,7 +59,7 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),
   last_updated: EasternWallClock,
-  /** The table holds every session; only flagged ones are shown. */
+  /** The table holds every session; the endpoint returns flagged ones only. */
   anomaly_flagged: Model.Field({ insert: booleanColumn("").schemas.insert }),
 }) {}
 
@@ -77,7 +77,7 @@ export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners"
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
     "Intraday Runners",
-    "Sessions in which the anomaly detector flagged unusual volume and the volume was more than nine times its " +
-      "usual level, newest first.",
+    "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, " +
+      "newest first.",
   )),
 ).annotateMerge(describeGroup("Intraday Runners", "Sessions with unusual volume.")) {}

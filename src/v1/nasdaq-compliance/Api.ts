@@ -1,4 +1,4 @@
-/** Resources: nasdaq-compliance; §2.1. */
+/** GET /v1/nasdaq-compliance. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -43,24 +43,24 @@ const risks = ["high", "medium", "low"] as const
 const statuses = ["active", "extended", "appealed", "resolved", "delisted"] as const
 
 export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceNotice")({
-  id: textColumn("The notice's key."),
+  id: textColumn("Unique id of the notice."),
   ticker: tickerColumn(),
-  company: nullableColumn(textColumn("The company's name.")),
-  market: textColumn("The market tier of the listing."),
-  date: dateColumn("The day of the notice."),
-  added_date: nullableColumn(dateColumn("The day it was added to the exchange's list.")),
-  deficiency: textColumn("The deficiency in the exchange's words."),
-  deficiency_type: literalColumn(deficiencies, "The listing requirement that is not met."),
-  rule: nullableColumn(textColumn("The listing rule.")),
-  notice_type: literalColumn(notices, "What the exchange says with it."),
-  compliance_deadline: nullableColumn(dateColumn("The day by which compliance must be regained.")),
-  hearing_date: nullableColumn(dateColumn("The day of the hearing.")),
-  regained_date: nullableColumn(dateColumn("The day on which compliance was regained.")),
-  risk: nullableColumn(literalColumn(risks, "The risk of a delisting.")),
-  status: literalColumn(statuses, "Where the matter stands."),
-  notes: nullableColumn(textColumn("Notes on the matter.")),
+  company: nullableColumn(textColumn("Company name.")),
+  market: textColumn("Market tier of the listing."),
+  date: dateColumn("Date of the notice."),
+  added_date: nullableColumn(dateColumn("Date on which the company was added to the exchange's list.")),
+  deficiency: textColumn("The deficiency as described by the exchange."),
+  deficiency_type: literalColumn(deficiencies, "Listing requirement that is not met."),
+  rule: nullableColumn(textColumn("Listing rule.")),
+  notice_type: literalColumn(notices, "Type of the notice."),
+  compliance_deadline: nullableColumn(dateColumn("Date by which compliance must be regained.")),
+  hearing_date: nullableColumn(dateColumn("Date of the hearing.")),
+  regained_date: nullableColumn(dateColumn("Date on which compliance was regained.")),
+  risk: nullableColumn(literalColumn(risks, "Risk of a delisting.")),
+  status: literalColumn(statuses, "Status of the case."),
+  notes: nullableColumn(textColumn("Notes on the case.")),
   notes_updated: nullableColumn(NewYorkWallClock),
-  document_url: nullableColumn(textColumn("The filing that discloses it.")),
+  document_url: nullableColumn(textColumn("URL of the filing that discloses the notice.")),
   last_updated: NewYorkWallClock,
 }) {}
 
@@ -83,6 +83,6 @@ export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqComplianc
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["nasdaq_compliance"]).annotateMerge(describeEndpoint(
     "Nasdaq compliance",
-    "Notices about listing requirements that a company does not meet, and how each matter stands, newest first.",
+    "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
   )),
-).annotateMerge(describeGroup("Nasdaq compliance", "Notices of listing rules that a company does not meet.")) {}
+).annotateMerge(describeGroup("Nasdaq compliance", "Notices about listing rules that a company does not meet.")) {}

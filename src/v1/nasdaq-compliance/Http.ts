@@ -2,9 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
 import { ComplianceNotice, NasdaqComplianceApiGroup, NasdaqComplianceQuery } from "./Api.ts"
 
 export const nasdaqComplianceHandlers = HttpApiBuilder.group(
@@ -12,24 +10,21 @@ export const nasdaqComplianceHandlers = HttpApiBuilder.group(
   "nasdaqCompliance",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, NasdaqComplianceQuery, {})
+    const { makeHandler } = yield* ListHandlers
 
-    const page = from(
-      NasdaqComplianceApiGroup.endpoints.list,
-      list({
+    return handlers.handle(
+      "list",
+      makeHandler(NasdaqComplianceApiGroup.endpoints.list, {
+        Query: NasdaqComplianceQuery,
         Row: ComplianceNotice,
-        execute: (query: typeof NasdaqComplianceQuery.Type, slice) =>
+        select: (_, { columns, orderAndLimit, where }) =>
           sql`
-        select ${slice.columns}
-        from nasdaq_compliance
-        where ${sql.and(wanted(query))}
-        ${slice.orderAndLimit(sql`date desc, id`)}
-      `,
+            select ${columns}
+            from nasdaq_compliance
+            where ${where}
+            ${orderAndLimit(sql`date desc, id`)}
+          `,
       }),
     )
-
-    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

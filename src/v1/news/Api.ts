@@ -1,4 +1,4 @@
-/** Resources: news and news-basic, which are the same rows (D30); §2.1. */
+/** GET /v1/news and /v1/news-basic, which return the same rows: D30 (tables). */
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -14,25 +14,24 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { arrayElementFilter, caseInsensitiveTextFilters, dateFilters } from "../../rules/Filters.ts"
-import { customFilter } from "../../rules/FilterOperators.ts"
 import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerList } from "../../rules/Tickers.ts"
 import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const fields = {
-  id: textColumn("The item's key."),
-  ticker: tickerColumn("The symbol that the item is about."),
-  tickers: textArrayColumn("All symbols that the item mentions."),
+  id: textColumn("Unique id of the item."),
+  ticker: tickerColumn("Symbol of the item."),
+  tickers: textArrayColumn("All symbols mentioned in the item."),
   form_type: textColumn("`news`, or the SEC form of a filing."),
-  title: nullableColumn(textColumn("The headline.")),
-  summary: nullableColumn(textColumn("A summary.")),
-  body: nullableColumn(textColumn("The whole text.")),
-  author: nullableColumn(textColumn("Who wrote it.")),
-  publisher: nullableColumn(textColumn("Who published it.")),
+  title: nullableColumn(textColumn("Headline.")),
+  summary: nullableColumn(textColumn("Summary.")),
+  body: nullableColumn(textColumn("Full text.")),
+  author: nullableColumn(textColumn("Author.")),
+  publisher: nullableColumn(textColumn("Publisher.")),
   tags: textArrayColumn("Tags of the item."),
-  accession_number: nullableColumn(textColumn("The SEC's number of the filing.")),
-  document_url: nullableColumn(textColumn("The item at its source.")),
-  filed_at: dateColumn("The day it was filed or published."),
+  accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
+  document_url: nullableColumn(textColumn("URL of the item at its source.")),
+  filed_at: dateColumn("Date on which the item was filed or published."),
   filed_at_time: nullableColumn(NewYorkWallClock),
   created_at: EasternWallClock,
   last_updated: EasternWallClock,
@@ -46,7 +45,7 @@ export class NewsBasicItem extends Model.Class<NewsBasicItem>("NewsBasicItem")(
 
 const Search = Schema.String.check(
   Schema.makeFilter((text: string) => text.trim() !== "" && text.length <= 200 && !text.includes("\0"), {
-    message: "must be words to search for, 1 to 200 characters",
+    message: "must contain words to search for, 1 to 200 characters",
   }),
 )
 
@@ -54,19 +53,33 @@ export const NewsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerList),
   ...dateFilters("filed_at"),
   ...caseInsensitiveTextFilters("form_type"),
-  tag: arrayElementFilter("tags", "The item has this tag, in any case."),
+  tag: arrayElementFilter("tags", "Items with this tag, ignoring case."),
   query: Schema.optionalKey(
     Schema.String.annotate({
-      description: "Words of title and summary, in any form of the word: all of them; `or` between alternatives, " +
-        "quotes around a phrase, `-` before what must not occur. Stop words alone (`the`) find nothing.",
+      description: "Words in title and summary, in any inflection. All words must occur; put `or` between " +
+        "alternatives, quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) find nothing.",
       examples: [`"public offering" -warrants`],
     }).pipe(Schema.decodeTo(Search)).annotate({ filter: { operator: "matchesWords", column: "search" } }),
   ),
-  hide_news: customFilter(
-    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out news: filings remain." })),
+  hide_news: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "`true` excludes news, so only filings remain.",
+      // SQL literals, because the index of filings is partial. For both flags, `false` saves reading all news.
+      filter: {
+        operator: "literal",
+        condition: ({ hide_filings, hide_news }) =>
+          hide_news !== true ? undefined : hide_filings === true ? "false" : "form_type <> 'news'",
+      },
+    }),
   ),
-  hide_filings: customFilter(
-    Schema.optionalKey(Schema.Boolean.annotate({ description: "`true` leaves out filings: news remain." })),
+  hide_filings: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "`true` excludes filings, so only news remains.",
+      filter: {
+        operator: "literal",
+        condition: ({ hide_filings }) => hide_filings === true ? "form_type = 'news'" : undefined,
+      },
+    }),
   ),
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -79,7 +92,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News",
     "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
-      "`tickers`; `date`, `date_from` and `date_to` are about `filed_at`.",
+      "`tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
@@ -87,6 +100,6 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News basic",
-    "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, by the same filters.",
+    "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
   )),
 ).annotateMerge(describeGroup("News", "News and SEC filings.")) {}

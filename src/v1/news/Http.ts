@@ -2,48 +2,27 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makePageFragment } from "../../lists/DeepPages.ts"
-import { makeListQueryFactory, type PageClauses } from "../../lists/ListQuery.ts"
+import type { ListClauses } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
 import { NewsApiGroup, NewsBasicItem, NewsItem, NewsQuery } from "./Api.ts"
-
-/** Literals, because the index of filings is partial; `false`, because for both PostgreSQL would read all news. */
-const hides = {
-  hide_news: ({ hide_filings, hide_news }: typeof NewsQuery.Type) =>
-    hide_news === true ? [hide_filings === true ? "false" : "form_type <> 'news'"] : [],
-  hide_filings: ({ hide_filings }: typeof NewsQuery.Type) => hide_filings === true ? ["form_type = 'news'"] : [],
-}
 
 export const newsHandlers = HttpApiBuilder.group(
   Api,
   "news",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, NewsQuery, hides)
-    const rows = makePageFragment(sql)
+    const { makeHandler } = yield* ListHandlers
 
-    const execute = (query: typeof NewsQuery.Type, slice: PageClauses) =>
-      sql`
-        select ${slice.columns}
-        from ${
-        rows({
-          table: "news",
-          key: ["created_at", "id"],
-          where: sql.and(wanted(query)),
-          order: sql`created_at desc, id`,
-          slice,
-        })
-      }
-      `
-
-    const page = from(NewsApiGroup.endpoints.list, list({ Row: NewsItem, execute }))
-    const pageBasic = from(NewsApiGroup.endpoints.listBasic, list({ Row: NewsBasicItem, execute }))
+    const select = (_: typeof NewsQuery.Type, { columns, fromPage, where }: ListClauses) => {
+      const page = fromPage({ table: "news", key: ["created_at", "id"], where, order: sql`created_at desc, id` })
+      return sql`select ${columns} from ${page}`
+    }
 
     return handlers
-      .handle("list", ({ query }) => page(query))
-      .handle("listBasic", ({ query }) => pageBasic(query))
+      .handle("list", makeHandler(NewsApiGroup.endpoints.list, { Query: NewsQuery, Row: NewsItem, select }))
+      .handle(
+        "listBasic",
+        makeHandler(NewsApiGroup.endpoints.listBasic, { Query: NewsQuery, Row: NewsBasicItem, select }),
+      )
   }),
 )

@@ -1,4 +1,4 @@
-/** Resources: overview; §2.1. */
+/** GET /v1/overview. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -10,17 +10,19 @@ import { ResultCount } from "../../rules/Paging.ts"
 import { UtcInstant } from "../../rows/Timestamps.ts"
 
 export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
-  account_id: integerColumn("The account's number."),
-  name: textColumn("The account's name."),
-  tier: literalColumn(tiers, "What the account may see, and how much it may ask."),
+  account_id: integerColumn("Account id."),
+  name: textColumn("Account name."),
+  tier: literalColumn(tiers, "Determines the endpoints and the rate limit of the account."),
   rate_limit_per_minute: Model.Field({
-    json: Schema.Int.annotate({ description: "Requests that the account may send in a minute." }),
+    json: Schema.Int.annotate({ description: "Requests per minute that the account may send." }),
   }),
   requests_today: integerColumn(
-    "Requests of today in New York, as far as they are recorded; that takes about a second.",
+    "Requests since midnight in New York. A request is recorded within about a second.",
   ),
-  cost_today_microdollars: integerColumn("What they cost, millionths of a USD."),
-  balance_microdollars: nullableColumn(integerColumn("What is left of what was paid in advance; null: billed later.")),
+  cost_today_microdollars: integerColumn("Cost of these requests, in millionths of a USD."),
+  balance_microdollars: nullableColumn(
+    integerColumn("Remaining prepaid balance, in millionths of a USD. Null: billed later."),
+  ),
   last_charged_at: nullableColumn(UtcInstant),
   created_at: UtcInstant,
 }) {}
@@ -34,6 +36,6 @@ export class OverviewApiGroup extends HttpApiGroup.make("overview").add(
     }),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(
-    describeEndpoint("Overview", "Your account at a glance: limits, balance, and what today has cost so far."),
+    describeEndpoint("Overview", "Your account at a glance: rate limit, balance and the cost of today's requests."),
   ),
 ).annotateMerge(describeGroup("Overview", "The account at a glance.")) {}

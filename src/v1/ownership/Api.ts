@@ -1,4 +1,4 @@
-/** §2.7. */
+/** GET /v1/ownership: §2.7 (ownership). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -24,33 +24,33 @@ const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_
 
 const filing = {
   ticker: tickerColumn(),
-  reported_date: nullableColumn(dateColumn("The day that the holdings are for.")),
-  filed_at: dateColumn("The day of the filing."),
+  reported_date: nullableColumn(dateColumn("Date of the holdings.")),
+  filed_at: dateColumn("Date of the filing."),
   form_type: textColumn("SEC form of the filing."),
-  accession_number: textColumn("The filing's accession number."),
-  document_url: nullableColumn(textColumn("Address of the filing.")),
+  accession_number: textColumn("SEC accession number of the filing."),
+  document_url: nullableColumn(textColumn("URL of the filing.")),
 }
 
 const holding = {
-  owner_name: nullableColumn(textColumn("Who holds.")),
-  owner_cik: nullableColumn(textColumn("The owner's CIK.")),
-  owner_type: nullableColumn(literalColumn(ownerTypes, "What the owner is to the company.")),
-  title: nullableColumn(textColumn("The owner's office in the company.")),
+  owner_name: nullableColumn(textColumn("Name of the owner.")),
+  owner_cik: nullableColumn(textColumn("CIK of the owner.")),
+  owner_type: nullableColumn(literalColumn(ownerTypes, "Relationship of the owner to the company.")),
+  title: nullableColumn(textColumn("Position of the owner in the company.")),
   common_shares_amount: nullableColumn(integerColumn("Common shares held.")),
   preferred_shares_amount: nullableColumn(integerColumn("Preferred shares held.")),
-  options_amount: nullableColumn(integerColumn("Shares under options held.")),
-  warrants_amount: nullableColumn(integerColumn("Shares under warrants held.")),
-  shares_underlying_convertibles: nullableColumn(integerColumn("Shares under convertible securities held.")),
-  percent_of_class: nullableColumn(ratioColumn("Part of the class that is held, a fraction: 0.15 is 15 %.")),
-  sole_voting_shares: nullableColumn(integerColumn("Shares voted alone.")),
-  shared_voting_shares: nullableColumn(integerColumn("Shares voted with others.")),
-  event_date: nullableColumn(dateColumn("The day that made the owner report.")),
+  options_amount: nullableColumn(integerColumn("Shares underlying options held.")),
+  warrants_amount: nullableColumn(integerColumn("Shares underlying warrants held.")),
+  shares_underlying_convertibles: nullableColumn(integerColumn("Shares underlying convertible securities held.")),
+  percent_of_class: nullableColumn(ratioColumn("Fraction of the class that is held: 0.15 is 15 %.")),
+  sole_voting_shares: nullableColumn(integerColumn("Shares with sole voting power.")),
+  shared_voting_shares: nullableColumn(integerColumn("Shares with shared voting power.")),
+  event_date: nullableColumn(dateColumn("Date of the event that triggered the report.")),
 }
 
-/** A row is a placeholder when all of these are null (§2.7). */
+/** A row is a placeholder if all of these columns are null (§2.7). */
 export const holdingColumns = Object.keys(holding)
 
-/** One owner of one filing, or a placeholder for its owners. */
+/** A row of `ownership`: one owner in one filing, or a placeholder. */
 export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   ...filing,
   ...holding,
@@ -59,19 +59,19 @@ export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
 
 export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkWallClock }) {}
 
-/** A filing, without its owners. */
+/** A filing without its owners. */
 export class OwnershipFiling extends Model.Class<OwnershipFiling>("OwnershipFiling")(filing) {}
 
 class Ownership extends Model.Class<Ownership>("Ownership")({
   ...filing,
-  owner_count: Schema.Int.annotate({ description: "How many owners follow." }),
+  owner_count: Schema.Int.annotate({ description: "Number of owners." }),
   owners: Schema.Array(getRowJsonSchema(Owner)).annotate({
-    description: "The filing's owners, the largest holder first.",
+    description: "Owners in the filing, largest holder first.",
   }),
 }) {}
 
 export const OwnershipQuery = Schema.Struct({
-  // The statement looks up the newest filing of each.
+  // The handler selects the newest filing of each ticker.
   ticker: TickerList.annotate({ filter: { operator: "statement" } }),
   owner_name: substringFilter("owner_name"),
   owner_type: literalFilter(ownerTypes),
@@ -85,7 +85,7 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ResultUnit, "filing_group").annotate(ReadsTables, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
-    "The owners of each ticker by its newest filing that has a table of holders; no result where there is none. " +
-      "owner_name and owner_type choose among that filing's owners.",
+    "The owners of each ticker from its newest filing with a table of holders. A ticker without such a filing has no " +
+      "result. owner_name and owner_type select owners within that filing.",
   )),
 ).annotateMerge(describeGroup("Ownership", "Owners of a company, grouped by filing.")) {}

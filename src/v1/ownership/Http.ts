@@ -2,11 +2,9 @@ import { Array, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { getColumnNames, makeJsonRowEncoder, type RowValues } from "../../rows/RowEncoder.ts"
 import { makeGroupResultEncoder } from "../../rows/ResultWriter.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
 import { holdingColumns, Owner, OwnershipApiGroup, OwnershipFiling, OwnershipQuery, OwnershipRow } from "./Api.ts"
 
 const columns = getColumnNames(OwnershipRow)
@@ -19,7 +17,7 @@ const print = (owners: Array.NonEmptyReadonlyArray<RowValues>) => {
   return `${printFiling(owners[0]).slice(0, -1)},"owner_count":${owners.length},"owners":[${printed}]}`
 }
 
-/** Owners come ordered by ticker, and a page has one filing of each; in CSV each has a record of its own. */
+/** Groups consecutive rows with the same ticker into one filing. CSV has one record per owner. */
 const filings = makeGroupResultEncoder(OwnershipRow, (owner, before) => owner[ticker] === before[ticker], print)
 
 export const ownershipHandlers = HttpApiBuilder.group(
@@ -27,18 +25,17 @@ export const ownershipHandlers = HttpApiBuilder.group(
   "ownership",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, OwnershipQuery, {})
+    const { makeHandler } = yield* ListHandlers
 
-    /** §2.7: no placeholder. The index of holders is on these very words. */
+    /** §2.7: excludes placeholders. An index has exactly this expression. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
 
-    const owners = list({
+    const list = makeHandler(OwnershipApiGroup.endpoints.list, {
+      Query: OwnershipQuery,
       Row: filings,
       counted: sql`distinct ticker`,
-      execute: (query: typeof OwnershipQuery.Type, slice) => {
-        const isShown = sql.and([isHolder, ...wanted(query)])
+      select: (query, { columns, conditions, orderAndLimit, orderBy }) => {
+        const isShown = sql.and([isHolder, ...conditions])
         return sql`
         with filing as (
           select newest.* from unnest(${query.ticker}::text[]) as asked(ticker)
@@ -52,20 +49,18 @@ export const ownershipHandlers = HttpApiBuilder.group(
             select from ownership
             where ticker = newest.ticker and accession_number = newest.accession_number and ${isShown}
           )
-          ${slice.orderAndLimit(sql`ticker`)}
+          ${orderAndLimit(sql`ticker`)}
         )
-        select ${slice.columns}
+        select ${columns}
         from filing join (
           select ticker, accession_number, ${sql.csv(holdingColumns)}, last_updated from ownership
         ) as holding using (ticker, accession_number)
         where ${isShown}
-        ${slice.orderBy(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}`)}
+        ${orderBy(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}`)}
       `
       },
     })
 
-    const page = from(OwnershipApiGroup.endpoints.list, owners)
-
-    return handlers.handle("list", ({ query }) => page(query))
+    return handlers.handle("list", list)
   }),
 )

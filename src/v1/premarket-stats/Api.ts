@@ -1,4 +1,4 @@
-/** Resources: premarket-stats, and the fields and filters of afterhours-stats, a table of the same shape; §2.1. */
+/** GET /v1/premarket-stats, and the fields and filters that afterhours-stats shares. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -23,9 +23,9 @@ import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 export const extendedHoursFields = {
   ticker: tickerColumn(),
-  date: dateColumn("The session's day."),
+  date: dateColumn("Date of the session."),
   reference_close: priceColumn(
-    "What gains are over, USD: before the open the day before's close, after hours that day's.",
+    "Close that changes refer to, USD: before the open the previous day's, after hours the same day's.",
   ),
   open_price: nullableColumn(priceColumn("First price of the session, USD.")),
   close_price: nullableColumn(priceColumn("Last price of the session, USD.")),
@@ -33,19 +33,19 @@ export const extendedHoursFields = {
   low_price: priceColumn("Lowest price of the session, USD."),
   high_time: nullableColumn(NewYorkWallClock),
   low_time: nullableColumn(NewYorkWallClock),
-  percentage_gain: ratioColumn("High over the reference close, %."),
-  change_percentage: ratioColumn("Last price over the reference close, %."),
+  percentage_gain: ratioColumn("Change from the reference close to the high, %."),
+  change_percentage: ratioColumn("Change from the reference close to the last price, %."),
   vwap: nullableColumn(priceColumn("Volume-weighted average price of the session, USD.")),
   volume: integerColumn("Shares traded in the session."),
   dollar_volume: moneyColumn("Value traded in the session, USD."),
-  volume_ratio: nullableColumn(ratioColumn("Volume over its usual level.")),
+  volume_ratio: nullableColumn(ratioColumn("Volume relative to its usual level.")),
   trade_count: nullableColumn(integerColumn("Trades in the session.")),
   spike_start_time: nullableColumn(NewYorkWallClock),
   spike_start_price: nullableColumn(priceColumn("Price when the spike began, USD.")),
-  spike_duration_minutes: nullableColumn(integerColumn("How long the spike lasted, minutes.")),
-  est_halt_minutes: nullableColumn(integerColumn("Estimated minutes of trading halts.")),
+  spike_duration_minutes: nullableColumn(integerColumn("Duration of the spike, minutes.")),
+  est_halt_minutes: nullableColumn(integerColumn("Estimated duration of trading halts, minutes.")),
   market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
-  tradable_float: nullableColumn(integerColumn("Shares that can be traded freely.")),
+  tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),
   last_updated: EasternWallClock,
@@ -64,7 +64,7 @@ export const ExtendedHoursQuery = Schema.Struct({
     "market_cap",
     "tradable_float",
   ),
-  tag: arrayElementFilter("all_tags", "One of all_tags is this, in any case."),
+  tag: arrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -74,6 +74,6 @@ export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").
     success: ListEnvelope(getRowJsonSchema(PremarketStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["premarket_stats"]).annotateMerge(
-    describeEndpoint("Premarket stats", "Trading before the open, a row a ticker and day, newest first."),
+    describeEndpoint("Premarket stats", "Trading before the open: one row per ticker and day, newest first."),
   ),
 ).annotateMerge(describeGroup("Premarket stats", "Sessions with unusual trading before the open.")) {}

@@ -1,4 +1,4 @@
-/** §4.4. */
+/** GET /v1/pump-and-dump-tracker: §4.4 (filters). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -34,47 +34,47 @@ import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 const levels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
-  select: Schema.String.annotate({ print: Printing.encodeText }),
+  select: Schema.String.annotate({ encodeValue: Printing.encodeText }),
   insert: Schema.String.check(
-    Schema.isPattern(/^[A-Z]{2}$/, { message: "must be a country's two letters (ISO 3166 alpha-2)" }),
+    Schema.isPattern(/^[A-Z]{2}$/, { message: "must be a two-letter country code (ISO 3166 alpha-2)" }),
   ),
-  json: Schema.String.annotate({ description: "The company's country, ISO 3166 alpha-2." }),
+  json: Schema.String.annotate({ description: "Country of the company, ISO 3166 alpha-2." }),
 })
 
 export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAndDumpSuspect")({
   ticker: tickerColumn(),
-  company: nullableColumn(textColumn("The company's name.")),
-  ipo_date: nullableColumn(dateColumn("Day of the initial public offering.")),
-  lock_up_expiration: nullableColumn(dateColumn("Day on which holders may first sell.")),
-  lock_up_shares: nullableColumn(integerColumn("Shares that become free to sell that day.")),
+  company: nullableColumn(textColumn("Company name.")),
+  ipo_date: nullableColumn(dateColumn("Date of the initial public offering.")),
+  lock_up_expiration: nullableColumn(dateColumn("Date on which the lock-up period ends.")),
+  lock_up_shares: nullableColumn(integerColumn("Shares that can be sold from that date on.")),
   underwriters: nullableColumn(textColumn("Names of the underwriters.")),
-  known_underwriter: booleanColumn("An underwriter has brought such companies to market before."),
-  number_liquidations: integerColumn("How often the price has collapsed."),
-  last_liquidation_date: nullableColumn(dateColumn("Day of the latest collapse.")),
-  liquidation_history: nullableColumn(literalColumn(levels, "What the collapses so far say of the risk.")),
-  tradable_float: nullableColumn(integerColumn("Shares that can trade.")),
+  known_underwriter: booleanColumn("Whether an underwriter has brought similar companies to market before."),
+  number_liquidations: integerColumn("Number of price collapses."),
+  last_liquidation_date: nullableColumn(dateColumn("Date of the latest collapse.")),
+  liquidation_history: nullableColumn(literalColumn(levels, "Risk level based on past collapses.")),
+  tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
   outstanding_shares: nullableColumn(integerColumn("Shares outstanding.")),
   market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
   country: nullableColumn(country),
-  exchange: nullableColumn(textColumn("Where it is listed.")),
-  sector: nullableColumn(textColumn("The company's sector.")),
-  industry: nullableColumn(textColumn("The company's industry.")),
-  is_adr: booleanColumn("An American depositary receipt."),
-  gain_1_day: nullableColumn(ratioColumn("Change of the price over 1 day, %.")),
-  gain_7_day: nullableColumn(ratioColumn("Change of the price over 7 days, %.")),
-  gain_14_day: nullableColumn(ratioColumn("Change of the price over 14 days, %.")),
-  gain_30_day: nullableColumn(ratioColumn("Change of the price over 30 days, %.")),
-  num_splits: integerColumn("How often the shares were split."),
-  last_split_date: nullableColumn(dateColumn("Day of the latest split.")),
-  underwriter_risk: nullableColumn(literalColumn(levels, "Risk by the underwriters' record.")),
-  country_risk: nullableColumn(literalColumn(levels, "Risk by the company's country.")),
-  float_risk: nullableColumn(literalColumn(levels, "Risk by the size of the float.")),
-  scam_risk: nullableColumn(literalColumn(levels, "Risk that the stock is promoted by fraud.")),
-  scam_description: nullableColumn(textColumn("What is known of the promotion.")),
-  last_post_date: nullableColumn(dateColumn("Day of the latest promotional post.")),
-  document_url: nullableColumn(textColumn("Address of the prospectus.")),
-  filed_at: nullableColumn(dateColumn("Day on which the prospectus was filed.")),
-  effective_date: nullableColumn(dateColumn("Day on which the SEC declared it effective.")),
+  exchange: nullableColumn(textColumn("Exchange of the listing.")),
+  sector: nullableColumn(textColumn("Sector of the company.")),
+  industry: nullableColumn(textColumn("Industry of the company.")),
+  is_adr: booleanColumn("Whether the listed security is a depositary receipt."),
+  gain_1_day: nullableColumn(ratioColumn("Price change over 1 day, %.")),
+  gain_7_day: nullableColumn(ratioColumn("Price change over 7 days, %.")),
+  gain_14_day: nullableColumn(ratioColumn("Price change over 14 days, %.")),
+  gain_30_day: nullableColumn(ratioColumn("Price change over 30 days, %.")),
+  num_splits: integerColumn("Number of share splits."),
+  last_split_date: nullableColumn(dateColumn("Date of the latest split.")),
+  underwriter_risk: nullableColumn(literalColumn(levels, "Risk level based on the underwriters' record.")),
+  country_risk: nullableColumn(literalColumn(levels, "Risk level based on the company's country.")),
+  float_risk: nullableColumn(literalColumn(levels, "Risk level based on the size of the float.")),
+  scam_risk: nullableColumn(literalColumn(levels, "Risk that the stock is promoted fraudulently.")),
+  scam_description: nullableColumn(textColumn("Description of the suspected promotion.")),
+  last_post_date: nullableColumn(dateColumn("Date of the latest promotional post.")),
+  document_url: nullableColumn(textColumn("URL of the prospectus.")),
+  filed_at: nullableColumn(dateColumn("Date on which the prospectus was filed.")),
+  effective_date: nullableColumn(dateColumn("Date on which the SEC declared it effective.")),
   last_updated: NewYorkWallClock,
 }) {}
 
@@ -101,8 +101,8 @@ export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTr
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["pump_and_dump_tracker"]).annotateMerge(describeEndpoint(
     "Pump-and-dump tracker",
-    "Companies whose stock may be promoted to be sold, with the signs that speak for it, newest offering first.",
+    "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering first.",
   )),
 ).annotateMerge(
-  describeGroup("Pump-and-dump tracker", "Companies suspected of being promoted in order to sell their shares."),
+  describeGroup("Pump-and-dump tracker", "Companies suspected of pump-and-dump promotion."),
 ) {}

@@ -2,9 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
 import { PumpAndDumpSuspect, PumpAndDumpTrackerApiGroup, PumpAndDumpTrackerQuery } from "./Api.ts"
 
 export const pumpAndDumpTrackerHandlers = HttpApiBuilder.group(
@@ -12,24 +10,21 @@ export const pumpAndDumpTrackerHandlers = HttpApiBuilder.group(
   "pumpAndDumpTracker",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, PumpAndDumpTrackerQuery, {})
+    const { makeHandler } = yield* ListHandlers
 
-    const page = from(
-      PumpAndDumpTrackerApiGroup.endpoints.list,
-      list({
+    return handlers.handle(
+      "list",
+      makeHandler(PumpAndDumpTrackerApiGroup.endpoints.list, {
+        Query: PumpAndDumpTrackerQuery,
         Row: PumpAndDumpSuspect,
-        execute: (query: typeof PumpAndDumpTrackerQuery.Type, slice) =>
+        select: (_, { columns, orderAndLimit, where }) =>
           sql`
-        select ${slice.columns}
-        from pump_and_dump_tracker
-        where ${sql.and(wanted(query))}
-        ${slice.orderAndLimit(sql`ipo_date desc nulls last, ticker`)}
-      `,
+            select ${columns}
+            from pump_and_dump_tracker
+            where ${where}
+            ${orderAndLimit(sql`ipo_date desc nulls last, ticker`)}
+          `,
       }),
     )
-
-    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

@@ -1,4 +1,4 @@
-/** §4.4. */
+/** GET /v1/registrations: §4.4 (filters). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -34,35 +34,37 @@ import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 const types = ["shelf", "equity_line", "offering", "resale"] as const
 
 export class Registration extends Model.Class<Registration>("Registration")({
-  id: textColumn("The row's own key."),
+  id: textColumn("Unique id of the row."),
   ticker: tickerColumn(),
-  headline: textColumn("The registration in a line."),
-  type: literalColumn(types, "What kind of registration it is."),
+  headline: textColumn("One-line summary of the registration."),
+  type: literalColumn(types, "Type of registration."),
   form_type: textColumn("SEC form of the filing."),
-  file_no: textColumn("The SEC's file number."),
-  filed_at: dateColumn("Day of the filing."),
-  effective_date: nullableColumn(dateColumn("Day on which the SEC declared it effective.")),
-  effective_status: booleanColumn("It is effective."),
-  expiration_date: nullableColumn(dateColumn("Day on which it expires.")),
+  file_no: textColumn("SEC file number."),
+  filed_at: dateColumn("Date of the filing."),
+  effective_date: nullableColumn(dateColumn("Date on which the SEC declared it effective.")),
+  effective_status: booleanColumn("Whether the registration is effective."),
+  expiration_date: nullableColumn(dateColumn("Date on which the registration expires.")),
   offering_amount: nullableColumn(moneyColumn("Amount registered, USD.")),
   shares_registered: nullableColumn(integerColumn("Shares registered.")),
-  is_atm: booleanColumn("Shares are sold at the market."),
-  bank: nullableColumn(textColumn("The bank or agent that sells.")),
-  amount_remaining_atm: nullableColumn(moneyColumn("Amount left to sell at the market, USD.")),
-  total_raised: nullableColumn(moneyColumn("Amount raised under it, USD.")),
-  amount_sold_to_date: nullableColumn(moneyColumn("Amount sold under it so far, USD.")),
+  is_atm: booleanColumn("Whether shares are sold at the market."),
+  bank: nullableColumn(textColumn("Selling bank or agent.")),
+  amount_remaining_atm: nullableColumn(moneyColumn("Remaining amount to sell at the market, USD.")),
+  total_raised: nullableColumn(moneyColumn("Amount raised under the registration, USD.")),
+  amount_sold_to_date: nullableColumn(moneyColumn("Amount sold under the registration so far, USD.")),
   amount_sold_12_months: nullableColumn(moneyColumn("Amount sold in the last twelve months, USD.")),
   high_60_day: nullableColumn(priceColumn("Highest close of the last 60 days, USD.")),
-  baby_shelf_raisable_amount: nullableColumn(moneyColumn("Amount the baby-shelf rule lets it raise, USD.")),
-  calculated_raisable_amount: nullableColumn(moneyColumn("Amount it can raise now, USD.")),
+  baby_shelf_raisable_amount: nullableColumn(
+    moneyColumn("Amount that the baby-shelf rule allows the company to raise, USD."),
+  ),
+  calculated_raisable_amount: nullableColumn(moneyColumn("Amount that the company can raise now, USD.")),
   over_baby_shelf: nullableColumn(
-    booleanColumn("True: the public float is $75 million or more and the baby-shelf rule sets no limit."),
+    booleanColumn("Whether the public float is $75 million or more, so that the baby-shelf rule sets no limit."),
   ),
   price_to_exceed_baby_shelf: nullableColumn(
     priceColumn("Share price from which the baby-shelf rule sets no limit, USD."),
   ),
-  details: nullableColumn(textColumn("What the filing says.")),
-  document_url: nullableColumn(textColumn("Address of the filing.")),
+  details: nullableColumn(textColumn("Details from the filing.")),
+  document_url: nullableColumn(textColumn("URL of the filing.")),
   last_updated: NewYorkWallClock,
 }) {}
 

@@ -1,4 +1,4 @@
-/** Resources: research-reports and research-reports-tldr, which are the same rows (D30); §2.1, §2.5, D3. */
+/** GET /v1/research-reports and /v1/research-reports-tldr, which return the same rows: D3 (tiers), D30 (tables). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -21,35 +21,35 @@ import { TickerList } from "../../rules/Tickers.ts"
 import { UtcInstant } from "../../rows/Timestamps.ts"
 
 const subject = {
-  ticker: tickerColumn("The symbol that the report is about."),
-  gain_percentage: ratioColumn("The gain that gave rise to the report, %."),
+  ticker: tickerColumn("Symbol of the report."),
+  gain_percentage: ratioColumn("Gain that triggered the report, %."),
 }
 
-const tldr_text = textColumn("The report in a few sentences.")
+const tldr_text = textColumn("Summary of the report in a few sentences.")
 
 const circumstances = {
   price: nullableColumn(priceColumn("Price at the time, USD.")),
   market_cap: nullableColumn(moneyColumn("Market capitalisation at the time, USD.")),
-  tradable_float: nullableColumn(integerColumn("Shares that can be traded freely.")),
+  tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
   outstanding: nullableColumn(integerColumn("Shares outstanding.")),
-  country: nullableColumn(textColumn("The company's country.")),
-  industry: nullableColumn(textColumn("The company's industry.")),
-  post_url: nullableColumn(textColumn("The report as a web page.")),
+  country: nullableColumn(textColumn("Country of the company.")),
+  industry: nullableColumn(textColumn("Industry of the company.")),
+  post_url: nullableColumn(textColumn("URL of the report as a web page.")),
   created_at: UtcInstant,
   last_updated: UtcInstant,
 }
 
 export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport")({
-  report_id: textColumn("The report's key."),
+  report_id: textColumn("Unique id of the report."),
   ...subject,
-  report_text: textColumn("The report, Markdown."),
+  report_text: textColumn("The report, in Markdown."),
   volume: nullableColumn(integerColumn("Shares traded.")),
   ...circumstances,
-  /** A column of the table that only research-reports-tldr shows. */
+  /** A column that only research-reports-tldr returns. */
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
 }) {}
 
-/** §2.5: without `report_id`, and no key in its place. */
+/** Has no `report_id` and no other id (§2.5). */
 export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("ResearchReportTldr")({
   ...subject,
   tldr_text,
@@ -70,8 +70,8 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports",
-    "Reports on tickers that ran, latest first. `created_at_from` and `created_at_to` are days on the clock of " +
-      "-05:00, on which `created_at` prints.",
+    "Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00, " +
+      "the offset of `created_at`.",
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: ResearchReportsQuery,
@@ -79,6 +79,6 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports TL;DR",
-    "The reports of `/v1/research-reports` in a few sentences each, by the same filters.",
+    "The reports of `/v1/research-reports` in a few sentences each, with the same filters.",
   )),
-).annotateMerge(describeGroup("Research reports", "Research reports, in full and in short.")) {}
+).annotateMerge(describeGroup("Research reports", "Research reports, in full and as summaries.")) {}

@@ -2,9 +2,8 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory, type PageClauses } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
+import type { ListClauses } from "../../lists/ListQuery.ts"
 import { ResearchReport, ResearchReportsApiGroup, ResearchReportsQuery, ResearchReportTldr } from "./Api.ts"
 
 export const researchReportsHandlers = HttpApiBuilder.group(
@@ -12,23 +11,32 @@ export const researchReportsHandlers = HttpApiBuilder.group(
   "researchReports",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, ResearchReportsQuery, {})
+    const { makeHandler } = yield* ListHandlers
 
-    const execute = (query: typeof ResearchReportsQuery.Type, slice: PageClauses) =>
+    const select = (_: typeof ResearchReportsQuery.Type, { columns, orderAndLimit, where }: ListClauses) =>
       sql`
-        select ${slice.columns}
+        select ${columns}
         from research_reports
-        where ${sql.and(wanted(query))}
-        ${slice.orderAndLimit(sql`created_at desc, report_id`)}
+        where ${where}
+        ${orderAndLimit(sql`created_at desc, report_id`)}
       `
 
-    const page = from(ResearchReportsApiGroup.endpoints.list, list({ Row: ResearchReport, execute }))
-    const pageTldr = from(ResearchReportsApiGroup.endpoints.listTldr, list({ Row: ResearchReportTldr, execute }))
-
     return handlers
-      .handle("list", ({ query }) => page(query))
-      .handle("listTldr", ({ query }) => pageTldr(query))
+      .handle(
+        "list",
+        makeHandler(ResearchReportsApiGroup.endpoints.list, {
+          Query: ResearchReportsQuery,
+          Row: ResearchReport,
+          select,
+        }),
+      )
+      .handle(
+        "listTldr",
+        makeHandler(ResearchReportsApiGroup.endpoints.listTldr, {
+          Query: ResearchReportsQuery,
+          Row: ResearchReportTldr,
+          select,
+        }),
+      )
   }),
 )

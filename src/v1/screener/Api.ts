@@ -1,4 +1,4 @@
-/** §2.5. */
+/** GET /v1/screener: §2.5 (fields). */
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -27,41 +27,41 @@ import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerList } from "../../rules/Tickers.ts"
 import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
-const gain = (days: string) => nullableColumn(ratioColumn(`Change of the price over ${days}, %.`))
+const gain = (days: string) => nullableColumn(ratioColumn(`Price change over ${days}, %.`))
 
 export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   ticker: tickerColumn(),
-  company: nullableColumn(textColumn("Name of the company.")),
-  cik: nullableColumn(textColumn("The issuer's CIK.")),
-  exchange: nullableColumn(textColumn("Where the ticker is listed.")),
+  company: nullableColumn(textColumn("Company name.")),
+  cik: nullableColumn(textColumn("CIK of the issuer.")),
+  exchange: nullableColumn(textColumn("Exchange of the listing.")),
   sector: nullableColumn(textColumn("Sector of the company.")),
   industry: nullableColumn(textColumn("Industry of the company.")),
   country: nullableColumn(textColumn("Country of the company.")),
   state: nullableColumn(textColumn("State of the company.")),
   city: nullableColumn(textColumn("City of the company.")),
-  website: nullableColumn(textColumn("Address of the company's website.")),
-  ipo_date: nullableColumn(dateColumn("Day of the initial public offering.")),
-  is_adr: booleanColumn("Depositary receipts are what is listed."),
+  website: nullableColumn(textColumn("URL of the company's website.")),
+  ipo_date: nullableColumn(dateColumn("Date of the initial public offering.")),
+  is_adr: booleanColumn("Whether the listed security is a depositary receipt."),
   price: nullableColumn(priceColumn("Last price, USD.")),
   market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
-  high_365: nullableColumn(priceColumn("Highest price of 365 days, USD.")),
-  low_365: nullableColumn(priceColumn("Lowest price of 365 days, USD.")),
+  high_365: nullableColumn(priceColumn("Highest price of the last 365 days, USD.")),
+  low_365: nullableColumn(priceColumn("Lowest price of the last 365 days, USD.")),
   outstanding: nullableColumn(integerColumn("Shares outstanding.")),
   float: nullableColumn(integerColumn("Shares not held by insiders and affiliates.")),
-  tradable_float: nullableColumn(integerColumn("Shares of the float that may be traded.")),
-  insider_percent: nullableColumn(ratioColumn("Held by insiders, a fraction: 0.15 is 15 %.")),
-  affiliate_percent: nullableColumn(ratioColumn("Held by affiliates, a fraction: 0.15 is 15 %.")),
-  institutions_percent: nullableColumn(ratioColumn("Held by institutions, a fraction: 0.15 is 15 %.")),
-  ownership_source_url: nullableColumn(textColumn("The filing that the ownership figures come from.")),
-  average_volume: nullableColumn(integerColumn("Shares traded on an average day.")),
-  median_volume_60: nullableColumn(integerColumn("Shares traded on the median day of 60.")),
+  tradable_float: nullableColumn(integerColumn("Shares of the float that can be traded.")),
+  insider_percent: nullableColumn(ratioColumn("Fraction held by insiders: 0.15 is 15 %.")),
+  affiliate_percent: nullableColumn(ratioColumn("Fraction held by affiliates: 0.15 is 15 %.")),
+  institutions_percent: nullableColumn(ratioColumn("Fraction held by institutions: 0.15 is 15 %.")),
+  ownership_source_url: nullableColumn(textColumn("URL of the filing that reports the ownership figures.")),
+  average_volume: nullableColumn(integerColumn("Average daily volume, shares.")),
+  median_volume_60: nullableColumn(integerColumn("Median daily volume of the last 60 days, shares.")),
   today_volume: nullableColumn(integerColumn("Shares traded today.")),
-  volume_change_percentage: nullableColumn(ratioColumn("Today's volume over the average, %.")),
+  volume_change_percentage: nullableColumn(ratioColumn("Today's volume relative to the average, %.")),
   short_interest: nullableColumn(integerColumn("Shares sold short.")),
-  short_float: nullableColumn(ratioColumn("Part of the float that is sold short, a fraction: 0.15 is 15 %.")),
-  days_to_cover: nullableColumn(ratioColumn("Short interest over the average volume, days.")),
-  shares_available: nullableColumn(integerColumn("Shares that can be borrowed.")),
-  fee_rate: nullableColumn(ratioColumn("Yearly fee for borrowing shares, %.")),
+  short_float: nullableColumn(ratioColumn("Fraction of the float that is sold short: 0.15 is 15 %.")),
+  days_to_cover: nullableColumn(ratioColumn("Short interest divided by the average volume, days.")),
+  shares_available: nullableColumn(integerColumn("Shares available to borrow.")),
+  fee_rate: nullableColumn(ratioColumn("Annual fee for borrowing shares, %.")),
   gain_1_day: gain("1 day"),
   gain_2_day: gain("2 days"),
   gain_3_day: gain("3 days"),
@@ -72,15 +72,15 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   gain_90_day: gain("90 days"),
   gain_180_day: gain("180 days"),
   gain_365_day: gain("365 days"),
-  num_gaps: integerColumn("How often the price has gapped up."),
-  num_runners: integerColumn("How often the ticker has run within a day."),
+  num_gaps: integerColumn("Number of upward gaps."),
+  num_runners: integerColumn("Number of intraday runs."),
   avg_gap: nullableColumn(ratioColumn("Average gap, %.")),
-  ratio_debt_to_equity: nullableColumn(ratioColumn("Debt over equity.")),
-  pending_s1: booleanColumn("A registration of form S-1 is pending."),
+  ratio_debt_to_equity: nullableColumn(ratioColumn("Debt divided by equity.")),
+  pending_s1: booleanColumn("Whether a form S-1 registration is pending."),
   last_updated: NewYorkWallClock,
 }) {}
 
-/** The numbers that can be filtered by. */
+/** Numeric fields with `min_` and `max_` filters. */
 const filtered = [
   "price",
   "market_cap",
@@ -112,7 +112,7 @@ const filtered = [
   "ratio_debt_to_equity",
 ] as const
 
-/** §2.5: read-only, so no filter takes them; sorting is none. */
+/** Fields to sort by, but not to filter by (§2.5). */
 const readOnly = ["high_365", "low_365", "insider_percent", "affiliate_percent", "institutions_percent"] as const
 
 const sorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((field) => [field, `-${field}` as const])
@@ -127,8 +127,8 @@ export const ScreenerQuery = Schema.Struct({
   sort: Schema.Literals(sorts).annotate({
     default: "ticker",
     filter: { operator: "statement" },
-    description: "A numeric field or ticker, with - in front for descending order. Rows without the value come last.",
-    message: "must be ticker or a numeric field of the rows, with - in front for descending order",
+    description: "A numeric field or ticker; prefix - for descending order. Rows without the value come last.",
+    message: "must be ticker or a numeric field of the rows, prefixed with - for descending order",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -140,6 +140,6 @@ export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["screener"]).annotateMerge(describeEndpoint(
     "Screener",
-    "Every ticker with its company, price, float, volume, short interest and gains, to be filtered and sorted by them.",
+    "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort by.",
   )),
 ).annotateMerge(describeGroup("Screener", "Every ticker with its key figures, to filter and sort by.")) {}

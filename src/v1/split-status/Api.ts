@@ -1,4 +1,4 @@
-/** §4.4. */
+/** GET /v1/split-status: §4.4 (filters). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -23,22 +23,22 @@ import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 const actions = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"] as const
 
 export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
-  id: textColumn("The row's own key."),
+  id: textColumn("Unique id of the row."),
   ticker: tickerColumn(),
-  action_type: literalColumn(actions, "How far the split has come."),
-  split_from: nullableColumn(ratioColumn("Shares before the split: 100 in one for a hundred.")),
-  split_to: nullableColumn(ratioColumn("Shares after the split: 1 in one for a hundred.")),
-  split_ratio_min: nullableColumn(ratioColumn("Least ratio that was proposed, old shares for a new one.")),
-  split_ratio_max: nullableColumn(ratioColumn("Greatest ratio that was proposed, old shares for a new one.")),
-  vote_date: nullableColumn(dateColumn("Day of the shareholders' vote.")),
-  approved_date: nullableColumn(dateColumn("Day on which the shareholders approved.")),
+  action_type: literalColumn(actions, "Stage of the split."),
+  split_from: nullableColumn(ratioColumn("Shares before the split: 100 in a 1-for-100 split.")),
+  split_to: nullableColumn(ratioColumn("Shares after the split: 1 in a 1-for-100 split.")),
+  split_ratio_min: nullableColumn(ratioColumn("Lowest proposed ratio, old shares per new share.")),
+  split_ratio_max: nullableColumn(ratioColumn("Highest proposed ratio, old shares per new share.")),
+  vote_date: nullableColumn(dateColumn("Date of the shareholders' vote.")),
+  approved_date: nullableColumn(dateColumn("Date on which the shareholders approved the split.")),
   authority_expires_date: nullableColumn(dateColumn("Last day on which the board may act on the approval.")),
   effective_date: nullableColumn(dateColumn("First day of trading after the split.")),
-  executed: booleanColumn("The split has taken place."),
-  details: nullableColumn(textColumn("What the filing says of the split.")),
-  filed_at: dateColumn("Day of the filing."),
+  executed: booleanColumn("Whether the split has taken place."),
+  details: nullableColumn(textColumn("Description of the split in the filing.")),
+  filed_at: dateColumn("Date of the filing."),
   form_type: textColumn("SEC form of the filing."),
-  document_url: nullableColumn(textColumn("Address of the filing.")),
+  document_url: nullableColumn(textColumn("URL of the filing.")),
   last_updated: NewYorkWallClock,
 }) {}
 
@@ -58,6 +58,6 @@ export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["split_status"]).annotateMerge(describeEndpoint(
     "Split status",
-    "Splits from the vote to the day they take effect, as told by filings, newest filing first.",
+    "Share splits as reported in filings, from the vote to the effective date, newest filing first.",
   )),
-).annotateMerge(describeGroup("Split status", "Share splits, from the vote to the day they take effect.")) {}
+).annotateMerge(describeGroup("Split status", "Share splits, from the vote to the effective date.")) {}

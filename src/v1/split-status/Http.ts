@@ -2,9 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { makeListQueryFactory } from "../../lists/ListQuery.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
-import { compileConditions } from "../../lists/Conditions.ts"
 import { SplitStatus, SplitStatusApiGroup, SplitStatusQuery } from "./Api.ts"
 
 export const splitStatusHandlers = HttpApiBuilder.group(
@@ -12,24 +10,21 @@ export const splitStatusHandlers = HttpApiBuilder.group(
   "splitStatus",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeHandler: from } = yield* ListHandlers
-    const wanted = compileConditions(sql, SplitStatusQuery, {})
+    const { makeHandler } = yield* ListHandlers
 
-    const page = from(
-      SplitStatusApiGroup.endpoints.list,
-      list({
+    return handlers.handle(
+      "list",
+      makeHandler(SplitStatusApiGroup.endpoints.list, {
+        Query: SplitStatusQuery,
         Row: SplitStatus,
-        execute: (query: typeof SplitStatusQuery.Type, slice) =>
+        select: (_, { columns, orderAndLimit, where }) =>
           sql`
-        select ${slice.columns}
-        from split_status
-        where ${sql.and(wanted(query))}
-        ${slice.orderAndLimit(sql`filed_at desc, id`)}
-      `,
+            select ${columns}
+            from split_status
+            where ${where}
+            ${orderAndLimit(sql`filed_at desc, id`)}
+          `,
       }),
     )
-
-    return handlers.handle("list", ({ query }) => page(query))
   }),
 )

@@ -1,4 +1,4 @@
-/** §2.2, §4.1. */
+/** GET /v1/ticker-changes: §2.2, §4.1 (ticker changes). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -13,28 +13,28 @@ export const tickerChangeStatuses = ["confirmed", "estimated", "backfill", "reve
 const cik = Model.Field({
   select: Schema.String,
   insert: Schema.String.check(Schema.isPattern(/^\d{10}$/, { message: "must be a CIK of ten digits, zero-padded" }))
-    .annotate({ title: "CIK of ten digits", description: "The issuer's CIK.", examples: ["9990000001"] }),
+    .annotate({ title: "CIK of ten digits", description: "CIK of the issuer.", examples: ["9990000001"] }),
   json: Schema.String,
 })
 
-/** A row of the table; the endpoint shows three of its columns. */
+/** A row of `ticker_changes`. The endpoint returns three of its columns. */
 export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
-  old_ticker: tickerColumn("The symbol given up."),
-  new_ticker: tickerColumn("The symbol taken.", "ZYXB"),
-  effective_date: dateColumn("The first day of the new symbol."),
+  old_ticker: tickerColumn("The old symbol."),
+  new_ticker: tickerColumn("The new symbol.", "ZYXB"),
+  effective_date: dateColumn("First day of the new symbol."),
   cik: nullableColumn(cik),
-  company_name: nullableColumn(textColumn("The issuer's name.")),
-  status: literalColumn(tickerChangeStatuses, "Only confirmed events move a ticker."),
-  source: nullableColumn(textColumn("Where the fact comes from.")),
+  company_name: nullableColumn(textColumn("Name of the issuer.")),
+  status: literalColumn(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker."),
+  source: nullableColumn(textColumn("Source of the information.")),
   recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(UtcInstant.schemas.insert)) }),
 }) {}
 
 export const TickerChangesResult = Schema.Struct({
-  query_ticker: Schema.String.annotate({ description: "The normalized symbol that was searched." }),
-  has_changes: Schema.Boolean.annotate({ description: "True when at least one eligible event involves the symbol." }),
+  query_ticker: Schema.String.annotate({ description: "The normalized requested symbol." }),
+  has_changes: Schema.Boolean.annotate({ description: "Whether at least one eligible event involves the symbol." }),
   current_ticker: Schema.NullOr(Schema.String).annotate({
-    description: "The latest symbol that the change record establishes; it does not say that the security is listed. " +
-      "Null when has_changes is false.",
+    description: "The latest symbol according to the recorded changes. The security may no longer be listed. Null if " +
+      "has_changes is false.",
   }),
   history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." }),
 }).annotate({ identifier: "TickerChangesResult" })
@@ -53,7 +53,7 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
-    "The complete chain of symbol changes that a symbol, current or former, belongs to. A symbol without changes is " +
-      "answered with 200; a record that is not one unambiguous chain is refused with 409 and says why.",
+    "The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with " +
+      "`has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons.",
   )),
 ).annotateMerge(describeGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

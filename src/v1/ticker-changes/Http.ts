@@ -6,15 +6,17 @@ import { AmbiguousTickerLineage } from "../../rules/Errors.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { makeSingleContent } from "../../rules/Paging.ts"
 import { TickerChangesApiGroup, type TickerChangesResponse } from "./Api.ts"
-import { makeEventFinder } from "./Events.ts"
-import { type LineageConflict, resolveLineage } from "./Lineage.ts"
+import { type LineageConflict, makeEventFinder, resolveLineage } from "./Lineage.ts"
 
-const answer = (count: number, result: typeof TickerChangesResponse.Encoded["results"][0]) => {
-  const answered: typeof TickerChangesResponse.Encoded = { count, results: [result] }
-  return makeSingleContent(answered, 1)
+const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded["results"][0]) => {
+  const response: typeof TickerChangesResponse.Encoded = { count, results: [result] }
+  return makeSingleContent(response, 1)
 }
 
-const refusal = (query_ticker: string, { candidates, event_count, events, reasons, tickers }: LineageConflict) =>
+const makeConflictError = (
+  query_ticker: string,
+  { candidates, event_count, events, reasons, tickers }: LineageConflict,
+) =>
   new AmbiguousTickerLineage({
     error: {
       message: `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${
@@ -29,27 +31,27 @@ export const tickerChangesHandlers = HttpApiBuilder.group(
   "tickerChanges",
   Effect.fnUntraced(function* (handlers) {
     const findEvents = yield* makeEventFinder
-    const { makeHandler: from } = yield* QueryCache
+    const { makeHandler } = yield* QueryCache
 
-    const lineage = from(
+    const resolve = makeHandler(
       TickerChangesApiGroup.endpoints.resolve,
       Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
         const { ticker: query_ticker } = query
         const events = yield* findEvents(query)
         if (!Array.isArrayNonEmpty(events)) {
-          return answer(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
+          return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
         }
         const { current_ticker, history } = yield* Effect.mapError(
           Effect.fromResult(resolveLineage(events)),
-          (why) => refusal(query_ticker, why),
+          (conflict) => makeConflictError(query_ticker, conflict),
         )
-        return answer(history.length, { query_ticker, has_changes: true, current_ticker, history })
+        return makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history })
       }),
     )
 
     return handlers.handle(
       "resolve",
-      ({ query: { ticker } }) => Effect.flatMap(todayInChicago, (today) => lineage({ ticker, today })),
+      ({ query: { ticker } }) => Effect.flatMap(todayInChicago, (today) => resolve({ ticker, today })),
     )
   }),
 )

@@ -1,34 +1,87 @@
-/** D20, D21: from the eligible events around a symbol to its chain, or to the reasons why it is none. Pure. */
-import { Array, Order, Result } from "effect"
+/**
+ * The lineage of a symbol: D19 (eligible events), D20 (components), D21 (chains and conflicts).
+ * `makeEventFinder` reads the events around a symbol, and `resolveLineage`, a pure function, turns them into a chain.
+ */
+import { Array, Effect, Order, Result, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Database } from "../../db/Database.ts"
 import type { LineageReason } from "../../rules/Errors.ts"
 
-/** One eligible change, as the table holds it. */
-export interface TickerChangeEvent {
-  readonly old_ticker: string
-  readonly new_ticker: string
-  readonly effective_date: string
-  readonly cik: string | null
-  readonly company_name: string | null
-}
+// ---------------------------------------------------------------------------------------------------------------------
+// Events
+// ---------------------------------------------------------------------------------------------------------------------
 
-export interface LineageLink {
-  readonly old_ticker: string
-  readonly new_ticker: string
-  readonly effective_date: string
-}
+/** An eligible change, as stored in `ticker_changes`. */
+const TickerChangeEvent = Schema.Struct({
+  old_ticker: Schema.String,
+  new_ticker: Schema.String,
+  effective_date: Schema.String,
+  cik: Schema.NullOr(Schema.String),
+  company_name: Schema.NullOr(Schema.String),
+})
+export type TickerChangeEvent = typeof TickerChangeEvent.Type
 
-/** A chain, oldest first; `current_ticker` is where its last link leads. */
+/**
+ * Maximum number of events read for a symbol. A chain has at most twelve, so a larger component is a conflict anyway.
+ * The limit bounds the work for a symbol with millions of events.
+ */
+const maxEvents = 25_000
+
+/** Returns a function that reads the component of `ticker` as of `today` (in Chicago), in no particular order. */
+export const makeEventFinder = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { read } = yield* Database
+
+  // Walks from symbol to symbol with two partial indexes. `limit` also stops the recursion.
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({ ticker: Schema.String, today: Schema.String }),
+    Result: TickerChangeEvent,
+    execute: ({ ticker, today }) =>
+      sql`
+        with recursive symbols (ticker) as (
+          select ${ticker}::text
+          union
+          select neighbour.ticker
+          from symbols, lateral (
+            select new_ticker as ticker from ticker_changes
+            where old_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}::date
+            union all
+            select old_ticker from ticker_changes
+            where new_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}::date
+          ) as neighbour
+        )
+        select event.old_ticker, event.new_ticker, event.effective_date, event.cik, event.company_name
+        from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
+          select old_ticker, new_ticker, effective_date, cik, company_name from ticker_changes
+          where old_ticker = reached.ticker and status = 'confirmed' and effective_date <= ${today}::date
+          limit ${maxEvents}
+        ) as event
+        limit ${maxEvents}
+      `,
+  })
+
+  return (query: { readonly ticker: string; readonly today: string }) => read(find(query))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Chains
+// ---------------------------------------------------------------------------------------------------------------------
+
+export type LineageLink = Pick<TickerChangeEvent, "old_ticker" | "new_ticker" | "effective_date">
+
+/** A chain, oldest link first. `current_ticker` is the new symbol of the last link. */
 export interface LineageChain {
   readonly history: ReadonlyArray<LineageLink>
   readonly current_ticker: string
 }
 
+/** The chain of one issuer, if the events of several issuers conflict. */
 export interface LineageCandidate extends LineageChain {
   readonly cik: string
   readonly company_name: string | null
 }
 
-/** An event of what is refused, with the reasons that it is a part of; none where others clash. */
+/** An event of a conflict with the reasons that it contributes to, possibly none. */
 export interface ConflictingEvent extends TickerChangeEvent {
   readonly reasons: ReadonlyArray<LineageReason>
 }
@@ -38,20 +91,20 @@ export interface LineageConflict {
   /** The symbols involved, sorted. */
   readonly tickers: ReadonlyArray<string>
   readonly candidates: ReadonlyArray<LineageCandidate>
-  /** The first `mostShown` of them by date, and how many there are. */
+  /** At most `maxListedEvents`, by date; `event_count` is the total. */
   readonly events: ReadonlyArray<ConflictingEvent>
   readonly event_count: number
 }
 
-/** A chain of more links is taken for bad data (§8). */
+/** §8 (limits): more links are considered bad data. */
 export const maxLineageLinks = 12
 
-/** More events than a person looks at; what is beyond the twelfth link is refused for that, so some of these clash. */
-export const maxListedEvents = 100
+/** Enough for a person, and more than a chain has, so that some listed events carry `max_hops_exceeded`. */
+const maxListedEvents = 100
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
-/** By date; what shares a date is put in an order of its own, so that no answer depends on the order of rows. */
+/** By date. The other fields make the order total, so that results do not depend on the order of the rows. */
 const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.effective_date),
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.old_ticker),
@@ -60,64 +113,63 @@ const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
 ])
 
 /** A missing CIK is unknown, not different. */
-const ciks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
+const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
-const repeated = (values: ReadonlyArray<string>): ReadonlySet<string> => {
+const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
   const seen = new Set<string>()
   return new Set(values.filter((value) => seen.size === seen.add(value).size))
 }
 
-type IsPart = (event: TickerChangeEvent, at: number) => boolean
+type ContributesTo = (event: TickerChangeEvent, index: number) => boolean
 
-/** Which events are a part of a reason, in the order in which reasons are tested (D21): one holds where some are. */
-const clashes: ReadonlyArray<readonly [LineageReason, (ordered: Events) => IsPart]> = [
+/** For each reason, in the order of D21, which of the ordered events contribute to it. */
+const reasonChecks: ReadonlyArray<readonly [LineageReason, (ordered: Events) => ContributesTo]> = [
   ["multiple_cik_lineages", (ordered) => {
-    const several = ciks(ordered).length > 1
-    return ({ cik }) => several && cik !== null
+    const hasSeveralCiks = distinctCiks(ordered).length > 1
+    return ({ cik }) => hasSeveralCiks && cik !== null
   }],
   ["same_date_events", (ordered) => {
-    const shared = repeated(ordered.map(({ effective_date }) => effective_date))
-    return ({ effective_date }) => shared.has(effective_date)
+    const dates = repeatedValues(ordered.map(({ effective_date }) => effective_date))
+    return ({ effective_date }) => dates.has(effective_date)
   }],
   ["competing_destinations", (ordered) => {
-    const vacated = repeated(ordered.map(({ old_ticker }) => old_ticker))
-    return ({ old_ticker }) => vacated.has(old_ticker)
+    const tickers = repeatedValues(ordered.map(({ old_ticker }) => old_ticker))
+    return ({ old_ticker }) => tickers.has(old_ticker)
   }],
-  ["broken_chain", (ordered) => ({ old_ticker }, at) => at > 0 && ordered[at - 1]?.new_ticker !== old_ticker],
-  ["max_hops_exceeded", () => (_, at) => at >= maxLineageLinks],
+  [
+    "broken_chain",
+    (ordered) => ({ old_ticker }, index) => index > 0 && ordered[index - 1]?.new_ticker !== old_ticker,
+  ],
+  ["max_hops_exceeded", () => (_, index) => index >= maxLineageLinks],
 ]
 
-const parts = (ordered: Events) => clashes.map(([reason, isPart]) => ({ reason, isPart: isPart(ordered) }))
+const applyChecks = (ordered: Events) =>
+  reasonChecks.map(([reason, check]) => ({ reason, contributes: check(ordered) }))
 
-const reasonsAgainst = (ordered: Events) =>
-  parts(ordered).flatMap(({ isPart, reason }) => ordered.some(isPart) ? [reason] : [])
+/** A reason applies if at least one event contributes to it. */
+const findReasons = (ordered: Events) =>
+  applyChecks(ordered).flatMap(({ contributes, reason }) => ordered.some(contributes) ? [reason] : [])
 
-const clashing = (ordered: Events): ReadonlyArray<ConflictingEvent> => {
-  const against = parts(ordered)
-  return ordered.slice(0, maxListedEvents).map((event, at) => ({
+const listConflictingEvents = (ordered: Events): ReadonlyArray<ConflictingEvent> => {
+  const checks = applyChecks(ordered)
+  return ordered.slice(0, maxListedEvents).map((event, index) => ({
     ...event,
-    reasons: against.flatMap(({ isPart, reason }) => isPart(event, at) ? [reason] : []),
+    reasons: checks.flatMap(({ contributes, reason }) => contributes(event, index) ? [reason] : []),
   }))
 }
 
-const toLink = ({ effective_date, new_ticker, old_ticker }: TickerChangeEvent): LineageLink => ({
-  old_ticker,
-  new_ticker,
-  effective_date,
-})
-
 const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): LineageChain => ({
-  history: ordered.map(toLink),
+  history: ordered.map(({ effective_date, new_ticker, old_ticker }) => ({ old_ticker, new_ticker, effective_date })),
   current_ticker: Array.lastNonEmpty(ordered).new_ticker,
 })
 
-/** One chain per issuer, where every event tells its issuer and each issuer's events stand alone; otherwise none. */
-const candidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
-  const issuers = ciks(ordered)
+/** One chain per issuer, by first date. Empty unless all events have a CIK and those of each issuer form a chain. */
+const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
+  const issuers = distinctCiks(ordered)
   if (issuers.length < 2 || ordered.some(({ cik }) => cik === null)) return []
   const chains = issuers.flatMap((cik) => {
     const own = ordered.filter((event) => event.cik === cik)
-    if (!Array.isReadonlyArrayNonEmpty(own) || reasonsAgainst(own).length > 0) return []
+    if (!Array.isReadonlyArrayNonEmpty(own) || findReasons(own).length > 0) return []
     const company_name = own.findLast((event) => event.company_name !== null)?.company_name ?? null
     return [{ cik, company_name, ...toChain(own) }]
   })
@@ -127,19 +179,19 @@ const candidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   )
 }
 
-/** Every symbol of a component gives the same answer, whatever the order of its events. */
+/** The result is the same for every symbol of a component and for any order of its events. */
 export const resolveLineage = (
   events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,
 ): Result.Result<LineageChain, LineageConflict> => {
   const ordered = Array.sort(events, byDate)
-  const reasons = reasonsAgainst(ordered)
+  const reasons = findReasons(ordered)
   if (!Array.isReadonlyArrayNonEmpty(reasons)) return Result.succeed(toChain(ordered))
   const tickers = Array.dedupe(ordered.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])).toSorted()
   return Result.fail({
     reasons,
     tickers,
-    candidates: candidates(ordered),
-    events: clashing(ordered),
+    candidates: findCandidates(ordered),
+    events: listConflictingEvents(ordered),
     event_count: ordered.length,
   })
 }

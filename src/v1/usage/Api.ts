@@ -1,4 +1,4 @@
-/** Resources: usage and usage/daily; §2.1, D29. */
+/** GET /v1/usage and /v1/usage/daily: D29 (usage). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -22,30 +22,32 @@ import {
 import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { UtcInstant } from "../../rows/Timestamps.ts"
 
-const endpoint = textColumn("The path that was asked.")
-const bytes = integerColumn("Size of the body as sent, before any compression.")
-const cost_microdollars = integerColumn("What it cost, millionths of a USD.")
+const endpoint = textColumn("Path of the requested endpoint.")
+const bytes = integerColumn("Size of the response body before compression.")
+const cost_microdollars = integerColumn("Cost in millionths of a USD.")
 
 export class UsageRow extends Model.Class<UsageRow>("Usage")({
-  request_id: textColumn("`X-Request-Id` of the answer."),
+  request_id: textColumn("`X-Request-Id` of the response."),
   requested_at: UtcInstant,
   endpoint,
-  status_code: Schema.Int.annotate({ description: "Status of the answer; 499: the client went away before it." }),
-  records_returned: Schema.Int.annotate({ description: "How many results it had." }),
+  status_code: Schema.Int.annotate({
+    description: "HTTP status of the response. 499: the client disconnected before the response.",
+  }),
+  records_returned: Schema.Int.annotate({ description: "Number of results in the response." }),
   bytes,
   cost_microdollars,
-  duration_ms: Schema.Int.annotate({ description: "How long it took to answer, milliseconds." }),
-  cached: booleanColumn("Answered from memory, or the client had the answer already (304)."),
-  deprecated: booleanColumn("The endpoint was deprecated."),
-  key_hint: nullableColumn(textColumn("The first characters of the key that was used; null: the key is gone.")),
-  request_count: integerColumn("How many requests the row stands for: 1, or more of those that were refused with 429."),
+  duration_ms: Schema.Int.annotate({ description: "Time to answer, milliseconds." }),
+  cached: booleanColumn("Whether the response came from the cache or was a 304."),
+  deprecated: booleanColumn("Whether the endpoint was deprecated."),
+  key_hint: nullableColumn(textColumn("First characters of the key that was used. Null: the key no longer exists.")),
+  request_count: integerColumn("Number of requests in the row: 1, or more if they were refused with 429."),
 }) {}
 
 export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
-  usage_date: dateColumn("The day in New York."),
+  usage_date: dateColumn("Date in New York."),
   endpoint,
-  requests: integerColumn("Requests of that day."),
-  errors: integerColumn("Those of them that were answered with a status of 400 or more."),
+  requests: integerColumn("Number of requests on that day."),
+  errors: integerColumn("Number of those requests with a status of 400 or higher."),
   bytes,
   cost_microdollars,
 }) {}
@@ -70,10 +72,9 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Usage",
-    "Every request of your account, newest first, about a second after it was answered. Requests refused with 429 " +
-      "are counted together: a row stands for those of one endpoint and minute, describes the first of them, adds up " +
-      "their bytes, and has their number in `request_count`. `requested_at_from` and `requested_at_to` are days on " +
-      "the clock of -05:00, on which `requested_at` prints.",
+    "Every request of your account, newest first, about a second after its response. Requests refused with 429 share " +
+      "one row per endpoint and minute: it describes the first of them, `bytes` is their total, and `request_count` " +
+      "their number. `requested_at_from` and `requested_at_to` are days at -05:00, the offset of `requested_at`.",
   )),
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
     query: DailyUsageQuery,
@@ -81,6 +82,6 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Daily usage",
-    "The sums of each day in New York and endpoint, newest first. They are kept longer than single requests.",
+    "Totals per New York day and endpoint, newest first. They are kept longer than single requests.",
   )),
-).annotateMerge(describeGroup("Usage", "What the account has requested, and what it cost.")) {}
+).annotateMerge(describeGroup("Usage", "Requests of the account, and what they cost.")) {}

@@ -1,18 +1,11 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Account } from "../../accounts/keys/Authentication.ts"
 import { Api } from "../../Api.ts"
-import { makePageFragment } from "../../lists/DeepPages.ts"
-import { makeListQueryFactory, type PageClauses } from "../../lists/ListQuery.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
-import { compileConditions, makeColumnConditions } from "../../lists/Conditions.ts"
+import type { ListClauses } from "../../lists/ListQuery.ts"
+import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
+import { makeColumnConditions } from "../../lists/Conditions.ts"
 import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
-
-/** An account sees only its own. */
-interface Own {
-  readonly account_id: number
-}
 
 type Days = Pick<typeof UsageQuery.Type, "requested_at_from" | "requested_at_to">
 
@@ -21,11 +14,8 @@ export const usageHandlers = HttpApiBuilder.group(
   "usage",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const { list } = yield* makeListQueryFactory
-    const { makeAccountHandler: own } = yield* ListHandlers
+    const { makeAccountHandler } = yield* ListHandlers
     const { fromDayOfInstant, oneOf, toDayOfInstant } = makeColumnConditions(sql)
-    const wantedDays = compileConditions(sql, DailyUsageQuery, {})
-    const rows = makePageFragment(sql)
 
     const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
       ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),
@@ -40,35 +30,29 @@ export const usageHandlers = HttpApiBuilder.group(
     const whole = (number: number) => sql`${String(number)}::text::bigint`
     const latestFirst = sql`requested_at desc, usage_id desc`
 
-    const every = ({ account_id, ...query }: Days & Own, slice: PageClauses) =>
-      sql`
-        select ${slice.columns}
-        from (
-          select * from ${
-        rows({
-          table: "usage",
-          key: ["account_id", "requested_at", "usage_id"],
-          where: sql.and([
-            sql`account_id = ${account_id}`,
-            ...days("requested_at", query),
-          ]),
-          order: latestFirst,
-          slice,
-        })
-      }
-        ) as usage ${key}
-        ${slice.orderBy(latestFirst)}
+    const selectAll = ({ account_id, ...query }: WithAccount<Days>, { columns, fromPage, orderBy }: ListClauses) => {
+      const page = fromPage({
+        table: "usage",
+        key: ["account_id", "requested_at", "usage_id"],
+        where: sql.and([sql`account_id = ${account_id}`, ...days("requested_at", query)]),
+        order: latestFirst,
+      })
+      return sql`
+        select ${columns}
+        from (select * from ${page}) as usage ${key}
+        ${orderBy(latestFirst)}
       `
+    }
 
     /**
-     * Rows have no index for this: when there were any is looked up, and how many, and only the moments of the page
-     * are read. As many moments of each kind as the page ends after have rows enough.
+     * The rows have no index for these filters. `usage_moments` counts them per 100 ms, so that only the moments of the
+     * page are read (docs/decisions/0053-usage-filters.md).
      */
-    const some = (
-      { account_id, endpoint, status_code, ...query }: typeof UsageQuery.Type & Own,
-      slice: PageClauses,
+    const selectFiltered = (
+      { account_id, endpoint, status_code, ...query }: WithAccount<typeof UsageQuery.Type>,
+      { columns, limit, offset }: ListClauses,
     ) => {
-      const [start, end] = [whole(slice.offset), whole(slice.offset + slice.limit)]
+      const [start, end] = [whole(offset), whole(offset + limit)]
       const own = [
         sql`account_id = ${account_id}`,
         ...(endpoint === undefined ? [] : oneOf("endpoint", endpoint)),
@@ -95,51 +79,40 @@ export const usageHandlers = HttpApiBuilder.group(
           select moment, before from placed
           where before + requests > ${start} and before < ${end}
         )
-        select ${slice.columns}
+        select ${columns}
         from shown cross join lateral (
           select * from usage
           where ${
         sql.and([...own, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
       }
-          -- Keeps PostgreSQL from reading all rows to look for the moment of each.
+          -- Keeps PostgreSQL from scanning all rows instead of the moments.
           offset 0
         ) as usage ${key}
         order by ${latestFirst}
-        limit ${whole(slice.limit)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
+        limit ${whole(limit)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
       `
     }
 
-    const page = own(list({
+    const list = makeAccountHandler({
       Row: UsageRow,
-      execute: (query: typeof UsageQuery.Type & Own, slice) =>
-        query.endpoint === undefined && query.status_code === undefined ? every(query, slice) : some(query, slice),
-    }))
+      select: (query: WithAccount<typeof UsageQuery.Type>, clauses) =>
+        query.endpoint === undefined && query.status_code === undefined
+          ? selectAll(query, clauses)
+          : selectFiltered(query, clauses),
+    })
 
-    const pageDaily = own(list({
+    const listDaily = makeAccountHandler({
+      Query: DailyUsageQuery,
       Row: DailyUsageRow,
-      execute: ({ account_id, ...query }: typeof DailyUsageQuery.Type & Own, slice) =>
+      select: ({ account_id }: WithAccount<typeof DailyUsageQuery.Type>, { columns, conditions, orderAndLimit }) =>
         sql`
-          select ${slice.columns}
+          select ${columns}
           from usage_daily
-          where ${sql.and([sql`account_id = ${account_id}`, ...wantedDays(query)])}
-          ${slice.orderAndLimit(sql`usage_date desc, endpoint`)}
+          where ${sql.and([sql`account_id = ${account_id}`, ...conditions])}
+          ${orderAndLimit(sql`usage_date desc, endpoint`)}
         `,
-    }))
+    })
 
-    return handlers
-      .handle(
-        "list",
-        Effect.fnUntraced(function* ({ query }) {
-          const { account_id } = yield* Account
-          return yield* page({ ...query, account_id })
-        }),
-      )
-      .handle(
-        "listDaily",
-        Effect.fnUntraced(function* ({ query }) {
-          const { account_id } = yield* Account
-          return yield* pageDaily({ ...query, account_id })
-        }),
-      )
+    return handlers.handle("list", list).handle("listDaily", listDaily)
   }),
 )

@@ -1,4 +1,4 @@
-/** What clients received, what was recorded and what was charged are the same, to the microdollar. */
+/** D27, D29: responses, recorded usage and charges agree to the microdollar. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -22,11 +22,11 @@ interface Answer {
   readonly id: string
   readonly bytes: number
   readonly cost: number
-  /** Whether the service knew the account: only then is there somebody to record the request for. */
+  /** Whether the service identified the account, so that it records the request. */
   readonly keyed: boolean
 }
 
-/** A PostgreSQL that may be killed; it comes back by itself, on its port. */
+/** A PostgreSQL server that restarts on its port when it is killed. */
 class Killable extends Context.Service<Killable, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
   "test/Killable",
 ) {
@@ -59,7 +59,7 @@ const database = Layer.unwrap(Effect.gen(function* () {
 
 const surroundings = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
-/** An instance of the service with a pool and a port of its own; ended by closing its scope. */
+/** Starts the service with its own pool and port. `stop` ends it. */
 const instance = Effect.gen(function* () {
   const { url } = yield* Killable
   const scope = yield* Scope.make()
@@ -116,12 +116,12 @@ const paths = [
   "/estimate?endpoint=/v1/screener",
 ]
 
-/** Balances to start with: one that lasts, one that is used up on the way, one that is billed later. */
+/** Initial balances: one that lasts, one that is used up during the test, and a postpaid account. */
 const balances = { lasting: 50_000_000, ending: 10_000, later: null }
 
 const requests = 10_000
 
-/** What the tables hold of an account. */
+/** Reads the sums of an account from all tables. */
 const accountOf = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{
@@ -136,7 +136,8 @@ const accountOf = Effect.fnUntraced(function* (name: string) {
       (select coalesce(sum(amount_microdollars), 0)::text from credits where credits.account_id = accounts.account_id)
         as credited,
       (select count(*)::int from usage where usage.account_id = accounts.account_id) as rows,
-      (select coalesce(sum(cost_microdollars), 0)::text from usage where usage.account_id = accounts.account_id) as cost,
+      (select coalesce(sum(cost_microdollars), 0)::text from usage where usage.account_id = accounts.account_id)
+        as cost,
       (select coalesce(sum(requests), 0)::text from usage_daily as daily where daily.account_id = accounts.account_id)
         as daily_requests,
       (select coalesce(sum(cost_microdollars), 0)::text from usage_daily as daily
@@ -148,13 +149,13 @@ const accountOf = Effect.fnUntraced(function* (name: string) {
 
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, number) => total + number, 0)
 
-/** A statement of the test may meet the database at its restart, too. */
+/** The test's own statements may also hit the restart. */
 const persistently = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 300 })
 
 layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, timeout: "120 seconds" })(
   "billing",
   (it) => {
-    it.effect("D27 D29 10,000 concurrent requests to two instances, with two deaths of the database: all sums agree", () =>
+    it.effect("charges exactly for 10,000 concurrent requests while the database is killed twice (D27, D29)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* Plenty.fillAllTables(300)
@@ -195,7 +196,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
         const answers = yield* Effect.forEach(Array.from({ length: requests }, (_, at) => at), one, {
           concurrency: "unbounded",
         })
-        // An orderly stop is all that the rows get: what is not written by then is written by it, or lost.
+        // The shutdown has to write all waiting rows.
         yield* Effect.forEach(instances, ({ stop }) => stop, { concurrency: 2, discard: true })
 
         const statuses = new Map<number, number>()
@@ -210,7 +211,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
         assert.notDeepEqual(yield* persistently(started), before, "the database was started again")
 
         const keyed = answers.filter((answer) => answer.keyed)
-        // Without the database nobody can be asked whose key it is; that is all that may stay unrecorded.
+        // Only requests whose key could not be looked up may stay unrecorded.
         assert.deepStrictEqual(answers.filter((answer) => !answer.keyed && answer.status !== 503), [])
         const rows = yield* persistently(sql<{
           readonly request_id: string

@@ -1,4 +1,4 @@
-/** D29: rows wait while the database does not take them, are never dropped, and are written once. */
+/** D29 (usage): rows wait while PostgreSQL does not take them, are never dropped, and are written once. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -22,8 +22,13 @@ import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { Metering, requestsRefusedTotal, rowsLostTotal } from "../../../src/accounts/billing/Metering.ts"
 import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
-import { makeRefusalWriter, type RefusalCount } from "../../../src/accounts/billing/RefusedUsage.ts"
-import { makeUsageBatch, makeUsageWriter, type UsageBatch } from "../../../src/accounts/billing/UsageWriter.ts"
+import {
+  makeRefusalWriter,
+  makeUsageBatch,
+  makeUsageWriter,
+  type RefusalCount,
+  type UsageBatch,
+} from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
@@ -39,7 +44,7 @@ const base = Layer.unwrap(Effect.map(
   (url) => Layer.merge(poolableClient({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
 )).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-/** A process's metering, ended by closing its scope; what it logs of failures is meant. */
+/** Starts the metering of one process, without its expected logs of failures. `stop` ends it. */
 const metering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
@@ -64,7 +69,7 @@ const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boo
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 1_000 })
 
 layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (it) => {
-  it.effect("D29 a batch that is sent again, wholly or in part, counts once", () =>
+  it.effect("counts a batch once when all or part of it is sent again (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('metered', 'basic', 1000)`
@@ -83,7 +88,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       yield* write(those(1, 2, 2))
       assert.deepStrictEqual(yield* sums, { rows: 3, requests: 3, balance: 1000 - 14 })
       const daily = yield* sql`
-        select usage_date::text, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int from usage_daily
+        select usage_date::text, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int
+        from usage_daily
       `
       assert.deepStrictEqual(daily.map((row) => ({ ...row })), [{
         usage_date: "2026-06-01",
@@ -95,14 +101,15 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       }])
     }))
 
-  it.effect("D29 many writers at once, and each batch twice: the balance is exact", () =>
+  it.effect("keeps the balance exact with concurrent writers that repeat each batch (D29)", () =>
     Effect.gen(function* () {
       const before = yield* sums
       const write = yield* makeUsageWriter
-      const batches = Array.from({ length: 40 }, () =>
-        makeUsageBatch(Array.from({ length: 25 }, () => makeUsageRecord())))
-      yield* Effect.forEach([...batches, ...batches], (batch) =>
-        write(batch), { concurrency: 8, discard: true })
+      const batches = Array.from(
+        { length: 40 },
+        () => makeUsageBatch(Array.from({ length: 25 }, () => makeUsageRecord())),
+      )
+      yield* Effect.forEach([...batches, ...batches], (batch) => write(batch), { concurrency: 8, discard: true })
       assert.deepStrictEqual(yield* sums, {
         rows: (before?.rows ?? 0) + 1_000,
         requests: (before?.requests ?? 0) + 1_000,
@@ -110,7 +117,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       })
     }))
 
-  it.effect("D29 while the table cannot be written rows wait, and too many of them refuse requests until it can", () =>
+  it.effect("keeps rows while the table cannot be written, and refuses requests once too many wait (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const before = yield* sums
@@ -125,7 +132,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const error = yield* Effect.flip(meter.requireCapacity)
       assert.strictEqual(error._tag, "DatabasePoolTimeout")
       assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
-      // What was answered already is kept, however many there are.
+      // Requests that were already answered exceed the buffer.
       meter.record(makeUsageRecord())
       yield* sql`alter table usage_away rename to usage`
       yield* until(Effect.exit(meter.requireCapacity), Exit.isSuccess)
@@ -134,7 +141,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       yield* stop
     }))
 
-  it.effect("D29 a flood of requests refused with 429 takes one row a minute, and no room of other requests", () =>
+  it.effect("records a flood of 429 responses in one row per minute, outside the usage buffer (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const before = yield* sums
@@ -154,7 +161,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       }
       yield* stop
       const rows = yield* sql`
-        select requested_at::text as first, endpoint, request_id, request_count::int as count, bytes::int, status_code::int as status
+        select requested_at::text as first, endpoint, request_id, request_count::int as count, bytes::int,
+          status_code::int as status
         from usage where status_code = 429 order by requested_at, endpoint
       `
       const row = (first: string, endpoint: string, sent: number, count: number) => ({
@@ -186,7 +194,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       ])
     }))
 
-  it.effect("D29 counts of refused requests that are sent again count once, in whatever order", () =>
+  it.effect("counts refused requests once when their counts are sent again in any order (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeRefusalWriter
@@ -226,7 +234,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       assert.deepStrictEqual(yield* found, [[11, 55], [9, 45], [20, 20, 100]])
     }))
 
-  it.effect("D29 while counts of refused requests cannot be written, other requests are recorded", () =>
+  it.effect("records other requests while counts of refused ones cannot be written (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const before = yield* sums
@@ -249,7 +257,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 11)
     }))
 
-  it.effect("D29 an orderly stop writes what waits", () =>
+  it.effect("writes waiting rows on an orderly shutdown (D29)", () =>
     Effect.gen(function* () {
       const before = yield* sums
       const { meter, stop } = yield* metering()
@@ -258,7 +266,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 12_000)
     }))
 
-  it.effect("D29 whatever a write dies of, the writer goes on and writes it", () =>
+  it.effect("retries a write after any failure (D29)", () =>
     Effect.gen(function* () {
       const before = yield* sums
       const { meter, stop } = yield* metering()
@@ -276,7 +284,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       yield* stop
     }))
 
-  it.effect("README, usage: raw rows are dropped by the month when they were kept long enough, sums never", () =>
+  it.effect("drops months beyond the retention, and never the daily sums (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
@@ -302,8 +310,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
     }))
 })
 
-layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
-  it.effect("README, usage: ends after 20 seconds, and counts what could not be recorded", () =>
+layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) => {
+  it.effect("ends a shutdown after 20 seconds and counts the lost requests (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { meter, stop } = yield* metering()
@@ -317,7 +325,7 @@ layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
       while (ended.pollUnsafe() === undefined && seconds < 60) {
         seconds += 1
         yield* TestClock.adjust("1 second")
-        // A turn of the real database, which does not follow this clock.
+        // PostgreSQL needs real time to answer.
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)
@@ -326,7 +334,7 @@ layer(base, { timeout: "60 seconds" })("a stop without the database", (it) => {
     }))
 })
 
-/** The program itself, as an operator runs it, at a port that it chooses. */
+/** Starts the service as a process of its own. */
 const serve = Effect.gen(function* () {
   const url = yield* Url
   const port = 20_000 + (process.pid % 10_000)
@@ -348,7 +356,7 @@ const serve = Effect.gen(function* () {
 layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, timeout: "60 seconds" })(
   "kill -9",
   (it) => {
-    it.effect("D29 loses at most the last second", () =>
+    it.effect("loses at most the last second of usage (D29)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient

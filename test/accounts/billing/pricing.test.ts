@@ -1,4 +1,4 @@
-/** D27: what data cost, the two settings that say so, and what is free. */
+/** D27 (prices): the cost of data, the settings for prices, and free endpoints. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Exit, Layer, Schema } from "effect"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
@@ -14,22 +14,18 @@ const { valueAt: at, insertRows, TestKeys } = Service
 const priced = Endpoints.endpoints.filter(({ isPriced: charged }) => charged).map(({ row }) => row.path)
 const free = Endpoints.endpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
 
-// ---------------------------------------------------------------------------------------------------------------------
-// The sum
-// ---------------------------------------------------------------------------------------------------------------------
-
 const gigabyte = 1_000_000_000n
 const most = 1_000_000_000_000
 
-/** As much as a body of a hundred megabytes can be; ten times that is no answer of this service. */
+/** Body sizes up to 100 MB. */
 const Bytes = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000_000 }))
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))
 
-/** What so much would cost if a part of a microdollar could be paid: in billionths of one. */
+/** The exact cost, in billionths of a microdollar. */
 const exact = (bytes: number, price: number) => BigInt(bytes) * BigInt(price)
 
-describe("D27 costOf", () => {
-  it.prop("D27 is the exact cost, rounded up to a whole microdollar", [Bytes, Price], ([bytes, price]) => {
+describe("computeCost", () => {
+  it.prop("rounds the exact cost up to a microdollar (D27)", [Bytes, Price], ([bytes, price]) => {
     const cost = computeCost(bytes, price)
     assert.isTrue(Number.isSafeInteger(cost))
     const charged = BigInt(cost) * gigabyte
@@ -37,18 +33,18 @@ describe("D27 costOf", () => {
     assert.isTrue(charged - exact(bytes, price) < gigabyte, `${cost} is too much`)
   }, { arbitrary: { runs: 1000 } })
 
-  it.prop("D27 nothing costs nothing, and a gigabyte its price", [Price], ([price]) => {
+  it.prop("charges nothing for no bytes, and the price for a gigabyte (D27)", [Price], ([price]) => {
     assert.strictEqual(computeCost(0, price), 0)
     assert.strictEqual(computeCost(1_000_000_000, price), price)
     assert.strictEqual(computeCost(1, price), price === 0 ? 0 : Math.ceil(price / 1_000_000_000))
   })
 
-  it.prop("D27 what has no price costs nothing", [Bytes], ([bytes]) => {
+  it.prop("charges nothing at a price of 0 (D27)", [Bytes], ([bytes]) => {
     assert.strictEqual(computeCost(bytes, 0), 0)
   })
 
   it.prop(
-    "D27 more never costs less, of bytes and of price",
+    "never charges less for more bytes or a higher price (D27)",
     [Bytes, Bytes, Price, Price],
     ([bytes, more, price, dearer]) => {
       assert.isAtLeast(computeCost(bytes + more, price), computeCost(bytes, price))
@@ -58,7 +54,7 @@ describe("D27 costOf", () => {
   )
 
   it.prop(
-    "D27 two answers cost what both together would, or one microdollar more",
+    "charges at most a microdollar more for two responses than for their sum (D27)",
     [Bytes, Bytes, Price],
     ([one, other, price]) => {
       const apart = computeCost(one, price) + computeCost(other, price)
@@ -69,7 +65,7 @@ describe("D27 costOf", () => {
     { arbitrary: { runs: 500 } },
   )
 
-  it("D27 a started microdollar counts whole", () => {
+  it("charges a full microdollar for a part of one (D27)", () => {
     const cases = [
       [1, 1, 1],
       [1, 10_000_000, 1],
@@ -80,7 +76,7 @@ describe("D27 costOf", () => {
       [999_999_999, 1, 1],
       [1_000_000_000, 1, 1],
       [1_000_000_001, 1, 2],
-      // In floating point each would be one less: the products lie beyond what it holds exactly.
+      // Floating point would be off by one, because the products exceed 2^53.
       [86_426_934, 157_277_910_923, 13_593_047_628],
       [99_930_314, 675_111_880_435, 67_464_142_198],
       [3, 333_333_333_333, 1000],
@@ -92,13 +88,9 @@ describe("D27 costOf", () => {
   })
 })
 
-// ---------------------------------------------------------------------------------------------------------------------
-// The settings
-// ---------------------------------------------------------------------------------------------------------------------
-
 type Settings = Readonly<Record<string, string>>
 
-/** What each path costs under the settings, or why the service does not start. */
+/** Prices by path under the settings, or the error that stops the start. */
 const pricesUnder = (settings: Settings) =>
   PriceLookup.pipe(
     Effect.map(({ getPricePerGigabyte: of }) => of),
@@ -116,7 +108,7 @@ const refusedUnder = Effect.fnUntraced(function* (settings: Settings, name: stri
 })
 
 describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
-  it.effect("D27 without settings, or with empty ones, all data have one price", () =>
+  it.effect("uses one price for all data without settings or with empty ones (D27)", () =>
     Effect.gen(function* () {
       for (const settings of [{}, { PRICE_PER_GB_MICRODOLLARS: "", ENDPOINT_PRICES: "" }]) {
         const of = yield* pricesUnder(settings)
@@ -124,7 +116,7 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
       }
     }))
 
-  it.effect("D27 one price for all, but for the endpoints that have another", () =>
+  it.effect("gives listed endpoints their own price (D27)", () =>
     Effect.gen(function* () {
       const of = yield* pricesUnder({
         PRICE_PER_GB_MICRODOLLARS: "3",
@@ -137,7 +129,7 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
       assert.strictEqual(of("/v1/research-reports-tldr"), 3)
     }))
 
-  it.effect("D27 the cheapest and the dearest price are taken", () =>
+  it.effect("accepts the lowest and the highest price (D27)", () =>
     Effect.gen(function* () {
       for (const price of ["0", "1", String(most)]) {
         assert.strictEqual((yield* pricesUnder({ PRICE_PER_GB_MICRODOLLARS: price }))("/v1/news"), Number(price))
@@ -146,14 +138,14 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
       }
     }))
 
-  it.effect("D27 every endpoint with a price can have its own", () =>
+  it.effect("accepts a price for every priced endpoint (D27)", () =>
     Effect.gen(function* () {
       const of = yield* pricesUnder({ ENDPOINT_PRICES: priced.map((path, at) => `${path}=${at + 1}`).join(",") })
       assert.deepStrictEqual(priced.map(of), priced.map((_, at) => at + 1))
     }))
 
   it.effect.each(["-1", "1.5", "x", "1e400", "NaN", "Infinity", "10 dollars", " ", "1,000", String(most + 1)])(
-    "D27 PRICE_PER_GB_MICRODOLLARS=%s does not start",
+    "refuses to start with PRICE_PER_GB_MICRODOLLARS=%s (D27)",
     (price) => refusedUnder({ PRICE_PER_GB_MICRODOLLARS: price }, "PRICE_PER_GB_MICRODOLLARS"),
   )
 
@@ -177,7 +169,7 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
   ])("D27 ENDPOINT_PRICES=%s does not start", (listed) => refusedUnder({ ENDPOINT_PRICES: listed }, "ENDPOINT_PRICES"))
 
   it.effect.each(["/v1/nothing", "/v1/NEWS", "v1/news", "/v1/news/", "news", "*", ...free])(
-    "D27 ENDPOINT_PRICES with %s, which has no price, does not start, and names those that have one",
+    "refuses to start with a price for %s, and names the priced endpoints (D27)",
     (path) =>
       Effect.gen(function* () {
         const said = yield* refusedUnder({ ENDPOINT_PRICES: `/v1/news=5,${path}=5` }, "ENDPOINT_PRICES")
@@ -185,10 +177,6 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
       }),
   )
 })
-
-// ---------------------------------------------------------------------------------------------------------------------
-// The service
-// ---------------------------------------------------------------------------------------------------------------------
 
 const general = 5_000_000_000
 const own = 333_333_333_333
@@ -209,7 +197,7 @@ const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestReques
   return yield* Service.requestJson(path, { key: ultimate, ...asked })
 })
 
-/** A request of the endpoint that finds rows. */
+/** A path of the endpoint whose response has rows. */
 const served = (path: string) => {
   const endpoint = Contract.documentedDatasetEndpoints.find((known) => known.path === path)
   const isList = endpoint?.parameters.some(({ name }) => name === "limit") === true
@@ -220,9 +208,9 @@ const served = (path: string) => {
     : `${path}?ticker=T1`
 }
 
-layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) => {
+layer(service, { excludeTestServices: true })("the cost of a response", (it) => {
   it.effect.each(priced)(
-    "D27 D28 %s: X-Cost-Microdollars is the body's bytes times the endpoint's price",
+    "%s: X-Cost-Microdollars is the body's bytes times the endpoint's price (D27, D28)",
     (path) =>
       Effect.gen(function* () {
         const price = path === "/v1/news" ? own : path === "/v1/gap-stats" ? 0 : general
@@ -242,15 +230,18 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
       }),
   )
 
-  it.effect.each(priced)("D10 D27 %s: HEAD costs nothing, for nothing is sent", (path) =>
-    Effect.gen(function* () {
-      const { headers, status, text } = yield* ask(served(path), { method: "HEAD" })
-      assert.strictEqual(status, 200)
-      assert.strictEqual(text, "")
-      assert.strictEqual(headers["x-cost-microdollars"], "0")
-    }))
+  it.effect.each(priced)(
+    "%s: HEAD costs nothing, because no body is sent (D10, D27)",
+    (path) =>
+      Effect.gen(function* () {
+        const { headers, status, text } = yield* ask(served(path), { method: "HEAD" })
+        assert.strictEqual(status, 200)
+        assert.strictEqual(text, "")
+        assert.strictEqual(headers["x-cost-microdollars"], "0")
+      }),
+  )
 
-  it.effect("D27 bytes are counted, not characters", () =>
+  it.effect("counts bytes, not characters (D27)", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* ask("/v1/screener?ticker=T1")
       yield* insertRows("news", {
@@ -270,14 +261,14 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
       assert.strictEqual(Number(headers["x-cost-microdollars"]), computeCost(Buffer.byteLength(text), general))
     }))
 
-  it.effect("D27 an empty answer costs its few bytes", () =>
+  it.effect("charges an empty list for its few bytes (D27)", () =>
     Effect.gen(function* () {
       const { body, headers, text } = yield* ask("/v1/screener?ticker=NOBODY")
       assert.strictEqual(at(body, "count"), 0)
       assert.strictEqual(Number(headers["x-cost-microdollars"]), text.length * 5)
     }))
 
-  it.effect("D13 D27 errors cost nothing", () =>
+  it.effect("charges nothing for errors (D13, D27)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       yield* Accounts.ensureAccount({ name: "empty", tier: "basic", email: null, prepaid: true })
@@ -307,7 +298,7 @@ layer(service, { excludeTestServices: true })("D27 what an answer costs", (it) =
       }
     }))
 
-  it.effect("D27 what has no data is free, also for an account that has nothing left", () =>
+  it.effect("serves endpoints without data free, even with a balance of 0 (D27)", () =>
     Effect.gen(function* () {
       yield* Accounts.ensureAccount({ name: "spent", tier: "basic", email: null, prepaid: true })
       const key = yield* Service.ensureAccountWithKey("spent", "basic")

@@ -1,13 +1,13 @@
-/** D29: how requests refused with 429 are counted until they are recorded, whatever is sent and written when. */
+/** D29 (usage): counting requests refused with 429 until they are written. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import * as Refusals from "../../../src/accounts/billing/RefusalCounter.ts"
-import type { RefusalCount } from "../../../src/accounts/billing/RefusedUsage.ts"
+import type { RefusalCount } from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 
 const integer = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
-/** A refused request, or a batch that is written (of so many rows at most). */
+/** A refused request, or the write of a batch of at most `write` rows. */
 const Step = Schema.Union([
   Schema.Struct({ account: integer(3), endpoint: integer(2), seconds: integer(90), bytes: integer(500) }),
   Schema.Struct({ write: integer(5), isAcknowledged: Schema.Boolean }),
@@ -15,7 +15,7 @@ const Step = Schema.Union([
 
 const steps = Arbitrary.schema(Schema.Array(Step).check(Schema.isMaxLength(200)))
 
-/** What the table would hold: it takes a row only from the count that the batch says, as the statement does. */
+/** Models the table: like the statement, it changes a row only if its count is `from`. */
 const makeTable = () => {
   const rows = new Map<string, RefusalCount>()
   const write = (batch: ReadonlyArray<RefusalCount>) => {
@@ -27,7 +27,7 @@ const makeTable = () => {
 }
 
 it.effect.prop(
-  "D29 no refused request is lost or counted twice, and no minute of an account and endpoint has two rows",
+  "counts each refused request once, in one row per account, endpoint and minute (D29)",
   { steps },
   ({ steps }) =>
     Effect.sync(() => {
@@ -35,12 +35,12 @@ it.effect.prop(
       const table = makeTable()
       let now = Date.parse("2026-06-01T12:00:00.000Z")
       let sent = { requests: 0, bytes: 0 }
-      let unacknowledged: ReturnType<typeof refusals.take> | undefined
+      let unacknowledged: ReturnType<typeof refusals.takeBatch> | undefined
       const flush = (rows: number, isAcknowledged: boolean) => {
-        const taken = unacknowledged ?? refusals.take(rows)
+        const taken = unacknowledged ?? refusals.takeBatch(rows)
         table.write(taken.batch)
         unacknowledged = isAcknowledged ? undefined : taken
-        if (isAcknowledged) taken.written()
+        if (isAcknowledged) taken.markWritten()
       }
       for (const step of steps) {
         if ("write" in step) flush(step.write, step.isAcknowledged)
@@ -56,8 +56,8 @@ it.effect.prop(
           }))
         }
       }
-      while (refusals.rows() > 0) flush(3, true)
-      assert.strictEqual(refusals.requests(), 0)
+      while (refusals.countWaitingRows() > 0) flush(3, true)
+      assert.strictEqual(refusals.countWaitingRequests(), 0)
       const rows = Array.from(table.rows.values())
       const sum = (of: (refused: RefusalCount) => number) => rows.reduce((total, row) => total + of(row), 0)
       assert.deepStrictEqual({ requests: sum(({ to }) => to.requests), bytes: sum(({ to }) => to.bytes) }, sent)
@@ -66,20 +66,20 @@ it.effect.prop(
     }),
 )
 
-it("D29 a row that grows all the time does not keep others from being written", () => {
+it("writes other rows while one row grows all the time (D29)", () => {
   const refusals = Refusals.makeRefusalCounter()
   for (const endpoint of ["/grows", "/waits"]) refusals.add(makeUsageRecord({ endpoint }))
   const written: Array<string> = []
   for (let times = 0; times < 2; times++) {
-    const taken = refusals.take(1)
+    const taken = refusals.takeBatch(1)
     refusals.add(makeUsageRecord({ endpoint: "/grows" }))
-    taken.written()
+    taken.markWritten()
     written.push(...taken.batch.map(({ row }) => row.endpoint))
   }
   assert.deepStrictEqual(written, ["/grows", "/waits"])
 })
 
-it("D29 memory is bounded by accounts and endpoints, however long nothing can be written", () => {
+it("bounds memory by accounts and endpoints while nothing can be written (D29)", () => {
   const most = 50
   const refusals = Refusals.makeRefusalCounter(most)
   const [accounts, endpoints, hours] = [10, 3, 24]
@@ -91,12 +91,12 @@ it("D29 memory is bounded by accounts and endpoints, however long nothing can be
         sent += 1
       }
     }
-    assert.isAtMost(refusals.size(), most + accounts * endpoints)
+    assert.isAtMost(refusals.countRows(), most + accounts * endpoints)
   }
-  assert.strictEqual(refusals.requests(), sent)
-  while (refusals.rows() > 0) refusals.take(7).written()
-  assert.strictEqual(refusals.requests(), 0)
-  // What is written is forgotten when the next minute begins.
+  assert.strictEqual(refusals.countWaitingRequests(), sent)
+  while (refusals.countWaitingRows() > 0) refusals.takeBatch(7).markWritten()
+  assert.strictEqual(refusals.countWaitingRequests(), 0)
+  // The next minute forgets written rows.
   refusals.add(makeUsageRecord({ requested_at: hours * 3_600_000 }))
-  assert.strictEqual(refusals.size(), 1)
+  assert.strictEqual(refusals.countRows(), 1)
 })

@@ -1,4 +1,4 @@
-/** D29, README, usage: a partition a month, there before its first request, and dropped whole. */
+/** D29 (usage): monthly partitions, created ahead of time and dropped after the retention. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer } from "effect"
@@ -8,7 +8,8 @@ import {
   dropUsagePartitionsBefore,
 } from "../../../src/accounts/billing/UsagePartitions.ts"
 import { makeUsageBatch, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
-import { databaseClientLayer, isLockTimeout } from "../../../src/db/Database.ts"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { isLockTimeout } from "../../../src/db/SqlState.ts"
 import * as Instances from "../../support/ServiceInstances.ts"
 import * as Ledger from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
@@ -26,25 +27,26 @@ const partitions = Effect.gen(function* () {
   return rows.map(({ name }) => name)
 })
 
-/** Of this month and the two after it, as PostgreSQL's clock has it. */
+/** Names for this month and the next two, by PostgreSQL's clock. */
 const expected = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
-    select name || to_char(date_trunc('month', now(), 'UTC') at time zone 'UTC' + make_interval(months => month), '_YYYY_MM') as name
+    select name || to_char(date_trunc('month', now(), 'UTC') at time zone 'UTC' + make_interval(months => month),
+      '_YYYY_MM') as name
     from unnest(array['usage', 'usage_moments']) as name, generate_series(0, 2) as month order by 1
   `
   return rows.map(({ name }) => name)
 })
 
-layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usage", (it) => {
-  it.effect("README, jobs: this month and the two after it are there, made once", () =>
+layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partitions", (it) => {
+  it.effect("creates the partitions of this month and the next two, once (D29)", () =>
     Effect.gen(function* () {
       yield* createUpcomingUsagePartitions
       yield* createUpcomingUsagePartitions
       assert.deepStrictEqual(yield* partitions, yield* expected)
     }))
 
-  it.effect("D29 a row of any time finds its month, whatever the clock of the process says, and again after it was dropped", () =>
+  it.effect("writes a row of any month, and again after its partition was dropped (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('clocks', 'basic', 1000)`
@@ -53,7 +55,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
       const old = DateTime.makeUnsafe("2000-01-01T00:00:00Z")
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
-      // The same process saw that month to be there, and writes to it again.
+      // The writer has cached that the dropped partition exists.
       yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_daily) as requests,
@@ -62,7 +64,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       assert.deepStrictEqual({ ...row }, { rows: 3, requests: 4, balance: 1000 - 28 })
     }))
 
-  it.effect("README, usage: of several months that are over each is dropped, those of the last 31 days never", () =>
+  it.effect("drops each month beyond the retention, but never the last 31 days (D29)", () =>
     Effect.gen(function* () {
       const write = yield* makeUsageWriter
       const months = ["2020-01", "2020-02", "2020-03"]
@@ -78,13 +80,13 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       assert.includeMembers(yield* partitions, yield* expected)
     }))
 
-  it.effect("README, usage: among as many tables as three years of months make, the oldest is found", () =>
+  it.effect("drops the oldest of three years of partitions (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
       yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
-      // What PostgreSQL knows of its tables decides in which order it looks at them.
+      // Statistics may change the order in which PostgreSQL evaluates the conditions.
       yield* sql`analyze`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
         "usage_2010_01",
@@ -92,7 +94,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
       ])
     }))
 
-  it.effect("RELIABILITY a month that somebody reads is not dropped: it waits for a quarter of a second, and nobody longer behind it", () =>
+  it.effect("gives up dropping a month in use after a quarter of a second (RELIABILITY)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
@@ -117,7 +119,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("months of usa
 layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, timeout: "60 seconds" })(
   "the job",
   (it) => {
-    it.effect("README, jobs: a service that starts makes the months to come, and drops what was kept for USAGE_RETENTION", () =>
+    it.effect("creates upcoming months and drops those beyond USAGE_RETENTION when the service starts (D29)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`select create_usage_partition(now() - interval '3 months')`

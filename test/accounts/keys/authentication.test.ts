@@ -1,4 +1,4 @@
-/** §5, D2, D3: who is asking, through the wire. Each test makes the keys that it changes. */
+/** §5 (authentication), D2 (API keys), D3 (tiers). Each test creates the keys that it changes. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { assert, it, layer } from "@effect/vitest"
 import { Arbitrary, Clock, ConfigProvider, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
@@ -15,7 +15,6 @@ import * as KeyCheck from "../../../src/accounts/keys/AuthenticationMiddleware.t
 import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Metering } from "../../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
-import { RecentKeys } from "../../../src/http/RecentKeys.ts"
 import { Database } from "../../../src/db/Database.ts"
 import { ResponseCache } from "../../../src/http/ResponseCache.ts"
 import * as Edge from "../../../src/http/Middleware.ts"
@@ -45,7 +44,7 @@ const newKey = (account: string) => Service.ensureAccountWithKey(account, "basic
 
 const digestOf = (key: string) => createHash("sha256").update(key).digest("hex")
 
-/** The row of a key, as its one stored trace leads to it. */
+/** Reads the row of a key, by its digest. */
 const rowOf = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<
@@ -57,7 +56,7 @@ const rowOf = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-/** Real milliseconds until an answer has the status; at most five seconds. */
+/** Waits up to four seconds for the status, and returns the milliseconds. */
 const until = Effect.fnUntraced(function* (key: string, status: number) {
   const start = yield* Clock.currentTimeMillis
   yield* requestJson(target, { key }).pipe(
@@ -69,18 +68,14 @@ const until = Effect.fnUntraced(function* (key: string, status: number) {
 
 const lastUse = (key: string) => Effect.map(rowOf(key), (row) => row.last_used_at?.getTime() ?? null)
 
-/** `last_used_at` is written behind the answer: look until it is there. */
+/** Waits for `last_used_at`, which is written after the response. */
 const written = (key: string, before: number | null) =>
   lastUse(key).pipe(
     Effect.repeat({ until: (now) => now !== before, schedule: Schedule.spaced("20 millis"), times: 200 }),
   )
 
 layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
-  // -------------------------------------------------------------------------------------------------------------------
-  // How a key is sent
-  // -------------------------------------------------------------------------------------------------------------------
-
-  it.effect("D2 a key comes as Authorization: Bearer or as X-API-Key; names and scheme in any case", () =>
+  it.effect("accepts Authorization: Bearer and X-API-Key, in any case (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (
@@ -100,7 +95,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("D2 no key: 401 missing_api_key; another scheme is no key", () =>
+  it.effect("answers 401 missing_api_key without a key or with another scheme (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (
@@ -124,7 +119,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("D2 an unknown key: 401 invalid_api_key, whatever it looks like", () =>
+  it.effect("answers 401 invalid_api_key to any unknown key (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const wellFormed = Redacted.value(yield* generateApiKey)
@@ -150,7 +145,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("D2 accepts the same key in both headers, and ignores an empty one", () =>
+  it.effect("accepts the same key in both headers, and ignores an empty header (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (
@@ -169,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* refused({ Authorization: "Basic eDp5", "X-API-Key": "" }, "missing_api_key")
     }))
 
-  it.effect("D2 refuses two credentials that differ, whatever each of them is", () =>
+  it.effect("refuses two different credentials of any kind (D2)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
       const revoked = yield* newKey("revoked, beside another")
@@ -187,11 +182,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.match(String(at(body, "error", "message")), /two different credentials.*Send one API key/)
     }))
 
-  // -------------------------------------------------------------------------------------------------------------------
-  // The end of a key
-  // -------------------------------------------------------------------------------------------------------------------
-
-  it.effect("D2 a key that was revoked, disabled or has expired: 401 api_key_disabled, by either header", () =>
+  it.effect("answers 401 api_key_disabled to a revoked, disabled or expired key in either header (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [revoked, disabled, expired] = [
@@ -210,7 +201,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("D2 a key works until its expiry and has the whole of its last day in New York", () =>
+  it.effect("accepts a key until the end of its last day in New York (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("lasting", "basic", { expires: "9999-12-30" })
@@ -229,7 +220,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("D2 D17 the end of a key in use is seen within a second: revoked, disabled or expired", () =>
+  it.effect("refuses a key within a second after it is revoked, disabled or expires (D2, D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const ends = [
@@ -247,7 +238,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("D2 a disabled key that is enabled again works within a second, as often as that happens", () =>
+  it.effect("accepts a key within a second each time it is enabled again (D2)", () =>
     Effect.gen(function* () {
       const key = yield* newKey("mended")
       const id = Number((yield* rowOf(key)).key_id)
@@ -260,7 +251,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("D2 a revoked key is never good again: neither enabled nor disabled nor revoked anew", () =>
+  it.effect("never accepts a revoked key again (D2)", () =>
     Effect.gen(function* () {
       const key = yield* newKey("gone for good")
       const id = Number((yield* rowOf(key)).key_id)
@@ -275,7 +266,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* refused({ "X-API-Key": key }, "api_key_disabled")
     }))
 
-  it.effect("D2 a key of some endpoints opens these, and is told which where it opens nothing", () =>
+  it.effect("limits a key to its endpoints, and names them when it refuses (D2)", () =>
     Effect.gen(function* () {
       const endpoints = ["/v1/ticker-changes", "/v1/news"]
       const key = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints })
@@ -289,17 +280,13 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
         assert.isUndefined(headers["www-authenticate"])
       }
-      // What the whole account may not see is told first.
+      // The tier is checked before the key's endpoints.
       const low = yield* Service.ensureAccountWithKey("narrow and low", "basic", { endpoints })
       const { body } = yield* requestJson("/v1/research-reports", { key: low })
       assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
     }))
 
-  // -------------------------------------------------------------------------------------------------------------------
-  // last_used_at
-  // -------------------------------------------------------------------------------------------------------------------
-
-  it.effect("§2.5 §8 last_used_at is written on the first use, and again when a minute has passed", () =>
+  it.effect("writes last_used_at on the first use and once a minute (§2.5, §8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("first use")
@@ -308,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const first = yield* written(key, null)
       assert.isBelow(Math.abs((yield* Clock.currentTimeMillis) - (first ?? 0)), 10_000)
 
-      // Two other keys, so that nothing of the first is remembered: one used 61 seconds ago, one 50.
+      // Two other keys, which no cache holds: one used 61 seconds ago, one 50.
       const [old, fresh] = [yield* newKey("used long ago"), yield* newKey("used lately")]
       yield* sql`update api_keys set last_used_at = now() - interval '61 seconds' where key_id = ${
         (yield* rowOf(old)).key_id
@@ -323,7 +310,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.strictEqual(yield* lastUse(fresh), freshBefore)
     }))
 
-  it.effect("§2.5 many uses at once are one update", () =>
+  it.effect("writes last_used_at once for concurrent uses (§2.5)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("busy")
@@ -337,7 +324,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const first = yield* written(key, null)
       const [before, stamp] = [yield* version, first]
       yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
-      // What comes later than these requests has been written when theirs would have been.
+      // Updates run in order, so a later one shows that no earlier one is due.
       const later = yield* newKey("later")
       yield* requestJson(target, { key: later })
       yield* written(later, null)
@@ -345,7 +332,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.strictEqual(yield* lastUse(key), stamp)
     }))
 
-  it.effect("§2.5 last_used_at is not on the request's path: a locked row delays nobody", () =>
+  it.effect("delays no request while the row of its key is locked (§2.5)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("locked row")
@@ -359,7 +346,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.isNotNull(yield* written(key, null))
     }))
 
-  it.effect("§2.5 a refused key was not used", () =>
+  it.effect("does not count a refused key as used (§2.5)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("refused")
@@ -371,11 +358,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.strictEqual(yield* lastUse(key), null)
     }))
 
-  // -------------------------------------------------------------------------------------------------------------------
-  // What is stored, and what a key looks like
-  // -------------------------------------------------------------------------------------------------------------------
-
-  it.effect("D2 only the SHA-256 of a key and its first 12 characters are stored", () =>
+  it.effect("stores only the SHA-256 of a key and its first 12 characters (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("stored")
@@ -388,23 +371,23 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.notInclude(row?.whole, key.slice(12))
     }))
 
-  it.effect("D2 a key is tl_live_, 32 random base62 characters and a checksum of 6", () =>
+  it.effect("generates tl_live_, 32 random base62 characters and a checksum of 6 (D2)", () =>
     Effect.gen(function* () {
       const keys = yield* Effect.replicateEffect(Effect.map(generateApiKey, Redacted.value), 200)
       keys.forEach((key) => assert.match(key, /^tl_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/))
       assert.strictEqual(new Set(keys).size, 200)
-      // 200 times 32 letters hold each of the 62, and none much more often than another (103 are expected).
+      // 6,400 letters contain each of the 62 about 103 times.
       const counts = Map.groupBy(keys.flatMap((key) => key.slice(8, 40).split("")), (letter) => letter)
       assert.strictEqual(counts.size, 62)
       counts.forEach((letters) => assert.isBelow(letters.length, 180))
     }))
 
-  it.effect("D2 a mistyped key is refused without a look into the database", () =>
+  it.effect("refuses a mistyped key without a database query (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("mistyped")
       yield* sql.withTransaction(Effect.gen(function* () {
-        // Whoever looks now, waits for seconds and then answers 503.
+        // A query would wait for seconds and then answer 503.
         yield* sql`lock table api_keys, accounts in access exclusive mode`
         const start = yield* Clock.currentTimeMillis
         for (const position of [0, 7, 8, 20, 39, 40, 45]) {
@@ -424,7 +407,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
 const impatient = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WRONG_KEYS_LIMIT: "2" }), { asPrimary: true })
 
 layer(Service.layer.pipe(Layer.provide(impatient)), { excludeTestServices: true })("Two credentials", (it) => {
-  it.effect("D2 D18 counts a wrong key once when both headers carry it, and two that differ not at all", () =>
+  it.effect("counts a wrong key in both headers once, and two different credentials not at all (D2, D18)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const wrong = Redacted.value(yield* generateApiKey)
@@ -444,10 +427,6 @@ layer(Service.layer.pipe(Layer.provide(impatient)), { excludeTestServices: true 
     }))
 })
 
-// ---------------------------------------------------------------------------------------------------------------------
-// The checksum
-// ---------------------------------------------------------------------------------------------------------------------
-
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 const position = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 45 })))
@@ -456,7 +435,7 @@ const character = Arbitrary.schema(Schema.Literals([...base62, "_", "-", " ", "�
 const isRefused = (key: string) => assert.isFalse(isWellFormedApiKey(Redacted.make(key)), key)
 
 it.effect.prop(
-  "D2 a key with any one character changed, added, lost or swapped is none",
+  "rejects a key with any character changed, added, removed or swapped (D2)",
   { position, character },
   (slip) =>
     Effect.gen(function* () {
@@ -469,10 +448,6 @@ it.effect.prop(
       if (after !== "" && after.charAt(0) !== at) isRefused(`${before}${after.charAt(0)}${at}${after.slice(1)}`)
     }).pipe(Effect.provide(NodeCrypto.layer)),
 )
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Tiers, on an API of three endpoints: nothing of the service needs more than basic yet
-// ---------------------------------------------------------------------------------------------------------------------
 
 const needs = <const Name extends Tier>(tier: Name) =>
   HttpApiEndpoint.get(tier, `/v1/${tier}`, {
@@ -510,8 +485,8 @@ const tiered = HttpRouter.serve(
       ),
     ),
     Layer.merge(Edge.layer),
-    Layer.provide(Layer.merge(RequestMetrics.layer, ResponseCache.layer)),
-    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RecentKeys.layer)),
+    Layer.provide(ResponseCache.layer),
+    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
     Layer.provide(Database.layer),
   ),
   { disableLogger: true, disableListenLog: true },
@@ -529,7 +504,7 @@ const tiered = HttpRouter.serve(
 )
 
 layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
-  it.effect("D3 basic < pro < ultimate: each tier sees its own endpoints and those below", () =>
+  it.effect("lets each tier use its own endpoints and those of lower tiers (D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       for (const [has, tier] of tiers.entries()) {
@@ -553,7 +528,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       }
     }))
 
-  it.effect("D3 401 comes before 403, and 403 before 422", () =>
+  it.effect("answers 401 before 403, and 403 before 422 (D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       const asked = (key: string | null) =>
@@ -565,7 +540,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       assert.strictEqual(yield* asked(keys.ultimate), 422)
     }))
 
-  it.effect("D2 D3 refuses two keys before it looks at the tier of either", () =>
+  it.effect("refuses two different keys before it checks a tier (D2, D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       const pairs = [[keys.ultimate, keys.basic], [keys.basic, keys.ultimate], ["nonsense", keys.ultimate]] as const
@@ -579,7 +554,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       }
     }))
 
-  it.effect("D2 D29 a refused request is recorded once its account is known, and not before", () =>
+  it.effect("records a refused request if and only if its account is known (D2, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const keys = yield* TestKeys
@@ -609,7 +584,7 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
       ])
     }))
 
-  it.effect("D3 a tier that changes is seen within a second", () =>
+  it.effect("applies a new tier within a second (D3)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("rising", "basic")
       assert.strictEqual((yield* requestJson("/v1/pro", { key })).status, 403)

@@ -1,4 +1,4 @@
-/** D2, D17, D18: keys over several instances that share a PostgreSQL: who guesses, whose key ends, who has no credit. */
+/** D2, D17, D18: keys, tiers and balances, seen by several processes that share PostgreSQL. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,7 +16,7 @@ const target = "/v1/account"
 
 const wellFormed = Effect.map(generateApiKey, Redacted.value)
 
-/** As if it came through a balancer. */
+/** Headers of a request through a load balancer. */
 const from = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
 const statusFrom = (port: number, address: string, key: string) =>
@@ -24,203 +24,151 @@ const statusFrom = (port: number, address: string, key: string) =>
 
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
-const two = Effect.gen(function* () {
+const startTwo = Effect.gen(function* () {
   return [yield* Instances.startInstance(settings), yield* Instances.startInstance(settings)] as const
 })
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })("keys, two instances", (it) => {
-  it.effect("D2 D18 wrong keys count together: the thirty-first waits wherever it lands, a right key of its sender too", () =>
-    Effect.gen(function* () {
-      const [first, second] = yield* two
-      const owner = yield* createCustomer("owner of a key")
-      const unseen = yield* createCustomer("not seen before")
-      for (const port of [first, second]) assert.strictEqual(yield* statusFrom(port, "203.0.113.7", owner.key), 200)
-      for (const number of Array.range(1, 30)) {
-        const key = number % 3 === 0 ? "mistyped" : yield* wellFormed
-        assert.strictEqual(yield* statusFrom(number % 2 === 0 ? first : second, "203.0.113.7", key), 401, `${number}`)
-      }
-      for (const port of [first, second]) {
-        for (const key of [unseen.key, yield* wellFormed, "mistyped"]) {
-          const { headers, status } = yield* requestOverWire(port, target, key, from("203.0.113.7"))
-          assert.strictEqual(status, 429)
-          assert.match(headers["retry-after"] ?? "", /^([1-9]|[1-5]\d|60)$/)
+layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
+  "keys in two processes",
+  (it) => {
+    it.effect("each process blocks an address after 30 wrong keys of its own (D18)", () =>
+      Effect.gen(function* () {
+        const [first, second] = yield* startTwo
+        const owner = yield* createCustomer("owner of a key")
+        assert.strictEqual(yield* statusFrom(first, "203.0.113.7", owner.key), 200)
+        for (const number of Array.range(1, 30)) {
+          const key = number % 3 === 0 ? "mistyped" : yield* wellFormed
+          assert.strictEqual(yield* statusFrom(first, "203.0.113.7", key), 401, `${number}`)
         }
-        assert.strictEqual(yield* statusFrom(port, "203.0.113.7", owner.key), 200)
-        assert.strictEqual(yield* statusFrom(port, "203.0.113.8", unseen.key), 200)
-      }
-    }).pipe(Effect.scoped))
+        const { headers, status } = yield* requestOverWire(first, target, yield* wellFormed, from("203.0.113.7"))
+        assert.strictEqual(status, 429)
+        assert.match(headers["retry-after"] ?? "", /^([1-9]|[1-5]\d|60)$/)
+        assert.strictEqual(yield* statusFrom(first, "203.0.113.7", owner.key), 200)
+        assert.strictEqual(yield* statusFrom(first, "203.0.113.8", yield* wellFormed), 401)
+        assert.strictEqual(yield* statusFrom(second, "203.0.113.7", yield* wellFormed), 401)
+      }).pipe(Effect.scoped))
 
-  it.effect("D2 D18 of many guesses at once, at two instances, exactly as many are answered as may be", () =>
-    Effect.gen(function* () {
-      const ports = yield* two
-      const answers = yield* Effect.forEach(
-        Array.range(1, 80),
-        (number) =>
-          Effect.flatMap(
-            number % 4 === 0 ? Effect.succeed("mistyped") : wellFormed,
-            (key) => statusFrom(ports[number % 2] ?? 0, "198.51.100.9", key),
-          ),
-        { concurrency: "unbounded" },
-      )
-      assert.strictEqual(answers.filter((status) => status === 401).length, 30)
-      assert.strictEqual(answers.filter((status) => status === 429).length, 50)
-    }).pipe(Effect.scoped))
+    it.effect("new valid keys of one address never wait for each other (D18)", () =>
+      Effect.gen(function* () {
+        const ports = yield* startTwo
+        const keys = yield* Effect.forEach(Array.range(1, 50), (number) => createCustomer(`of one office ${number}`))
+        const answers = yield* Effect.forEach(
+          keys,
+          ({ key }, number) => statusFrom(ports[number % 2] ?? 0, "198.51.100.10", key),
+          { concurrency: "unbounded" },
+        )
+        assert.deepStrictEqual(new Set(answers), new Set([200]))
+      }).pipe(Effect.scoped))
 
-  it.effect("SECURITY.md, guesses: right keys of one address never wait for each other, however many are new at once", () =>
-    Effect.gen(function* () {
-      const ports = yield* two
-      const keys = yield* Effect.forEach(Array.range(1, 50), (number) => createCustomer(`of one office ${number}`))
-      const answers = yield* Effect.forEach(
-        keys,
-        ({ key }, number) => statusFrom(ports[number % 2] ?? 0, "198.51.100.10", key),
-        { concurrency: "unbounded" },
-      )
-      assert.deepStrictEqual(new Set(answers), new Set([200]))
-    }).pipe(Effect.scoped))
+    it.effect("a process without its database never accepts a revoked key for more than a second (D2, D17)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const database = yield* Effect.map(
+          sql<{ readonly name: string }>`select current_database() as name`,
+          ([row]) => row?.name ?? "",
+        )
+        const url = new URL(inject("databaseUrl"))
+        url.pathname = `/${database}`
+        const network = yield* startTcpProxy(Number(url.port))
+        url.port = String(network.port)
+        const far = yield* Layer.build(
+          databaseClientLayer({ url: Redacted.make(url.href), applicationName: "tickerline-test" }),
+        )
+        const near = yield* Instances.startInstance()
+        const cut = yield* Effect.provide(Instances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
+        const { key, key_id } = yield* createCustomer("to be revoked")
+        const path = "/v1/screener"
+        // From memory in the end, by the short way.
+        for (let times = 0; times < 5; times++) {
+          for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
+        }
+        yield* network.stall
+        yield* sql`update api_keys set revoked_at = now() where key_id = ${key_id}`
+        const revoked = performance.now()
+        const answers: Array<readonly [at: number, port: number, status: number]> = []
+        const ask = (port: number) =>
+          Effect.suspend(() => {
+            const began = performance.now() - revoked
+            return Effect.map(
+              requestOverWire(port, path, key),
+              ({ status }) => void answers.push([began, port, status]),
+            )
+          })
+        const asking = [near, cut].map((port) =>
+          Effect.forkScoped(Effect.repeat(Effect.forkScoped(ask(port)), Schedule.spaced("50 millis")))
+        )
+        yield* Effect.all(asking)
+        yield* retryUntil(
+          Effect.sync(() => performance.now() - revoked),
+          (passed) => passed > 2_500,
+        )
+        // What was asked before the key ended may arrive now; it is not what those are told who asked later.
+        yield* network.resume
+        const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
+        yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)
+        const late = answers.filter(([began]) => began > 1_000)
+        for (const [began, port, status] of late) {
+          assert.include(port === near ? [401] : [401, 503], status, `${port === near} ${began}`)
+        }
+        assert.isAbove(late.filter(([, port, status]) => port === cut && status === 401).length, 0)
+      }).pipe(Effect.scoped))
 
-  it.effect("SECURITY.md, guesses: of addresses no more are kept than a bounded number, for little more than a minute", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`
-        insert into wrong_keys select 'old ' || n, now() - interval '61 seconds', 1 from generate_series(1, 20000) n
-        union all select 'new ' || n, now() + n * interval '1 microsecond', 1 from generate_series(1, 120000) n
-      `
-      yield* Effect.asVoid(two)
-      const kept = Effect.map(
-        sql<{ readonly rows: number; readonly old: number; readonly first: number }>`
-          select count(*)::int as rows, count(*) filter (where network like 'old %')::int as old,
-            count(*) filter (where network = 'new 1')::int as first
-          from wrong_keys
-        `,
-        ([row]) => row ?? { rows: 0, old: 0, first: 0 },
-      )
-      const { first, old, rows } = yield* retryUntil(kept, ({ rows }) => rows <= 100_000)
-      assert.deepStrictEqual([old, first], [0, 0])
-      assert.isAtLeast(rows, 99_000)
-    }).pipe(Effect.scoped))
+    it.effect("a new tier and a disabled key apply in each process within a second (D2, D3)", () =>
+      Effect.gen(function* () {
+        const ports = yield* startTwo
+        const { key, key_id } = yield* createCustomer("rises and falls")
+        const sql = yield* SqlClient.SqlClient
+        const statuses = Effect.forEach(
+          ports,
+          (port) => Effect.map(requestOverWire(port, "/v1/research-reports", key), (a) => a.status),
+        )
+        assert.deepStrictEqual(yield* statuses, [403, 403])
+        const within = (status: number) =>
+          Effect.gen(function* () {
+            const began = performance.now()
+            yield* retryUntil(statuses, (found) => found.every((one) => one === status))
+            assert.isBelow(performance.now() - began, 1_500)
+          })
+        yield* Accounts.setAccountTier("rises and falls", "ultimate")
+        yield* within(200)
+        yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
+        yield* within(401)
+        yield* sql`update api_keys set disabled_at = null where key_id = ${key_id}`
+        yield* within(200)
+      }).pipe(Effect.scoped))
 
-  it.effect("D2 while nothing can be written keys are told as ever, and guesses counted by each instance", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { key } = yield* createCustomer("read only")
-      const [first] = yield* two
-      // What a standby says, and a disk that is full.
-      yield* sql.unsafe(`
-        create function refuse() returns trigger language plpgsql as
-          $$ begin raise exception 'disk full' using errcode = '53100'; end $$
-      `)
-      yield* sql`create trigger refuse before insert on wrong_keys execute function refuse()`
-      assert.strictEqual(yield* statusFrom(first, "198.51.100.11", key), 200)
-      for (const number of Array.range(1, 30)) {
-        const guess = number % 2 === 0 ? "mistyped" : yield* wellFormed
-        assert.strictEqual(yield* statusFrom(first, "198.51.100.11", guess), 401)
-      }
-      assert.strictEqual(yield* statusFrom(first, "198.51.100.11", yield* wellFormed), 429)
-      yield* sql.unsafe("drop trigger refuse on wrong_keys")
-    }).pipe(Effect.scoped))
-
-  it.effect("D2 D17 the end of a key is seen within a second by an instance that was cut off: it never says still good", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const database = yield* Effect.map(
-        sql<{ readonly name: string }>`select current_database() as name`,
-        ([row]) => row?.name ?? "",
-      )
-      const url = new URL(inject("databaseUrl"))
-      url.pathname = `/${database}`
-      const network = yield* startTcpProxy(Number(url.port))
-      url.port = String(network.port)
-      const far = yield* Layer.build(
-        databaseClientLayer({ url: Redacted.make(url.href), applicationName: "tickerline-test" }),
-      )
-      const near = yield* Instances.startInstance()
-      const cut = yield* Effect.provide(Instances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
-      const { key, key_id } = yield* createCustomer("to be revoked")
-      const path = "/v1/screener"
-      // From memory in the end, by the short way.
-      for (let times = 0; times < 5; times++) {
-        for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
-      }
-      yield* network.stall
-      yield* sql`update api_keys set revoked_at = now() where key_id = ${key_id}`
-      const revoked = performance.now()
-      const answers: Array<readonly [at: number, port: number, status: number]> = []
-      const ask = (port: number) =>
-        Effect.suspend(() => {
-          const began = performance.now() - revoked
-          return Effect.map(requestOverWire(port, path, key), ({ status }) => void answers.push([began, port, status]))
-        })
-      const asking = [near, cut].map((port) =>
-        Effect.forkScoped(Effect.repeat(Effect.forkScoped(ask(port)), Schedule.spaced("50 millis")))
-      )
-      yield* Effect.all(asking)
-      yield* retryUntil(Effect.sync(() => performance.now() - revoked), (passed) => passed > 2_500)
-      // What was asked before the key ended may arrive now; it is not what those are told who asked later.
-      yield* network.resume
-      const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
-      yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)
-      const late = answers.filter(([began]) => began > 1_000)
-      for (const [began, port, status] of late) {
-        assert.include(port === near ? [401] : [401, 503], status, `${port === near} ${began}`)
-      }
-      assert.isAbove(late.filter(([, port, status]) => port === cut && status === 401).length, 0)
-    }).pipe(Effect.scoped))
-
-  it.effect("D2 D3 another tier and a disabled account's key count at each instance within a second", () =>
-    Effect.gen(function* () {
-      const ports = yield* two
-      const { key, key_id } = yield* createCustomer("rises and falls")
-      const sql = yield* SqlClient.SqlClient
-      const statuses = Effect.forEach(
-        ports,
-        (port) => Effect.map(requestOverWire(port, "/v1/research-reports", key), (a) => a.status),
-      )
-      assert.deepStrictEqual(yield* statuses, [403, 403])
-      const within = (status: number) =>
-        Effect.gen(function* () {
-          const began = performance.now()
-          yield* retryUntil(statuses, (found) => found.every((one) => one === status))
-          assert.isBelow(performance.now() - began, 1_500)
-        })
-      yield* Accounts.setAccountTier("rises and falls", "ultimate")
-      yield* within(200)
-      yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
-      yield* within(401)
-      yield* sql`update api_keys set disabled_at = null where key_id = ${key_id}`
-      yield* within(200)
-    }).pipe(Effect.scoped))
-
-  it.effect("D27 D29 a balance that is used up at several instances: a second later none of them sells any more", () =>
-    Effect.gen(function* () {
-      const ports = [...(yield* two), ...(yield* two)]
-      const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* createCustomer("prepaid", { balance: 3_000 })
-      const path = "/v1/changelog"
-      const costly = "/v1/screener"
-      assert.strictEqual((yield* requestOverWire(ports[0] ?? 0, path, key)).status, 200)
-      const balance = Effect.map(
-        sql<{ readonly left: string }>`
+    it.effect("no process sells more than a second after the balance is used up (D27, D29)", () =>
+      Effect.gen(function* () {
+        const ports = [...(yield* startTwo), ...(yield* startTwo)]
+        const sql = yield* SqlClient.SqlClient
+        const { account_id, key } = yield* createCustomer("prepaid", { balance: 3_000 })
+        const path = "/v1/changelog"
+        const costly = "/v1/screener"
+        assert.strictEqual((yield* requestOverWire(ports[0] ?? 0, path, key)).status, 200)
+        const balance = Effect.map(
+          sql<{ readonly left: string }>`
           select balance_microdollars::text as left from accounts where account_id = ${account_id}
         `,
-        ([row]) => Number(row?.left),
-      )
-      yield* sql`update accounts set balance_microdollars = 1 where account_id = ${account_id}`
-      const sold: Array<{ readonly began: number; readonly cost: number }> = []
-      const asking = ports.map((port) =>
-        Effect.forkScoped(Effect.forever(Effect.suspend(() => {
-          const began = performance.now()
-          return Effect.map(requestOverWire(port, costly, key), ({ headers, status }) => {
-            if (status === 200) sold.push({ began, cost: Number(headers["x-cost-microdollars"]) })
-          })
-        })))
-      )
-      yield* Effect.all(asking)
-      const left = yield* retryUntil(balance, (now) => now <= 0)
-      const usedUp = performance.now()
-      assert.isAtMost(left, 0)
-      yield* retryUntil(Effect.sync(() => performance.now() - usedUp), (passed) => passed > 2_000)
-      assert.deepStrictEqual(sold.filter(({ began }) => began > usedUp + 1_000), [])
-      const sum = sold.reduce((all, { cost }) => all + cost, 0)
-      assert.strictEqual(yield* retryUntil(balance, (now) => now === 1 - sum), 1 - sum)
-    }).pipe(Effect.scoped))
-})
+          ([row]) => Number(row?.left),
+        )
+        yield* sql`update accounts set balance_microdollars = 1 where account_id = ${account_id}`
+        const sold: Array<{ readonly began: number; readonly cost: number }> = []
+        const asking = ports.map((port) =>
+          Effect.forkScoped(Effect.forever(Effect.suspend(() => {
+            const began = performance.now()
+            return Effect.map(requestOverWire(port, costly, key), ({ headers, status }) => {
+              if (status === 200) sold.push({ began, cost: Number(headers["x-cost-microdollars"]) })
+            })
+          })))
+        )
+        yield* Effect.all(asking)
+        const left = yield* retryUntil(balance, (now) => now <= 0)
+        const usedUp = performance.now()
+        assert.isAtMost(left, 0)
+        yield* retryUntil(Effect.sync(() => performance.now() - usedUp), (passed) => passed > 2_000)
+        assert.deepStrictEqual(sold.filter(({ began }) => began > usedUp + 1_000), [])
+        const sum = sold.reduce((all, { cost }) => all + cost, 0)
+        assert.strictEqual(yield* retryUntil(balance, (now) => now === 1 - sum), 1 - sum)
+      }).pipe(Effect.scoped))
+  },
+)

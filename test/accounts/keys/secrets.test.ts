@@ -1,4 +1,4 @@
-/** D2, D11: a key goes nowhere but to its check: no log, trace, error or answer repeats it, wherever it was put. */
+/** D2, D11: no log, trace, error or response repeats a key, wherever the client puts it. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
@@ -15,14 +15,10 @@ import { poolableClient } from "../../support/PoolerMode.ts"
 const { requestJson, insertRows, TestKeys } = Service
 const { createCustomer, findKeyIds, retryUntil } = Ledger
 
-// ---------------------------------------------------------------------------------------------------------------------
-// What is captured
-// ---------------------------------------------------------------------------------------------------------------------
-
-/** All that was logged and traced, as text. */
+/** Logs and traces as text. */
 const seen: Array<string> = []
 
-/** Every way in which the service prints logs, at every level. */
+/** Captures logs of all levels in all formats of the service. */
 const logger = Logger.make((options) => {
   for (const { log } of [Logger.formatJson, Logger.formatLogFmt, Logger.formatSimple]) seen.push(`log: ${log(options)}`)
 })
@@ -30,7 +26,7 @@ const logger = Logger.make((options) => {
 const json = (value: unknown) =>
   JSON.stringify(value, (_, part: unknown) => typeof part === "bigint" ? String(part) : part)
 
-/** A span tells its name, attributes, events and failure: what an exporter sends on. */
+/** Captures the parts of a span that an exporter sends: name, attributes, events and failure. */
 class WatchedSpan extends Tracer.NativeSpan {
   override end(time: bigint, exit: Exit.Exit<unknown, unknown>) {
     super.end(time, exit)
@@ -64,14 +60,10 @@ const watched = Server.layer.pipe(
   Layer.provideMerge(NodeServices.layer),
 )
 
-// ---------------------------------------------------------------------------------------------------------------------
-// What is looked for
-// ---------------------------------------------------------------------------------------------------------------------
-
 const decoded = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
-/** As many characters in a row as nobody sends by chance: a part of what stands behind the hint is too much. */
+/** Length of the parts searched for: too long to occur by chance. The hint itself is public. */
 const length = 10
 
 const partsOf = (key: string) => {
@@ -79,7 +71,7 @@ const partsOf = (key: string) => {
   return Array.range(0, hidden.length - length).map((start) => hidden.slice(start, start + length))
 }
 
-/** The texts that hold a part of the key, in any case, percent-encoded or not. */
+/** Finds texts that contain a part of the key, in any case, percent-encoded or not. */
 const tellTales = (key: string, texts: ReadonlyArray<string>) => {
   const parts = partsOf(key)
   return texts.filter((text) => {
@@ -91,7 +83,7 @@ const tellTales = (key: string, texts: ReadonlyArray<string>) => {
 const percentEncoded = (text: string) =>
   Array.fromIterable(text).map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join("")
 
-/** An answer is read a moment before its span ends and its failure is logged: this is after all of them. */
+/** Waits for the logs and spans of earlier requests, which follow their responses. */
 const settled = Effect.gen(function* () {
   const before = seen.length
   yield* requestJson("/health/live", { key: null })
@@ -101,16 +93,16 @@ const settled = Effect.gen(function* () {
   )
 })
 
-/** A redirect is looked at, too. */
+/** Keeps redirects, so that their headers are searched too. */
 const notFollowing = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
 
 interface Sent extends Service.TestRequestOptions {
   readonly path: string
-  /** A header of which the specification says that it repeats what was sent. */
+  /** A header that repeats the request by specification. */
   readonly but?: string
 }
 
-/** Where a key shows that was sent like this: in the answer, in logs or in traces. */
+/** Sends a request and finds the key in the response, logs and traces. */
 const leaks = Effect.fnUntraced(function* (key: string, { but, path, ...asked }: Sent) {
   seen.length = 0
   const { headers, status, text } = yield* notFollowing(requestJson(path, asked))
@@ -120,7 +112,7 @@ const leaks = Effect.fnUntraced(function* (key: string, { but, path, ...asked }:
   return { status, told: told.map((where) => `${asked.method ?? "GET"} ${path} (${status}) ${where.slice(0, 400)}`) }
 })
 
-/** No request tells the key. What they were answered with, each status once, in order. */
+/** Asserts that no request leaks the key. Returns the distinct statuses, sorted. */
 const search = Effect.fnUntraced(function* (key: string, requests: ReadonlyArray<Sent>) {
   const found = yield* Effect.forEach(requests, (sent) => leaks(key, sent))
   assert.deepStrictEqual(found.flatMap(({ told }) => told), [])
@@ -132,7 +124,7 @@ const wellFormed = Effect.map(generateApiKey, Redacted.value)
 const mistyped = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
 
 layer(watched, { excludeTestServices: true })("A key", (it) => {
-  it.effect("D12 what is watched tells something: a span for each request, and the log of a failure with its id", () =>
+  it.effect("captures a span per request and the log of a failure with its id (D12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       seen.length = 0
@@ -148,7 +140,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.isTrue(seen.some((text) => text.includes("afterhours_stats")), "the statement, or what is wrong with it")
     }))
 
-  it.effect("D2 D11 sent as a credential it shows nowhere: right, wrong, mistyped or ended, in either header", () =>
+  it.effect("a key sent as a credential leaks nowhere, valid or not, in either header (D2, D11)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { key: right } = yield* createCustomer("right", { tier: "ultimate" })
@@ -179,7 +171,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
           { key },
           { key: null, headers: { Authorization: `Bearer ${key}` } },
           { key: "nonsense", headers: { Authorization: `Bearer ${key}` } },
-          // No credentials, but near enough that somebody may try.
+          // Headers that clients use by mistake.
           { key: null, headers: { Authorization: key, Cookie: `key=${key}`, "Api-Key": key } },
         ]
         const requests = paths.flatMap((path) => ways.map((asked) => ({ path, ...asked })))
@@ -192,10 +184,10 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.includeMembers(Array.fromIterable(answered), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
     }))
 
-  /** The forms in which somebody may write a key into an address. */
+  /** Forms of a key in a URL. */
   const formsOf = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistyped(key)]
 
-  it.effect("D2 D11 D4 sent in the query, as a value or as a name, it shows nowhere", () =>
+  it.effect("a key sent in the query, as value or name, leaks nowhere (D2, D4, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       const requests = formsOf(key).flatMap((form) =>
@@ -227,7 +219,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.includeMembers(answered, [200, 400, 401, 422])
     }))
 
-  it.effect("D2 D11 sent in the path it shows nowhere; where the path moved for good, in the new address alone", () =>
+  it.effect("a key sent in the path leaks nowhere but in the Location of a redirect (D2, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       const requests = formsOf(key).flatMap((form) =>
@@ -241,7 +233,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
         ]
           .flatMap((path) => [{ path }, { path, key: null }, { path, method: "POST" } as const])
       )
-      // §9.1.3: path and query are kept, byte for byte.
+      // §9.1.3 (redirects) keeps path and query unchanged.
       const moved = formsOf(key).flatMap((form) =>
         [`/enterprise/v1/${form}`, `/enterprise/v1/news?api_key=${form}`].map((path) => (
           { path, key: null, but: "location" }
@@ -251,7 +243,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.deepStrictEqual(answered, [301, 400, 404])
     }))
 
-  it.effect("D5 D11 sent as a ticker it shows neither in the refusal nor among those that were dropped", () =>
+  it.effect("a key sent as a ticker leaks neither in errors nor among dropped tickers (D5, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       const requests = [...formsOf(key), `%20${key.slice(0, 20)} ${key.slice(20)}`].flatMap((form) =>
@@ -268,7 +260,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.deepStrictEqual(answered, [200, 422])
     }))
 
-  it.effect("D8 D11 the address of the next page does not repeat it", () =>
+  it.effect("the link to the next page does not repeat a key (D8, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       const days = ["2025-01-02", "2025-01-03", "2025-01-06"]
@@ -290,13 +282,13 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
         const link = headers["link"] ?? ""
         assert.include(link, `rel="next"`)
         assert.deepStrictEqual(tellTales(key, [link]), [])
-        // It still leads to the next page.
+        // The link still works.
         const next = yield* requestJson(/^<([^>]*)>/.exec(link)?.[1] ?? "")
         assert.include(next.text, "2025-01-03")
       }
     }))
 
-  it.effect("D11 a database that fails in the check of a key, or takes no usage, logs no key", () =>
+  it.effect("logs no key when the database fails to look it up or to record usage (D11)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("unlucky")
@@ -329,7 +321,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.deepStrictEqual(found, [])
     }))
 
-  it.effect("README, deploy: beside the keys, no log and no trace tells the password of the database", () =>
+  it.effect("no log or trace contains the database password (D11)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { password } = new URL(inject("databaseUrl"))
@@ -344,7 +336,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.deepStrictEqual(seen.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
     }))
 
-  it.effect("D12 sent as a request id it is replaced, so that it is not stored with the usage", () =>
+  it.effect("replaces a key sent as X-Request-Id, so that usage does not store it (D12)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       for (const sent of [key, `mine-${key}`]) {
@@ -353,7 +345,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       }
     }))
 
-  it.effect("D2 making and rotating a key tells it to who asked, and to no log or trace", () =>
+  it.effect("logs and traces no key when one is created or rotated (D2)", () =>
     Effect.gen(function* () {
       yield* createCustomer("maker")
       seen.length = 0

@@ -1,235 +1,282 @@
-/** D18: how much an account may ask of several processes that share a PostgreSQL and nothing else. */
+/** D18 (rate limits): an account's token bucket, used by several processes that share PostgreSQL and nothing else. */
 import { assert, it, layer } from "@effect/vitest"
-import { Array, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
+import { Array, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
-import * as Leases from "../../../src/accounts/limits/RateLimiter.ts"
+import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
+import { makeSharedTokenBuckets } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import * as Instances from "../../support/ServiceInstances.ts"
 import { findKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 
-/** What a process counts by; each has a connection of its own. */
-const counter = Effect.provide(Leases.make, Layer.merge(Reactivity.layer, Logger.layer([])))
+/** The buckets as one process uses them, over a connection of its own. */
+const process = Effect.provide(makeSharedTokenBuckets, Layer.merge(Reactivity.layer, Logger.layer([])))
 
-type Counter = Effect.Success<typeof counter>
+type Process = Effect.Success<typeof process>
 
-const over = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
+const connectTo = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
-const database = Layer.unwrap(Effect.map(Service.copyMigratedDatabase, over))
+const database = Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo))
 
-/** How many of so many requests at once pass. */
-const passed = (by: Counter, account: string, limit: number, requests: number) =>
+/** Number of allowed requests among `requests` concurrent ones. */
+const countAllowed = (by: Process, account: number, limit: number, requests: number) =>
   Effect.map(
     Effect.forEach(Array.range(1, requests), () => by.consume(account, limit), { concurrency: "unbounded" }),
-    (told) => told.filter(([number]) => number <= limit).length,
+    (results) => results.filter(({ isAllowed }) => isAllowed).length,
   )
 
-const left = (by: Counter, account: string, limit: number) =>
-  Effect.map(by.consume(account, limit), ([number]) => limit - number)
+/** Tokens left after one request; -1 if it was refused. */
+const takeOne = (by: Process, account: number, limit: number) =>
+  Effect.map(by.consume(account, limit), ({ isAllowed, tokens }) => isAllowed ? Math.floor(tokens) : -1)
 
 const Step = Schema.Struct({
-  at: Schema.Literals([0, 1, 2]),
+  process: Schema.Literals([0, 1, 2]),
   requests: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 })),
-  /** Whether what follows waits for it. */
-  first: Schema.Boolean,
+  /** Whether the next step waits for this one. */
+  isAwaited: Schema.Boolean,
 })
 const Steps = Schema.Array(Step).check(Schema.isMinLength(1), Schema.isMaxLength(12))
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 400 }))
 
-let accounts = 0
-/** An account whose window is open for longer than any test takes, however slow the machine is. */
-const account = Effect.gen(function* () {
-  const whose = String(1_000_000 + ++accounts)
-  yield* open(whose)
-  return whose
-})
-
-const open = Effect.fnUntraced(function* (whose: string) {
+/** Gives the account a full bucket that is not refilled for ten minutes, so that a slow machine changes no count. */
+const fillBucket = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
-    insert into rate_limits (account_id, began_at, ends_at, used, given)
-    values (${whose}::text::bigint, now(), now() + interval '10 minutes', 0, 0)
+    insert into rate_limit_buckets (account_id, used, refilled_at, granted)
+    values (${account_id}::float8, 0, now() + interval '10 minutes', 0)
   `
 })
 
+let accounts = 1_000_000
+
+const makeAccount = Effect.gen(function* () {
+  const account_id = ++accounts
+  yield* fillBucket(account_id)
+  return account_id
+})
+
+const usedTokens = (account_id: number) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ readonly used: number }>`
+      select used from rate_limit_buckets where account_id = ${account_id}::float8
+    `
+    return row?.used ?? 0
+  })
+
 const sumOf = (numbers: ReadonlyArray<number>) => numbers.reduce((sum, number) => sum + number, 0)
 
-class Three extends Context.Service<Three, readonly [Counter, Counter, Counter]>()("test/Three") {
-  static readonly layer = Layer.effect(Three, Effect.all([counter, counter, counter])).pipe(
+class ThreeProcesses extends Context.Service<ThreeProcesses, readonly [Process, Process, Process]>()("test/Three") {
+  static readonly layer = Layer.effect(ThreeProcesses, Effect.all([process, process, process])).pipe(
     Layer.provideMerge(database),
   )
 }
 
-layer(Three.layer, { excludeTestServices: true, timeout: "60 seconds" })("three processes", (it) => {
+layer(ThreeProcesses.layer, { excludeTestServices: true, timeout: "60 seconds" })("three processes", (it) => {
   it.effect.prop(
-    "D18 three processes, asked in any order, let as many requests of a minute pass as the limit says",
+    "three processes, used in any order, together allow exactly the limit (D18)",
     [Limit, Steps],
     ([limit, steps]) =>
       Effect.gen(function* () {
-        const three = yield* Three
-        const whose = yield* account
+        const processes = yield* ThreeProcesses
+        const account = yield* makeAccount
         let sum = 0
-        const meanwhile: Array<Effect.Effect<number, unknown>> = []
-        for (const { at, first, requests } of steps) {
-          const some = passed(three[at], whose, limit, requests)
-          if (first) sum += yield* some
-          else meanwhile.push(some)
+        const concurrent: Array<Effect.Effect<number, unknown>> = []
+        for (const { isAwaited, process, requests } of steps) {
+          const allowed = countAllowed(processes[process], account, limit, requests)
+          if (isAwaited) sum += yield* allowed
+          else concurrent.push(allowed)
         }
-        sum += sumOf(yield* Effect.all(meanwhile, { concurrency: "unbounded" }))
+        sum += sumOf(yield* Effect.all(concurrent, { concurrency: "unbounded" }))
         assert.isAtMost(sum, limit)
-        // Who goes on asking all of them gets the rest: what lies idle at one process goes back.
-        const more = Effect.forEach(three, (by) => passed(by, whose, limit, 1), { concurrency: "unbounded" })
-        const all = Effect.map(more, (found) => sum += sumOf(found))
-        yield* Effect.repeat(all, {
+        // A client that goes on gets the remaining tokens, because idle processes return theirs.
+        const oneEach = Effect.forEach(processes, (by) => countAllowed(by, account, limit, 1), {
+          concurrency: "unbounded",
+        })
+        yield* Effect.repeat(Effect.map(oneEach, (found) => sum += sumOf(found)), {
           until: (now) => now >= limit,
           schedule: Schedule.spaced("5 millis"),
           times: 2000,
         })
         assert.strictEqual(sum, limit)
-        assert.strictEqual(sumOf(yield* more), 0)
+        assert.strictEqual(sumOf(yield* oneEach), 0)
       }),
     { arbitrary: { runs: 12 }, timeout: 120_000 },
   )
 })
 
-it.live("D18 who asks seldom is told exactly what is left, whichever process answers", () =>
+it.live("a client with few requests sees exactly what is left, whichever process answers (D18)", () =>
   Effect.gen(function* () {
-    const [first, second] = [yield* counter, yield* counter]
-    const whose = yield* account
+    const [first, second] = [yield* process, yield* process]
+    const account = yield* makeAccount
     for (const expected of Array.range(0, 8).toReversed()) {
-      assert.strictEqual(yield* left(expected % 2 === 0 ? first : second, whose, 9), expected)
+      assert.strictEqual(yield* takeOne(expected % 2 === 0 ? first : second, account, 9), expected)
     }
-    for (const by of [first, second]) assert.strictEqual(yield* left(by, whose, 9), -1)
+    for (const by of [first, second]) assert.strictEqual(yield* takeOne(by, account, 9), -1)
   }).pipe(Effect.scoped, Effect.provide(database)))
 
+it.live("a bucket refills evenly, for all processes, up to its size (D18)", () =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const account = yield* makeAccount
+    const [first, second] = [yield* process, yield* process]
+    const pass = (seconds: number) =>
+      sql`
+      update rate_limit_buckets set refilled_at = now() - make_interval(secs => ${seconds}::float8), used = round(used)
+      where account_id = ${account}::float8
+    `
+    assert.strictEqual(yield* countAllowed(first, account, 12, 20), 12)
+    // A token every five seconds; 100 seconds are more than the bucket holds.
+    for (const [seconds, expected] of [[26, 5], [41, 8], [100, 12]] as const) {
+      yield* pass(seconds)
+      yield* retryUntil(takeOne(second, account, 12), (left) => left >= 0)
+      const allowed = 1 + (yield* countAllowed(second, account, 12, 20))
+      assert.include([expected, expected + 1], allowed)
+    }
+  }).pipe(Effect.scoped, Effect.provide(database)), 30_000)
+
 it.live(
-  "D18 permits at hand go back when nobody asks for them; those of a process that died are over with the minute",
+  "idle processes return their tokens; those of a process that died are refilled like spent ones (D18)",
   () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const whose = yield* account
-      const second = yield* counter
-      const used = Effect.map(
-        sql<
-          { readonly used: number }
-        >`select used::float8 as used from rate_limits where account_id = ${whose}::text::bigint`,
-        ([row]) => row?.used ?? 0,
-      )
+      const account = yield* makeAccount
+      const second = yield* process
       const limit = 1600
-      // Asked for again and again it has some by for later; then it dies.
-      const dead = yield* Effect.scoped(Effect.gen(function* () {
-        const first = yield* counter
+      // The first process holds prefetched tokens when it dies.
+      const spent = yield* Effect.scoped(Effect.gen(function* () {
+        const first = yield* process
         let sum = 0
         yield* Effect.repeat(
-          Effect.map(passed(first, whose, limit, 20), (found) => sum += found),
-          { until: () => Effect.map(Effect.orDie(used), (all) => all > sum + 20), times: 40 },
+          Effect.map(countAllowed(first, account, limit, 20), (found) => sum += found),
+          { until: () => Effect.map(Effect.orDie(usedTokens(account)), (used) => used > sum + 20), times: 40 },
         )
         return sum
       }))
-      const lost = (yield* used) - dead
+      const lost = (yield* usedTokens(account)) - spent
       assert.isAbove(lost, 0)
-      const sum = dead + (yield* passed(second, whose, limit, 2 * limit))
-      assert.strictEqual(sum, limit - lost)
-      yield* sql`update rate_limits set ends_at = now() where account_id = ${whose}::text::bigint`
-      assert.strictEqual(yield* retryUntil(left(second, whose, limit), (is) => is >= 0), limit - 1)
+      assert.strictEqual(yield* countAllowed(second, account, limit, 2 * limit), limit - spent - lost)
+      yield* sql`update rate_limit_buckets set used = 0 where account_id = ${account}::float8`
+      assert.strictEqual(yield* retryUntil(takeOne(second, account, limit), (left) => left >= 0), limit - 1)
 
-      // One that lives gives them back.
-      const another = yield* account
-      const third = yield* counter
-      let so = 0
-      for (let times = 0; times < 6; times++) so += yield* passed(third, another, limit, 20)
-      const given = Effect.map(
-        sql<{ readonly used: number }>`
-        select used::float8 as used from rate_limits where account_id = ${another}::text::bigint
-      `,
-        ([row]) => row?.used ?? 0,
-      )
-      assert.strictEqual(yield* retryUntil(given, (now) => now === so), so)
+      const other = yield* makeAccount
+      const third = yield* process
+      let sum = 0
+      for (let times = 0; times < 6; times++) sum += yield* countAllowed(third, other, limit, 20)
+      assert.strictEqual(yield* retryUntil(usedTokens(other), (used) => used === sum), sum)
     }).pipe(Effect.scoped, Effect.provide(database)),
   60_000,
 )
 
-it.live("D18 a limit that changes counts at once, and keeps the count; of two limits each process heeds its own", () =>
+it.live("a new limit applies at once and keeps the count; each process heeds its own limit (D18)", () =>
   Effect.gen(function* () {
-    const [first, second] = [yield* counter, yield* counter]
-    const whose = yield* account
-    assert.strictEqual(yield* passed(first, whose, 5, 9), 5)
-    assert.strictEqual(yield* passed(second, whose, 5, 9), 0)
-    // Another tier: seven more, at either.
-    assert.strictEqual(yield* left(first, whose, 12), 6)
-    assert.strictEqual(yield* left(second, whose, 12), 5)
-    assert.strictEqual(yield* left(first, whose, 5), -1)
-    assert.strictEqual(yield* left(second, whose, 12), 4)
-    assert.strictEqual(yield* left(first, whose, 7), -1)
+    const [first, second] = [yield* process, yield* process]
+    const account = yield* makeAccount
+    assert.strictEqual(yield* countAllowed(first, account, 5, 9), 5)
+    assert.strictEqual(yield* countAllowed(second, account, 5, 9), 0)
+    // A tier with seven more requests, at either process.
+    assert.strictEqual(yield* takeOne(first, account, 12), 6)
+    assert.strictEqual(yield* takeOne(second, account, 12), 5)
+    assert.strictEqual(yield* takeOne(first, account, 5), -1)
+    assert.strictEqual(yield* takeOne(second, account, 12), 4)
+    assert.strictEqual(yield* takeOne(first, account, 7), -1)
   }).pipe(Effect.scoped, Effect.provide(database)))
 
 it.live(
-  "D18 accounts do not share: the many that one statement looks at each have their own minute",
+  "accounts do not share tokens, although one statement serves many of them (D18)",
   () =>
     Effect.gen(function* () {
-      const two = [yield* counter, yield* counter] as const
-      const those = yield* Effect.replicateEffect(account, 150)
+      const [first, second] = [yield* process, yield* process]
+      const some = yield* Effect.replicateEffect(makeAccount, 150)
       const found = yield* Effect.forEach(
-        those.toReversed().concat(those),
-        (whose, index) => passed(two[index % 2] ?? two[0], whose, 3, 4),
+        some.toReversed().concat(some),
+        (account, index) => countAllowed(index % 2 === 0 ? first : second, account, 3, 4),
         { concurrency: "unbounded" },
       )
-      assert.strictEqual(sumOf(found), 3 * those.length)
+      assert.strictEqual(sumOf(found), 3 * some.length)
     }).pipe(Effect.scoped, Effect.provide(database)),
   30_000,
 )
 
 it.live(
-  "D18 while PostgreSQL does not answer nobody waits for it but for a moment; afterwards the count goes on",
+  "while PostgreSQL does not answer, no request waits longer than a moment; then counting continues (D18)",
   () =>
     Effect.gen(function* () {
       const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
       const network = yield* startTcpProxy(Number(url.port))
       url.port = String(network.port)
-      const context = yield* Layer.build(over(Redacted.make(url.href)))
-      const by = yield* Effect.provideContext(counter, context)
-      const whose = yield* Effect.provideContext(account, context)
-      assert.strictEqual(yield* left(by, whose, 50), 49)
+      const context = yield* Layer.build(connectTo(Redacted.make(url.href)))
+      const by = yield* Effect.provideContext(process, context)
+      const account = yield* Effect.provideContext(makeAccount, context)
+      assert.strictEqual(yield* takeOne(by, account, 50), 49)
       yield* network.stall
-      const asked = performance.now()
-      const away = yield* Effect.flip(Effect.timeout(by.consume(whose, 50), "10 seconds"))
-      assert.strictEqual(away._tag, "CounterAway")
-      // The driver takes five seconds to give such a connection up; a request does not wait for that.
-      assert.isBelow(performance.now() - asked, 3_000)
-      assert.isTrue(by.isAway())
-      const began = performance.now()
-      for (let times = 0; times < 100; times++) yield* Effect.flip(by.consume(whose, 50))
-      assert.isBelow(performance.now() - began, 5_000)
+      // The driver takes five seconds to give up a silent connection; a request does not wait for that.
+      const error = yield* Effect.flip(Effect.timeout(by.consume(account, 50), "4 seconds"))
+      assert.strictEqual(error._tag, "TokenStoreUnavailable")
+      assert.isTrue(by.isUnavailable())
+      const failures = Effect.replicateEffect(Effect.flip(by.consume(account, 50)), 100)
+      yield* Effect.timeout(failures, "5 seconds")
       yield* network.resume
-      assert.isFalse(yield* retryUntil(Effect.sync(() => by.isAway()), (is) => !is))
-      const now = yield* left(by, whose, 50)
-      assert.isTrue(now <= 48 && now > 0, String(now))
+      assert.isFalse(yield* retryUntil(Effect.sync(() => by.isUnavailable()), (isAway) => !isAway))
+      const left = yield* takeOne(by, account, 50)
+      assert.isTrue(left <= 48 && left > 0, String(left))
       yield* network.cut
-      assert.isBelow(yield* retryUntil(Effect.orElseSucceed(left(by, whose, 50), () => 50), (is) => is < 50), now)
+      assert.isBelow(
+        yield* retryUntil(Effect.orElseSucceed(takeOne(by, account, 50), () => 50), (now) => now < 50),
+        left,
+      )
     }).pipe(Effect.scoped),
   60_000,
 )
 
 it.live(
-  "D18 over the wire: of two instances' answers as many are no 429 as one limit allows, from memory too",
+  "while PostgreSQL does not answer, each process applies the limit to its own requests (D18)",
+  () =>
+    Effect.gen(function* () {
+      const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
+      const network = yield* startTcpProxy(Number(url.port))
+      url.port = String(network.port)
+      const settings = ConfigProvider.layer(ConfigProvider.fromUnknown({ RATE_LIMIT_BASIC: "3" }))
+      const service = RateLimit.layer.pipe(
+        Layer.provide([connectTo(Redacted.make(url.href)), settings, Logger.layer([])]),
+      )
+      const { count, isCountingLocally } = yield* Effect.map(Layer.build(service), Context.get(RateLimit))
+      const account = { account_id: 1, key_id: 1, tier: "basic", balance_microdollars: null, endpoints: null } as const
+      assert.isUndefined((yield* count(account)).refusal)
+      assert.isFalse(isCountingLocally())
+      yield* network.stall
+      const results = yield* Effect.replicateEffect(count(account), 4)
+      assert.isTrue(isCountingLocally())
+      assert.deepStrictEqual(results.map(({ refusal }) => refusal !== undefined), [false, false, false, true])
+      assert.deepStrictEqual(results.map(({ headers }) => headers["X-RateLimit-Remaining"]), ["2", "1", "0", "0"])
+      assert.strictEqual(results[3]?.headers["Retry-After"], "20")
+      assert.match(results[3]?.headers["X-RateLimit-Reset"] ?? "", /^(59|60)$/)
+      yield* network.resume
+      assert.isFalse(yield* retryUntil(Effect.sync(isCountingLocally), (isLocal) => !isLocal))
+    }).pipe(Effect.scoped),
+  60_000,
+)
+
+it.live(
+  "two service instances together allow exactly one limit, cached responses included (D18)",
   () =>
     Effect.scoped(
       Effect.gen(function* () {
         const settings = { RATE_LIMIT_BASIC: "90" }
         const ports = [yield* Instances.startInstance(settings), yield* Instances.startInstance(settings)]
         const { basic } = yield* Service.TestKeys
-        yield* open(String((yield* findKeyIds(basic)).account_id))
-        const answers = yield* Effect.forEach(
+        yield* fillBucket((yield* findKeyIds(basic)).account_id)
+        const responses = yield* Effect.forEach(
           Array.range(1, 140),
           (number) => Instances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
           { concurrency: 8 },
         )
-        const right = answers.filter(({ status }) => status === 200)
-        assert.strictEqual(right.length, 90)
-        assert.strictEqual(answers.filter(({ status }) => status === 429).length, 50)
-        for (const { headers } of right) {
+        const allowed = responses.filter(({ status }) => status === 200)
+        assert.strictEqual(allowed.length, 90)
+        assert.strictEqual(responses.filter(({ status }) => status === 429).length, 50)
+        for (const { headers } of allowed) {
           assert.strictEqual(headers["x-ratelimit-limit"], "90")
           assert.isBelow(Number(headers["x-ratelimit-remaining"]), 90)
         }

@@ -1,4 +1,4 @@
-/** The program on a real pseudo-terminal, and the completions in real shells. */
+/** Tests the command on a pseudo-terminal, and its completions in real shells. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
@@ -18,7 +18,7 @@ const found = (program: string) => candidatePaths(program).find(isExecutable)
 
 const isSet = (name: string) => (process.env[name] ?? "") !== ""
 
-/** Where a program is missing its tests are skipped, and say so; these make them fail. */
+/** Tests are skipped if a program is missing, and fail instead if one of these variables is set. */
 const isRequired = (program: string) => isSet(/zsh|fish/.test(program) ? "REQUIRE_SHELLS" : "REQUIRE_TERMINAL")
 
 const needing = (programs: ReadonlyArray<string>, name: string) => {
@@ -29,7 +29,7 @@ const needing = (programs: ReadonlyArray<string>, name: string) => {
   }
 }
 
-/** util-linux's `script` gives it a terminal of its own; of Node, as the tests run on it. */
+/** Runs the command on a pseudo-terminal, with `script` from util-linux and the Node that runs the tests. */
 const onTerminal = (columns: number, args: string, environment: Readonly<Record<string, string>> = {}, through = "") =>
   startProgram("script", [
     "-qefc",
@@ -58,7 +58,7 @@ const clear = "\r\u001b[K"
 layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
   const bar = needing(
     ["script", "stty"],
-    "README, command line: long work shows its share, rate and time on a terminal",
+    "shows the share, rate and remaining time of long work (operations/command-line)",
   )
   it.effect(
     bar.name,
@@ -74,13 +74,16 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
         const frames = out.split(clear).slice(1, -1).map((frame) => frame.replaceAll(new RegExp(colours, "g"), ""))
         assert.isAbove(frames.length, 3)
         for (const frame of frames) assert.isBelow(frame.length, 70, frame)
-        // The line is gone before the result comes.
+        // The progress line is cleared before the result is printed.
         assert.match(out.slice(out.lastIndexOf(clear) + clear.length), /^[a-z_]+\.csv: \d+ rows\r\n/)
       }),
     { skip: bar.skip },
   )
 
-  const stopped = needing(["script", "stty", "timeout"], "README, command line: Ctrl-C leaves no half line behind")
+  const stopped = needing(
+    ["script", "stty", "timeout"],
+    "clears the progress line after Ctrl-C (operations/command-line)",
+  )
   it.effect(
     stopped.name,
     () =>
@@ -98,7 +101,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
 
   const plain = needing(
     ["script", "stty"],
-    "README, command line: CI, NO_COLOR and TERM=dumb are heeded, and so is a file",
+    "obeys CI, NO_COLOR, FORCE_COLOR and TERM=dumb (operations/command-line)",
   )
   it.effect(
     plain.name,
@@ -123,7 +126,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
     { skip: plain.skip },
   )
 
-  const inBash = needing(["bash"], "README, command line: bash completes commands, datasets, endpoints and tiers")
+  const inBash = needing(
+    ["bash"],
+    "completes commands, datasets, endpoints and tiers in bash (operations/command-line)",
+  )
   it.effect(
     inBash.name,
     () =>
@@ -132,7 +138,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
         const script = `${yield* folder}/completions.bash`
         const { code, err, out } = yield* Commands.runCommand(["--completions", "bash"], {})
         assert.strictEqual(code, 0, err)
-        // As readline would ask for the word that the line ends with.
+        // Completes the last word of a line, like readline.
         const ask = `complete_line() {
           COMP_LINE="$1"; COMP_POINT=\${#COMP_LINE}; read -ra COMP_WORDS <<< "$COMP_LINE"
           [[ "$COMP_LINE" == *" " ]] && COMP_WORDS+=("")
@@ -156,7 +162,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
   )
 
   for (const shell of ["zsh", "fish"]) {
-    const parsed = needing([shell], `README, command line: ${shell} can read its completions`)
+    const parsed = needing([shell], `accepts the completions for ${shell} (operations/command-line)`)
     it.effect(
       parsed.name,
       () =>
@@ -172,7 +178,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
     )
   }
 
-  const linked = needing(["sh", "readlink"], "README, command line: the command works through a link, from any folder")
+  const linked = needing(
+    ["sh", "readlink"],
+    "runs the command through a symbolic link from any folder (operations/command-line)",
+  )
   it.effect(
     linked.name,
     () =>

@@ -1,4 +1,4 @@
-/** What is shown on a terminal: no wider than it, and nothing that it would obey. */
+/** Tests that terminal output fits the width and contains no control sequences. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import {
@@ -12,7 +12,7 @@ import type { Screen } from "../../../src/cli/terminal/Screen.ts"
 import { formatRecord, formatTable } from "../../../src/cli/terminal/Table.ts"
 import { displayWidth, escapeLine, escapeLines, truncate } from "../../../src/cli/terminal/Text.ts"
 
-const whole = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 const screen = (columns: number, more: Partial<Screen> = {}): Screen => ({
   isTerminal: Number.isFinite(columns),
@@ -24,15 +24,17 @@ const screen = (columns: number, more: Partial<Screen> = {}): Screen => ({
   ...more,
 })
 
-const obeyed = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
+const controlSequence = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
 
 describe("Text on a terminal", () => {
-  it.prop("README, command line: no control character and no mark of direction is left", [Schema.String], ([text]) => {
-    assert.notMatch(escapeLine(text), obeyed)
-    assert.notMatch(escapeLines(text).replaceAll("\n", ""), obeyed)
+  it.prop("escapes all control characters and bidirectional marks (operations/command-line)", [
+    Schema.String,
+  ], ([text]) => {
+    assert.notMatch(escapeLine(text), controlSequence)
+    assert.notMatch(escapeLines(text).replaceAll("\n", ""), controlSequence)
   })
 
-  it("README, command line: escape sequences are shown, not obeyed", () => {
+  it("shows escape sequences as text (operations/command-line)", () => {
     assert.strictEqual(
       escapeLine("a\u001b[31mb\u009b2J\u0007\u202ec\r\nd\te"),
       "a\\u001b[31mb\\u009b2J\\u0007\\u202ec\\r\\nd\\te",
@@ -41,8 +43,8 @@ describe("Text on a terminal", () => {
   })
 
   it.prop(
-    "README, command line: what is cut fits, and is the beginning",
-    [Schema.String, whole(0, 30)],
+    "truncates text to the given columns and keeps its start (operations/command-line)",
+    [Schema.String, integer(0, 30)],
     ([text, columns]) => {
       const shown = truncate(escapeLine(text), columns)
       assert.isAtMost(displayWidth(shown), columns)
@@ -50,7 +52,7 @@ describe("Text on a terminal", () => {
     },
   )
 
-  it("README, command line: a wide letter is not cut in half", () => {
+  it("never splits a wide character (operations/command-line)", () => {
     assert.strictEqual(displayWidth("株式"), 4)
     assert.strictEqual(truncate("株式会社", 5), "株式…")
     assert.strictEqual(truncate("株式会社", 4), "株…")
@@ -62,10 +64,10 @@ describe("Text on a terminal", () => {
 const Cells = Schema.Array(Schema.Array(Schema.NullOr(Schema.String)))
 
 describe("A table", () => {
-  it.prop("README, command line: no line is wider than the terminal, and what is left out is named", [
+  it.prop("fits a table to the terminal and names hidden columns (operations/command-line)", [
     Cells,
     Schema.Array(Schema.Boolean),
-    whole(12, 120),
+    integer(12, 120),
   ], ([rows, kinds, wide]) => {
     const columns = kinds.map((isNumber, at) => ({ name: `column_${at}`, isNumber }))
     const { hiddenColumns: left, lines } = formatTable({ columns, rows }, screen(wide))
@@ -76,7 +78,7 @@ describe("A table", () => {
     for (const one of formatRecord({ columns, rows }, screen(wide))) assert.isAtMost(displayWidth(one), wide)
   })
 
-  it.prop("README, command line: in a file every cell is whole", [Cells], ([rows]) => {
+  it.prop("prints every cell completely in a file (operations/command-line)", [Cells], ([rows]) => {
     const width = Math.max(0, ...rows.map((row) => row.length))
     const columns = Array.from({ length: width }, (_, at) => ({ name: `c${at}`, isNumber: false }))
     const { hiddenColumns: left, lines } = formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
@@ -86,7 +88,7 @@ describe("A table", () => {
     }
   })
 
-  it("README, command line: numbers end below each other, nulls are a dash, wide letters take two columns", () => {
+  it("right-aligns numbers, shows null as a dash, and counts wide characters twice (operations/command-line)", () => {
     const columns = [{ name: "name", isNumber: false }, { name: "price", isNumber: true }]
     const rows = [["株式会社", "9.5"], ["abc", "1234.25"], [null, null]]
     assert.deepStrictEqual(formatTable({ columns, rows }, screen(80)).lines, [
@@ -109,12 +111,12 @@ const state = (more: Partial<ProgressState>): ProgressState => ({
 })
 
 describe("Progress", () => {
-  it.prop("README, command line: the line fits every terminal", [
+  it.prop("fits the progress line to every terminal (operations/command-line)", [
     Schema.String,
-    whole(0, 2_000_000_000),
-    Schema.NullOr(whole(0, 2_000_000_000)),
-    whole(0, 2_000_000_000),
-    whole(1, 200),
+    integer(0, 2_000_000_000),
+    Schema.NullOr(integer(0, 2_000_000_000)),
+    integer(0, 2_000_000_000),
+    integer(1, 200),
     Schema.Boolean,
   ], ([label, done, total, count, columns, unicode]) => {
     const now = state({ label, done, total: total ?? undefined, count })
@@ -128,7 +130,7 @@ describe("Progress", () => {
     if (!unicode && /^[ -~]*$/.test(label)) assert.match(text, /^[ -~]*$/)
   })
 
-  it("README, command line: rate and remaining time are those of the last seconds", () => {
+  it("estimates the rate and the remaining time from the last seconds (operations/command-line)", () => {
     const seen = Array.from({ length: 31 }, (_, second): ProgressSample => ({
       at: second * 1000,
       // Slow for twenty seconds, and ten times as fast since.
@@ -142,7 +144,7 @@ describe("Progress", () => {
     assert.deepStrictEqual(texts, [" 60%", "0:11 left", "12,000 rows", "700 rows/s"])
   })
 
-  it("README, command line: without a total there is no bar and no promise, and new work forgets the old rate", () => {
+  it("shows no bar without a total, and resets the rate for new work (operations/command-line)", () => {
     const text = formatProgressLine("pipe", computeFigures(state({ total: undefined, count: 5 }), [], 65_000), {
       columns: 80,
       unicode: true,

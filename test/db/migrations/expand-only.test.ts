@@ -1,4 +1,4 @@
-/** CONTRIBUTING, migrations: what comes after a release is applied beside it, and keeps nobody waiting. */
+/** Migrations newer than the last release must work while that release serves, without blocking it. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
@@ -11,7 +11,7 @@ import { fillOldTables, makeEmptyDatabase, migrateUpTo } from "../../support/Mig
 
 // @module-tag slow
 
-/** The last release, whose tables are filled here and whose programs serve meanwhile. */
+/** The last release. The test fills its tables; its processes may still serve during the migration. */
 const released = { version: "0.2.0", migration: "0025" }
 
 const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migration), fillOldTables)).pipe(
@@ -24,7 +24,7 @@ type Case = readonly [name: string, script: string, found: RegExp]
 const locking: ReadonlyArray<Case> = [
   ["an index made while nobody can write", "create index on news (title)", /works on \d+ rows under ShareLock of news/],
   [
-    "a default that differs from row to row",
+    "a default that differs for each row",
     "alter table news add x uuid not null default gen_random_uuid()",
     /AccessEx/,
   ],
@@ -33,25 +33,25 @@ const locking: ReadonlyArray<Case> = [
   ["a column that is looked through", "alter table news alter title set not null", /rows under AccessExclusiveLock/],
   ["a rule that is looked through", "alter table news add check (id <> 'x')", /rows under AccessExclusiveLock of news/],
   [
-    "a reference that is looked through",
+    "a foreign key that is validated",
     "alter table usage_daily add foreign key (account_id) references accounts",
     /rows under ShareRowExclusiveLock of accounts/,
   ],
   ["a lock that nothing needs", "lock table news in exclusive mode", /locks a table/],
   [
-    "a lock that is kept through other work",
+    "a lock held during other work",
     "alter table news add x int; update news set title = 'x'",
     /rows under AccessE/,
   ],
   [
-    "a lock within a function's words",
+    "a lock inside a function body",
     "do $$ begin create index on news (title); end $$",
     /rows under ShareLock of news/,
   ],
   ["all rows at once", "update accounts set contact_email = 'x'", /many rows in one transaction/],
   ["a table emptied", "truncate news", /writes news anew/],
   [
-    "rows looked through before the lock is let go",
+    "a table scan before the lock is released",
     "drop index news_filed_at_created_at_id_idx; select count(*) from news",
     /AccessE/,
   ],
@@ -63,37 +63,37 @@ const breaking: ReadonlyArray<Case> = [
   ["a column that has another name", "alter table news rename author to writer", /column news\.author text/],
   ["a table that has another name", "alter table usage_kinds rename to kinds", /table usage_kinds/],
   [
-    "a column that must be given",
+    "a new required column",
     "alter table credits add y int not null default 1; alter table credits alter y drop default",
     /y must be given/,
   ],
   [
-    "a column that may not be null any more",
+    "a column that becomes not null",
     "alter table news alter author set not null",
     /null in news\.author/,
   ],
   [
-    "a default that is gone",
+    "a removed default",
     "alter table announcement_mails alter attempts drop default",
     /a row of announcement_mails without attempts/,
   ],
   [
-    "a type that is another",
+    "a changed column type",
     "alter table announcement_sender alter holder type text",
     /column announcement_sender\.holder uuid/,
   ],
   [
-    "a rule of a column that was there",
+    "a constraint on an existing column",
     "alter table news add constraint c check (title <> '') not valid",
     /may refuse rows of news: CHECK/,
   ],
   [
-    "a key of columns that were there",
+    "a unique index on existing columns",
     "create unique index on announcement_sender (holder)",
     /may refuse rows of announcement_sender/,
   ],
   [
-    "an index that plans need",
+    "a removed index",
     "drop index news_filed_at_created_at_id_idx",
     /index .* btree \(filed_at, created_at DESC, id\)/,
   ],
@@ -109,18 +109,18 @@ const harmless: ReadonlyArray<readonly [string, string]> = [
   ["a table with a reference to one that is there", "create table x (account_id bigint references accounts)"],
   ["a function", "create function x() returns int language sql as 'select 1'"],
   [
-    "the same function with other words",
+    "a function with a new body",
     "create or replace function joined(list text[]) returns text language sql immutable strict parallel safe return array_to_string(list, E'\\n')",
   ],
   [
-    "a rule of a new column, not looked through",
+    "an unvalidated constraint on a new column",
     "alter table news add x int; alter table news add check (x > 0) not valid",
   ],
   ["a small table written anew", "alter table dataset_versions add x uuid not null default gen_random_uuid()"],
   ["a trigger", "create trigger x after insert on credits for each statement execute function note_change()"],
   ["rows read into a new table", "create table x as select * from accounts"],
   [
-    "a partition",
+    "a new partition",
     "create table x (like usage including all); alter table usage attach partition x for values from ('2001-01-01') to ('2001-02-01')",
   ],
   ["a view", "create view x as select * from news"],
@@ -130,12 +130,12 @@ const outside = "-- no transaction: an index\n"
 
 const restarted: ReadonlyArray<readonly [name: string, script: string, found: ReadonlyArray<string>]> = [
   [
-    "an index that is dropped before",
+    "an index that is dropped first",
     "drop index concurrently if exists x; create index concurrently x on news (title)",
     [],
   ],
   [
-    "rows in batches",
+    "an update in batches",
     `do $$ begin
       loop
         update accounts set news = false
@@ -147,41 +147,41 @@ const restarted: ReadonlyArray<readonly [name: string, script: string, found: Re
     [],
   ],
   [
-    "an index that is left as it broke off",
+    "an invalid index that is kept",
     "create index concurrently if not exists x on news (title)",
     ["is not all there when it is run again after a break while an index was made"],
   ],
   [
-    "an index that cannot be made again",
+    "an index that cannot be created twice",
     "create index concurrently x on news (title)",
     ["its statement 1", "a break while an index was made"].map((how) =>
       `is not all there when it is run again after ${how}`
     ),
   ],
   [
-    "what can be part of a transaction",
+    "statements that could run in a transaction",
     "alter table announcements add if not exists x int",
     ["belongs into a transaction: alter table announcements add if not exists x int"],
   ],
 ]
 
-/** Numbers of a version, to be compared as texts. */
+/** A version in a form that sorts as text. */
 const sortable = (version: string) => version.split(".").map((part) => part.padStart(6, "0")).join(".")
 
-layer(database)("expand and contract", (it) => {
-  it.effect("CONTRIBUTING, migrations: the tables of the last release have rows to be locked here", () =>
+layer(database)("The migration check", (it) => {
+  it.effect("runs against filled tables of the last release (CONTRIBUTING, migrations)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* findUnderfilledTables, [])
     }))
 
-  it.effect.each(locking)("CONTRIBUTING, migrations: refuses %s", ([, script, expected]) =>
+  it.effect.each(locking)("rejects %s (CONTRIBUTING, migrations)", ([, script, expected]) =>
     Effect.gen(function* () {
       const found = yield* runAndRollBack(inspectMigration(parseMigrationScript(script)))
       assert.match(found?.locks.join("\n") ?? "", expected)
     }))
 
   it.effect.each(breaking)(
-    "CONTRIBUTING, migrations: refuses, beside the release before, %s",
+    "rejects %s while the previous release serves (CONTRIBUTING, migrations)",
     ([, script, expected]) =>
       Effect.gen(function* () {
         const found = yield* runAndRollBack(inspectMigration(parseMigrationScript(script)))
@@ -189,7 +189,7 @@ layer(database)("expand and contract", (it) => {
       }),
   )
 
-  it.effect.each(harmless)("CONTRIBUTING, migrations: lets pass %s", ([, script]) =>
+  it.effect.each(harmless)("accepts %s (CONTRIBUTING, migrations)", ([, script]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* runAndRollBack(inspectMigration(parseMigrationScript(script))), {
         locks: [],
@@ -198,7 +198,7 @@ layer(database)("expand and contract", (it) => {
     }))
 
   it.effect.each(restarted)(
-    "CONTRIBUTING, migrations: broken off at any point and run again, %s",
+    "repeats after an interruption at any point: %s (CONTRIBUTING, migrations)",
     ([, script, expected]) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -210,12 +210,12 @@ layer(database)("expand and contract", (it) => {
       }),
   )
 
-  it.effect("CONTRIBUTING, migrations: no migration since the last release locks, or breaks what that one serves", () =>
+  it.effect("accepts all migrations since the last release (CONTRIBUTING, migrations)", () =>
     Effect.gen(function* () {
       assert.strictEqual(
         released.version,
         packageJson.version,
-        "a release was made: name it here, with its last migration",
+        "after a release, set its version and last migration here",
       )
       const files = (yield* listMigrationScripts).filter(([id]) => id > Number(released.migration))
       const found: Array<string> = []
@@ -223,7 +223,7 @@ layer(database)("expand and contract", (it) => {
         const script = yield* read
         const { breaks, locks } = yield* inspectMigration(script)
         const since = script.contractedSince
-        // What a release still relies on that may serve beside this one is not taken away.
+        // Nothing is removed that a release needs which may still serve.
         const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)
         found.push(...[...locks, ...(mayBreak ? [] : breaks)].map((what) => `${id}_${name} ${what}`))
       }

@@ -13,7 +13,7 @@ const tables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (rows) => rows.map(({ name }) => name),
   ))
 
-/** Numbers may be left out, but none comes twice or after a later one. */
+/** Ids may have gaps, but must be unique and ascending. */
 const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) => {
   const ids = applied.map(([id]) => id)
   assert.deepStrictEqual(ids, Array.from(new Set(ids)).toSorted((a, b) => a - b))
@@ -21,8 +21,8 @@ const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) =>
 
 const all = [[1, "accounts"], [2, "ticker_changes"], [3, "intraday_runners"]]
 
-layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
-  it.effect("D30 an empty database gets all of them once, in order, and then nothing more", () =>
+layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
+  it.effect("are applied to an empty database once, in order (D30)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const first = yield* withDatabase(url, Migrations.runMigrations)
@@ -43,7 +43,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
       assert.deepStrictEqual(yield* withDatabase(url, tables), found)
     }))
 
-  it.effect("README, embedded server: processes that start at once apply each of them once, and none fails", () =>
+  it.effect("are applied once by concurrent processes, none of which fails (operations: embedded server)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       for (let round = 0; round < 3; round++) {
@@ -60,7 +60,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
       }
     }))
 
-  it.effect("README, deploy: of processes that start at once one makes an index outside a transaction, and none is in its way", () =>
+  it.effect("can create an index concurrently while other processes start (operations: deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const later = {
@@ -81,7 +81,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
       assert.deepStrictEqual(yield* withDatabase(url, valid), [{ valid: true }])
     }))
 
-  it.effect("D31 README, deploy: who reads a table for long is waited for, and meanwhile nobody waits for the migration", () =>
+  it.effect("wait for a long read of a table without blocking other readers (D31, operations: deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       yield* withDatabase(url, migrateUpTo("0025"))
@@ -105,7 +105,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
             )
             for (let look = 0; look < 2; look++) {
               yield* Effect.repeat(waits, { until: (found) => found.length > 0, schedule: Schedule.spaced("5 millis") })
-              // Stands in line behind the migration, and is let through although the table is still in use.
+              // Queues behind the migration, and proceeds although the table is still in use.
               yield* withDatabase(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
             }
             assert.deepStrictEqual(yield* withDatabase(url, isThere), [])
@@ -117,7 +117,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
       )
     }))
 
-  it.effect("README, deploy: a migration that fails is said by name, what was before it stays, and nothing of itself", () =>
+  it.effect("are rolled back if they fail, are named in the error, and keep earlier migrations (operations: deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const later = {
@@ -133,7 +133,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
       assert.deepStrictEqual(mended.map(([id]) => id), [901])
     }))
 
-  it.effect("D2 D27 README, migrate: keys of a former release stay as they were, and nobody's key comes back", () =>
+  it.effect("keep the state of existing keys, and reactivate none (D2, D27)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const applied = yield* withDatabase(
@@ -164,7 +164,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
       assert.deepStrictEqual(applied.slice(0, 2).map((one) => Array.from(one)), [[19, "credits"], [20, "usage"]])
     }))
 
-  it.effect("D29 README, migrate: usage of a former release is noted, month by month, as that of this one", () =>
+  it.effect("index the usage that earlier releases recorded, month by month (D29)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       yield* withDatabase(
@@ -206,7 +206,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
       )
     }))
 
-  it.effect("D27 README, migrate: the database itself keeps an account's books from what cannot be", () =>
+  it.effect("add constraints that reject impossible account balances and credits (D27)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       yield* withDatabase(
@@ -250,7 +250,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("migrations", (it) => {
     }))
 })
 
-describe("statements of a script", () => {
+describe("The script parser", () => {
   const cases: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
     ["statements", "create table a ();\ncreate table b ();\n", ["create table a ()", "create table b ()"]],
     ["a last statement without its semicolon", "select 1;\nselect 2", ["select 1", "select 2"]],
@@ -258,12 +258,12 @@ describe("statements of a script", () => {
     ["statements of several lines", "select 1,\n  2;\n\n\nselect 3;\r\n", ["select 1,\n  2", "select 3"]],
     ["nothing", "\n-- only a comment\n;\n", []],
     [
-      "a function body with its semicolons",
+      "a function body with semicolons",
       "create function f() returns int language plpgsql as $$\nbegin\n  -- one;\n  return 1;\nend;\n$$;\nselect 1;",
       ["create function f() returns int language plpgsql as $$\nbegin\n  -- one;\n  return 1;\nend;\n$$", "select 1"],
     ],
     [
-      "a body whose quotes have a name",
+      "a function body with tagged quotes",
       "create function f() returns int language sql as $body$\n  select 1;\n$body$;\nselect 1;",
       ["create function f() returns int language sql as $body$\n  select 1;\n$body$", "select 1"],
     ],
@@ -277,7 +277,7 @@ describe("statements of a script", () => {
     ["a semicolon inside a quoted name", 'select 1 as "a;\nb";\nselect 2;', ['select 1 as "a;\nb"', "select 2"]],
     ["dollars inside a text", "select '$$';\nselect '$$';", ["select '$$'", "select '$$'"]],
   ]
-  it.each(cases)("README, migrate: %s", (_, script, statements) => {
+  it.each(cases)("splits %s (CONTRIBUTING, migrations)", (_, script, statements) => {
     assert.deepStrictEqual(Scripts.splitStatements(script), statements)
   })
 

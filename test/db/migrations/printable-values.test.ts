@@ -1,22 +1,22 @@
-/** D34: tables refuse what no response can print, whichever program writes it. */
+/** Tables reject values that no response can represent, from any program (D34: stored values). */
 import { NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Predicate, Ref, Result, Stream } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
-import { checkConstraints } from "../../../src/cli/doctor/SchemaChecks.ts"
-import { makeRowChecker } from "../../../src/load/RowValidation.ts"
+import { checkConstraints } from "../../../src/cli/doctor/DatabaseChecks.ts"
+import { makeRowValidator } from "../../../src/load/RowValidation.ts"
 import { type Dataset, datasets } from "../../../src/load/Datasets.ts"
 import { describeColumnTypes, describeDataset } from "../../../src/load/DatasetDescription.ts"
-import { type LoadColumn, readColumns } from "../../../src/load/RowInserter.ts"
+import { type LoadColumn, readColumns } from "../../../src/load/LoadingTable.ts"
 import { loadFile } from "../../../src/load/Load.ts"
 import { readRows } from "../../../src/load/FileReader.ts"
 import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 import { fillTable } from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 
-/** Values that no response can print, as SQL, and as the cell of a CSV file that says the same, if there is one. */
+/** Unprintable values as SQL, with the equivalent CSV cell if there is one. */
 const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, cell?: string]>>> = {
   numeric: [["'NaN'", "NaN"], ["'Infinity'", "Infinity"], ["'-Infinity'", "-Infinity"]],
   bigint: [["9007199254740992", "9007199254740992"], ["-9007199254740992", "-9007199254740992"]],
@@ -49,7 +49,7 @@ const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, 
   ],
 }
 
-/** `numeric` of `numeric(18,4)`. */
+/** The type without its modifier: `numeric` for `numeric(18,4)`. */
 const plainType = ({ type }: LoadColumn) => type.replace(/\(\d+(,\d+)?\)/, "")
 
 const badOf = (column: LoadColumn, words: ReadonlyArray<string>) => [
@@ -60,7 +60,7 @@ const badOf = (column: LoadColumn, words: ReadonlyArray<string>) => [
 const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
   Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
 
-/** The file of one row that `datasets` shows. */
+/** The one-row example file that the `datasets` command prints. */
 const exampleFile = ({ table, ...dataset }: Dataset) => {
   const [, shown = ""] = describeDataset({ table, ...dataset }).split(`${table}.csv:\n`)
   return shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")
@@ -75,7 +75,7 @@ const written = Effect.fnUntraced(function* (name: string, text: string) {
 
 const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readRows(path, lists))
 
-/** Inserts a copy of a row of the table with another value in one column; the code of PostgreSQL's refusal. */
+/** Inserts a copy of a row with another value in one column, and returns the SQLSTATE of the error. */
 const insertion = Effect.fnUntraced(
   function* (table: string, columns: ReadonlyArray<LoadColumn>, of: LoadColumn, value: string) {
     const sql = yield* SqlClient.SqlClient
@@ -88,9 +88,9 @@ const insertion = Effect.fnUntraced(
   },
 )
 
-layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (it) => {
+layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) => {
   it.effect.each(datasets)(
-    "D34 $table refuses it in every column, and so does load, by line and column",
+    "are rejected in every column of $table, and by load with line and column (D34)",
     (dataset) =>
       Effect.gen(function* () {
         const { table } = dataset
@@ -99,18 +99,18 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
         yield* fillTable(dataset, 1)
         const example = yield* written("a.csv", exampleFile(dataset))
         const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-        const { checkRow } = makeRowChecker(dataset)
+        const { validateRow } = makeRowValidator(dataset)
         const [row] = yield* rowsOf(example, lists)
         const accepted: Array<string> = []
         for (const column of columns) {
           for (const [value, cell] of badOf(column, known[column.name]?.split(" | ") ?? [])) {
             const code = yield* insertion(table, columns, column, value)
-            // 23514: a rule; 22003: a number out of its type's range; 2202E: PostgreSQL's own word about a list of lists.
+            // 23514: constraint violation; 22003: number out of range; 2202E: nested array.
             if (!["23514", "22003", "2202E", "0A000"].includes(code)) {
               accepted.push(`${column.name} = ${value}: ${code}`)
             }
             if (cell === undefined || row === undefined) continue
-            const checked = checkRow({ ...row, cells: { ...row.cells, [column.name]: cell } })
+            const checked = validateRow({ ...row, cells: { ...row.cells, [column.name]: cell } })
             const named = Result.isFailure(checked) && checked.failure.some((bad) => bad.column === column.name)
             if (!named) accepted.push(`load: ${column.name} = ${cell}`)
           }
@@ -121,7 +121,7 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
       }),
   )
 
-  it.effect("D34 every column of a kind that can hold such a value has its rule", () =>
+  it.effect("are excluded by a constraint on every column whose type allows them (D34)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const missing: Array<string> = []
@@ -138,7 +138,7 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
       assert.deepStrictEqual(missing, [])
     }))
 
-  it.effect("D34 D16 the last values that are allowed are printed", () =>
+  it.effect("are distinguished from the most extreme printable values (D34, D16)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`delete from gap_stats`
@@ -175,7 +175,7 @@ layer(Service.layer, { excludeTestServices: true })("what cannot be printed", (i
       assert.match(text, /"high_time":"0001-01-01T23:5\d:\d\d(\.\d+)?-05:00"/)
     }))
 
-  it.effect("D34 D31 a load keeps the rules, and makes one valid that rows of the old table broke", () =>
+  it.effect("stay excluded after a load, which also validates a violated constraint (D34, D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const rule = sql<{ readonly valid: boolean }>`
@@ -205,8 +205,8 @@ const before = Layer.effectDiscard(migrateUpTo("0028")).pipe(
   Layer.provideMerge(NodeServices.layer),
 )
 
-layer(before, { excludeTestServices: true })("rows from before the rules", (it) => {
-  it.effect("D34 do not stop the upgrade: their rule holds for new rows, and doctor says how to find them", () =>
+layer(before, { excludeTestServices: true })("Rows older than the constraints", (it) => {
+  it.effect("do not stop the upgrade: the constraint applies to new rows, and doctor reports a query for old ones (D34)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN'), ('GOOD', '2025-01-02', 1)`
@@ -215,13 +215,17 @@ layer(before, { excludeTestServices: true })("rows from before the rules", (it) 
       assert.deepStrictEqual(broken, [{ name: "daily_prices_close_printable" }])
       const another = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-03', 'NaN')`)
       assert.strictEqual(codeOf(another), "23514")
-      const { advice = "", found, state } = yield* checkConstraints
-      assert.deepStrictEqual([state, found.split(";")[0]], ["warning", "not validated: daily_prices_close_printable"])
+      const [finding, ...others] = yield* checkConstraints
+      assert.deepStrictEqual(others, [])
+      if (finding === undefined) assert.fail("no finding")
+      assert.strictEqual(finding.state, "warning")
+      assert.match(finding.found, /^daily_prices_close_printable is not validated;/)
+      const advice = finding.advice ?? ""
       const [, query = ""] = /Find the rows: (.*)\. Correct/.exec(advice) ?? []
       assert.deepStrictEqual(yield* sql.unsafe(`select ticker from (${query}) as found`), [{ ticker: "BAD" }])
       yield* sql`update daily_prices set close = 2 where ticker = 'BAD'`
-      const [, mend = ""] = /then (alter table .*?)\. Or/.exec(advice) ?? []
+      const [, mend = ""] = /then run: (alter table .*?)\. Or/.exec(advice) ?? []
       yield* sql.unsafe(mend)
-      assert.strictEqual((yield* checkConstraints).state, "ok")
+      assert.strictEqual((yield* checkConstraints)[0]?.state, "ok")
     }))
 })

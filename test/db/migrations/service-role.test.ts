@@ -6,7 +6,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Roles from "../../../src/db/migrations/ServiceRole.ts"
-import { makeOutbox } from "../../../src/mail/Outbox.ts"
+import { makeOutbox } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/DocumentedEndpoints.ts"
 import * as Service from "../../support/Service.ts"
@@ -14,10 +14,10 @@ import { poolableClient } from "../../support/PoolerMode.ts"
 
 const { requestJson, valueAt } = Service
 
-/** The database as the role sees it that serves. */
+/** The database, connected as the service role. */
 class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/Serving") {}
 
-/** A role of its own, for a database of its own; both are gone at the end. */
+/** Creates a role and a database, and drops both when the scope closes. */
 const roleIn = Effect.fnUntraced(function* (database: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
@@ -65,8 +65,8 @@ const refused = (statement: string) =>
     assert.strictEqual(error.reason._tag, "AuthorizationError", statement)
   })
 
-layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the role that serves", (it) => {
-  it.effect("README, roles: serves every endpoint, records usage and charges", () =>
+layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The service role", (it) => {
+  it.effect("serves every endpoint, records usage and charges it (operations: roles)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
@@ -94,10 +94,10 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         select last_used_at is not null as used from api_keys join accounts using (account_id)
         where accounts.name = 'test ultimate'
       `
-      assert.strictEqual(key?.used, true, "§2.5: the use of the key was noted")
+      assert.strictEqual(key?.used, true, "the last use of the key is recorded (§2.5)")
     }))
 
-  it.effect("README, roles, formats: sends every list in whole", () =>
+  it.effect("exports every list (operations: roles)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
@@ -110,7 +110,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       }
     }))
 
-  it.effect("README, roles: can neither change tables nor write into them what is not its business", () =>
+  it.effect("can neither alter tables nor write data beyond its task (operations: roles)", () =>
     Effect.gen(function* () {
       const statements = [
         "alter table screener add column x text",
@@ -156,7 +156,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       yield* Effect.forEach(statements, refused, { discard: true })
     }))
 
-  it.effect("README, roles: what it may do, to the last column, and nothing more", () =>
+  it.effect("has exactly the listed permissions, down to columns (operations: roles)", () =>
     Effect.gen(function* () {
       const serving = yield* Serving
       const may = yield* serving<{ readonly what: string }>`
@@ -211,6 +211,8 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         "leases.holder update",
         "leases.until update",
         "leases.name insert",
+        "rate_limit_buckets insert",
+        "rate_limit_buckets update",
         "rate_limits insert",
         "rate_limits update",
         "wrong_keys insert",
@@ -225,7 +227,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       ])
     }))
 
-  it.effect("README, roles: sends what was announced, from its claim to its end", () =>
+  it.effect("sends announcements, from claim to completion (operations: roles)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       yield* owner`insert into announcements values ('role', 'subject', 'text', 'html', true)`
@@ -237,18 +239,18 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
         SqlClient.SqlClient,
         serving,
       )
-      assert.deepStrictEqual(yield* box.look, { waiting: 3, due: true })
-      assert.isTrue(yield* box.lease)
-      assert.strictEqual(yield* box.recover, 0)
-      const ids = [yield* box.claim, yield* box.claim, yield* box.claim].map((mail) =>
+      assert.deepStrictEqual(yield* box.readState, { waiting: 3, due: true })
+      assert.isTrue(yield* box.acquireLease)
+      assert.strictEqual(yield* box.recoverAbandoned, 0)
+      const ids = [yield* box.claimNext, yield* box.claimNext, yield* box.claimNext].map((mail) =>
         Option.match(mail, { onNone: () => "", onSome: ({ mail_id }) => mail_id })
       )
       const [first = "", second = "", third = ""] = ids
-      assert.isTrue(yield* box.hand(first))
-      yield* box.sent(first)
-      yield* box.settle(second, "failed", "no")
+      assert.isTrue(yield* box.markHanded(first))
+      yield* box.markSent(first)
+      yield* box.giveUp(second, "failed", "no")
       yield* box.postpone(third, 60, "later", true)
-      yield* box.release
+      yield* box.releaseLease
       assert.deepStrictEqual(yield* owner`select status from announcement_mails order by status`, [
         { status: "failed" },
         { status: "queued" },
@@ -256,7 +258,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       ])
     }))
 
-  it.effect("README, roles: raw usage of the last 31 days is not dropped, whoever asks", () =>
+  it.effect("cannot drop the usage of the last 31 days (operations: roles)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       yield* serving`select create_usage_partition(now() - interval '70 days')`
@@ -271,24 +273,24 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("the rol
       assert.strictEqual((yield* partitions).length, before.length - dropped.length)
     }))
 
-  it.effect("README, roles: finds the database current, and is told to migrate where it is not", () =>
+  it.effect("recognizes a current database, and fails with advice if migrations are pending (operations: roles)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       const run = Effect.provideService(Migrations.runMigrations, SqlClient.SqlClient, serving)
       assert.deepStrictEqual(Array.from(yield* run), [])
       yield* owner`delete from tickerline_migrations where migration_id = 20`
       const error = yield* Effect.flip(run)
-      assert.strictEqual(error._tag, "MayNotMigrate")
+      assert.strictEqual(error._tag, "MigrationNotPermitted")
       assert.include(error.message, "tickerline -- migrate")
       yield* owner`insert into tickerline_migrations (migration_id, name) values (20, 'usage')`
     }))
 })
 
-/** As `granted`, without the service. */
+/** As above, without the service. */
 const bare = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
-layer(bare, { excludeTestServices: true })("grants", (it) => {
-  it.effect("README, roles: what a migration brings is granted to the roles that serve already", () =>
+layer(bare, { excludeTestServices: true })("Grants", (it) => {
+  it.effect("include the new tables of a migration for existing service roles (operations: roles)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
@@ -307,7 +309,7 @@ layer(bare, { excludeTestServices: true })("grants", (it) => {
       )
     }))
 
-  it.effect("README, roles: who does not own the database is told what its owner has to revoke", () =>
+  it.effect("tell a role that does not own the database what its owner must revoke (operations: roles)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
@@ -327,7 +329,7 @@ layer(bare, { excludeTestServices: true })("grants", (it) => {
           yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
           yield* Effect.provide(Roles.grantServiceRole(role.name), granter)
-          assert.match(String(said), /may still make tables.*: revoke temporary on database test_\w+ from public$/)
+          assert.match(String(said), /may still create tables.*: revoke temporary on database test_\w+ from public$/)
           assert.lengthOf(said, 1)
           yield* Roles.grantServiceRole(role.name)
           assert.lengthOf(said, 1)
@@ -336,7 +338,7 @@ layer(bare, { excludeTestServices: true })("grants", (it) => {
       )
     }))
 
-  it.effect("README, roles: a role that is not there is named, with what makes it", () =>
+  it.effect("name a missing role and the statement that creates it (operations: roles)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))

@@ -13,8 +13,8 @@ const driver = (text: string) => String(Result.getOrThrow(PgTypes.decode(sent(te
 
 const decimals = Arbitrary.schema(Schema.String.check(Schema.isPattern(/^-?\d{1,20}(\.\d{1,12})?$/)))
 
-describe("Decimals", () => {
-  it.prop("D16 a decimal arrives as the driver reads it, but for the zeros at the end", [decimals], ([text]) => {
+describe("The numeric parser", () => {
+  it.prop("returns the driver's decimal without trailing zeros (D16)", [decimals], ([text]) => {
     const whole = driver(text)
     assert.strictEqual(readBack(text), whole.includes(".") ? whole.replace(/\.?0+$/, "") : whole)
   }, { arbitrary: { runs: 5000 } })

@@ -1,126 +1,152 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { makePoolQueue } from "../../../src/db/pool/PoolQueue.ts"
 
-const refusal = "too long" as const
+const timedOut = "timed out" as const
 
-/** Effects that say when they begin, and end when they are told. */
-const visits = Effect.fnUntraced(function* (count: number) {
-  const began: Array<number> = []
+const makeQueue = (permits: number) =>
+  makePoolQueue({ permits, timeout: Duration.seconds(5), onTimeout: () => timedOut })
+
+/** Numbered tasks that record their start and end on demand. */
+const makeTasks = Effect.fnUntraced(function* (count: number) {
+  const started: Array<number> = []
   const ends = yield* Effect.all(Array.from({ length: count }, () => Deferred.make<void>()))
-  const visit = (number: number) =>
+  const task = (number: number) =>
     Effect.andThen(
-      Effect.sync(() => began.push(number)),
+      Effect.sync(() => started.push(number)),
       Effect.suspend(() => Deferred.await(ends[number] ?? Deferred.makeUnsafe<void>())),
     )
   const end = (number: number) =>
     Effect.suspend(() => Deferred.succeed(ends[number] ?? Deferred.makeUnsafe<void>(), undefined))
-  return { began, end, visit }
+  return { started, end, task }
 })
 
-/** What a visitor does; one that comes, in which lane. */
+/** "start" is listed twice, so that tasks accumulate. */
 const Step = Schema.Struct({
-  does: Schema.Literals(["come", "come", "leave", "give up"]),
-  lane: Schema.Literals(["a", "b", "c"]),
+  action: Schema.Literals(["start", "start", "end", "give up"]),
+  partition: Schema.Literals(["a", "b", "c"]),
 })
 
-describe("Turnstile", () => {
-  it.effect("§8 as many at once as there are places, the others in the order in which they came", () =>
+describe("The pool queue", () => {
+  it.effect("runs as many effects as it has permits, and the others in arrival order (§8)", () =>
     Effect.gen(function* () {
-      const { through } = makePoolQueue(2, Duration.seconds(5), () => refusal)
-      const { began, end, visit } = yield* visits(5)
+      const { withPermit } = makeQueue(2)
+      const { end, started, task } = yield* makeTasks(5)
       const fibers = yield* Effect.all(
-        [0, 1, 2, 3].map((number) => Effect.forkChild(through("a")(visit(number)), { startImmediately: true })),
+        [0, 1, 2, 3].map((number) => Effect.forkChild(withPermit("a")(task(number)), { startImmediately: true })),
       )
-      assert.deepStrictEqual(began, [0, 1])
+      assert.deepStrictEqual(started, [0, 1])
       yield* end(1)
       yield* Effect.yieldNow
-      assert.deepStrictEqual(began, [0, 1, 2])
-      // Who comes now does not overtake who waits.
-      const late = yield* Effect.forkChild(through("a")(visit(4)), { startImmediately: true })
+      assert.deepStrictEqual(started, [0, 1, 2])
+      // A newcomer does not overtake a waiter.
+      const late = yield* Effect.forkChild(withPermit("a")(task(4)), { startImmediately: true })
       yield* end(0)
       yield* Effect.yieldNow
-      assert.deepStrictEqual(began, [0, 1, 2, 3])
+      assert.deepStrictEqual(started, [0, 1, 2, 3])
       yield* Effect.forEach([2, 3, 4], end)
       yield* Effect.forEach([...fibers, late], Fiber.join)
-      assert.deepStrictEqual(began, [0, 1, 2, 3, 4])
+      assert.deepStrictEqual(started, [0, 1, 2, 3, 4])
     }))
 
-  it.effect("§8 places come back from those who fail, are interrupted inside or go away while they wait", () =>
+  it.effect("returns permits after failures, defects, and interruption while running or waiting (§8)", () =>
     Effect.gen(function* () {
-      const { through } = makePoolQueue(1, Duration.seconds(5), () => refusal)
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(through("a")(Effect.fail("no")))))
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(through("a")(Effect.die("no")))))
-      const inside = yield* Effect.forkChild(through("a")(Effect.never), { startImmediately: true })
-      const waiting = yield* Effect.forkChild(through("a")(Effect.never), { startImmediately: true })
+      const { withPermit } = makeQueue(1)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(withPermit("a")(Effect.fail("no")))))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(withPermit("a")(Effect.die("no")))))
+      const running = yield* Effect.forkChild(withPermit("a")(Effect.never), { startImmediately: true })
+      const waiting = yield* Effect.forkChild(withPermit("a")(Effect.never), { startImmediately: true })
       yield* Fiber.interrupt(waiting)
-      yield* Fiber.interrupt(inside)
-      assert.strictEqual(yield* through("a")(Effect.succeed("in")), "in")
+      yield* Fiber.interrupt(running)
+      assert.strictEqual(yield* withPermit("a")(Effect.succeed("done")), "done")
     }))
 
-  it.live("§7.2 who waits for too long is refused, and those behind go on", () =>
+  it.effect("fails a waiter at its timeout, and serves those behind it (§7.2)", () =>
     Effect.gen(function* () {
-      const { through } = makePoolQueue(1, Duration.millis(50), () => refusal)
-      const inside = yield* Effect.forkChild(through("a")(Effect.never), { startImmediately: true })
-      assert.strictEqual(yield* Effect.flip(through("a")(Effect.void)), refusal)
-      yield* Fiber.interrupt(inside)
-      assert.strictEqual(yield* through("a")(Effect.succeed("in")), "in")
+      const { waiterCount, withPermit } = makeQueue(1)
+      const running = yield* Effect.forkChild(withPermit("a")(Effect.never), { startImmediately: true })
+      const first = yield* Effect.forkChild(Effect.flip(withPermit("a")(Effect.void)), { startImmediately: true })
+      yield* TestClock.adjust("4 seconds")
+      const second = yield* Effect.forkChild(withPermit("a")(Effect.succeed("done")), { startImmediately: true })
+      assert.strictEqual(waiterCount(), 2)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* Fiber.join(first), timedOut)
+      assert.strictEqual(waiterCount(), 1)
+      yield* Fiber.interrupt(running)
+      assert.strictEqual(yield* Fiber.join(second), "done")
     }))
 
-  it.effect("§7.2 one lane leaves a fifth of the places to the others, whoever came first", () =>
+  it.effect("keeps a scoped permit until the scope closes (§7.2)", () =>
     Effect.gen(function* () {
-      const { inside, through, waiting } = makePoolQueue(5, Duration.seconds(5), () => refusal)
-      const busy = yield* Effect.all(
-        Array.from({ length: 7 }, () => Effect.forkChild(through("a")(Effect.never), { startImmediately: true })),
+      const { acquireScoped, permitsInUse, withPermit } = makeQueue(1)
+      yield* Effect.scoped(Effect.gen(function* () {
+        yield* acquireScoped("a")
+        assert.strictEqual(permitsInUse(), 1)
+        const waiter = yield* Effect.forkChild(Effect.scoped(acquireScoped("a")), { startImmediately: true })
+        yield* Fiber.interrupt(waiter)
+        assert.strictEqual(permitsInUse(), 1)
+      }))
+      assert.strictEqual(permitsInUse(), 0)
+      assert.strictEqual(yield* withPermit("a")(Effect.succeed("done")), "done")
+    }))
+
+  it.effect("one partition leaves a fifth of the permits to the others (§7.2)", () =>
+    Effect.gen(function* () {
+      const { permitsInUse, waiterCount, withPermit } = makeQueue(5)
+      const fibers = yield* Effect.all(
+        Array.from({ length: 7 }, () => Effect.forkChild(withPermit("a")(Effect.never), { startImmediately: true })),
       )
-      assert.deepStrictEqual([inside(), waiting()], [4, 3])
-      assert.strictEqual(yield* through("b")(Effect.succeed("in")), "in")
-      assert.deepStrictEqual([inside(), waiting()], [4, 3])
-      for (const fiber of busy) yield* Fiber.interrupt(fiber)
-      assert.deepStrictEqual([inside(), waiting()], [0, 0])
+      assert.deepStrictEqual([permitsInUse(), waiterCount()], [4, 3])
+      assert.strictEqual(yield* withPermit("b")(Effect.succeed("done")), "done")
+      assert.deepStrictEqual([permitsInUse(), waiterCount()], [4, 3])
+      for (const fiber of fibers) yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual([permitsInUse(), waiterCount()], [0, 0])
     }))
 
   it.effect.prop(
-    "§7.2 whoever comes, leaves and gives up, and when: places are never exceeded, and all are used by who may",
+    "never exceeds its permits, and nobody waits while a permit is free, whatever the order of events (§7.2)",
     { steps: Schema.Array(Step) },
     ({ steps }) =>
       Effect.gen(function* () {
-        const places = 5
-        const { inside, through, waiting } = makePoolQueue(places, Duration.seconds(5), () => refusal)
-        const visits: Array<{ readonly lane: string; readonly end: Deferred.Deferred<void>; began: boolean }> = []
-        const fibers: Array<Fiber.Fiber<void, typeof refusal>> = []
-        for (const { does, lane } of steps) {
-          if (does === "come") {
-            const visit = { lane, end: yield* Deferred.make<void>(), began: false }
-            visits.push(visit)
-            const stay = Effect.suspend(() => {
-              visit.began = true
-              return Deferred.await(visit.end)
+        const permits = 5
+        const { permitsInUse, waiterCount, withPermit } = makeQueue(permits)
+        const tasks: Array<{ readonly partition: string; readonly end: Deferred.Deferred<void>; isRunning: boolean }> =
+          []
+        const fibers: Array<Fiber.Fiber<void, typeof timedOut>> = []
+        for (const { action, partition } of steps) {
+          if (action === "start") {
+            const task = { partition, end: yield* Deferred.make<void>(), isRunning: false }
+            tasks.push(task)
+            const run = Effect.suspend(() => {
+              task.isRunning = true
+              return Deferred.await(task.end)
             })
-            fibers.push(yield* Effect.forkChild(through(visit.lane)(stay), { startImmediately: true }))
+            fibers.push(yield* Effect.forkChild(withPermit(task.partition)(run), { startImmediately: true }))
           } else {
-            const at = visits.findIndex(({ began }) => began === (does === "leave"))
-            const [visit] = at < 0 ? [] : visits.splice(at, 1)
-            const [fiber] = at < 0 ? [] : fibers.splice(at, 1)
-            if (visit === undefined || fiber === undefined) continue
-            if (does === "leave") yield* Effect.andThen(Deferred.succeed(visit.end, undefined), Fiber.await(fiber))
+            const index = tasks.findIndex(({ isRunning }) => isRunning === (action === "end"))
+            const [task] = index < 0 ? [] : tasks.splice(index, 1)
+            const [fiber] = index < 0 ? [] : fibers.splice(index, 1)
+            if (task === undefined || fiber === undefined) continue
+            if (action === "end") yield* Effect.andThen(Deferred.succeed(task.end, undefined), Fiber.await(fiber))
             else yield* Fiber.interrupt(fiber)
             yield* Effect.yieldNow
           }
-          const began = visits.filter((visit) => visit.began)
-          assert.strictEqual(inside(), began.length)
-          assert.strictEqual(waiting(), visits.length - began.length)
-          assert.isAtMost(began.length, places)
-          for (const lane of ["a", "b", "c"]) {
-            const [has, wants] = [true, false].map((is) =>
-              visits.filter((visit) => visit.lane === lane && visit.began === is).length
+          const running = tasks.filter(({ isRunning }) => isRunning)
+          assert.strictEqual(permitsInUse(), running.length)
+          assert.strictEqual(waiterCount(), tasks.length - running.length)
+          assert.isAtMost(running.length, permits)
+          for (const partition of ["a", "b", "c"]) {
+            const [runningHere, waitingHere] = [true, false].map((isRunning) =>
+              tasks.filter((task) => task.partition === partition && task.isRunning === isRunning).length
             )
-            assert.isAtMost(has ?? 0, places - 1)
-            assert.isTrue(wants === 0 || has === places - 1 || began.length === places, "nobody waits without a reason")
+            assert.isAtMost(runningHere ?? 0, permits - 1)
+            const mustWait = runningHere === permits - 1 || running.length === permits
+            assert.isTrue(waitingHere === 0 || mustWait, "a task waits although a permit is free")
           }
         }
         for (const fiber of fibers) yield* Fiber.interrupt(fiber)
-        assert.deepStrictEqual([inside(), waiting()], [0, 0])
+        assert.deepStrictEqual([permitsInUse(), waiterCount()], [0, 0])
       }),
   )
 })

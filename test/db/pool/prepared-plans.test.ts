@@ -1,4 +1,4 @@
-/** D8: how a list is read does not depend on what was asked before. */
+/** Query plans for lists do not depend on earlier requests (D8: pages). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -22,7 +22,7 @@ const fill = Effect.gen(function* () {
   yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
 })
 
-/** Entries that were read of an index, as far as sessions have reported it. */
+/** Counts the index entries read so far, according to the statistics that sessions have reported. */
 const readOf = Effect.fnUntraced(function* (index: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly scans: number; readonly entries: number }>`
@@ -34,14 +34,14 @@ const readOf = Effect.fnUntraced(function* (index: string) {
 
 const service = Ledger.serviceWithSettings({ RATE_LIMIT_ULTIMATE: "10000" })
 
-layer(service, { excludeTestServices: true })("plans that are kept", (it) => {
-  it.effect("D8 README, indexes: after many asked for what is common, what is rare is not looked for in all rows", () =>
+layer(service, { excludeTestServices: true })("Prepared plans", (it) => {
+  it.effect("do not scan all rows for a rare value after many requests for a common one (D8)", () =>
     Effect.gen(function* () {
       yield* fill
       const { ultimate } = yield* Service.TestKeys
       const ask = (least: string) =>
         Service.requestJson(`/v1/intraday-runners?min_gap_percentage=${least}`, { key: ultimate })
-      // Each another bound, so that each is read, and often enough on each connection.
+      // Each request has a different bound, so that none is cached, and each connection runs enough of them.
       for (let common = 0; common < 150; common += 1) assert.strictEqual((yield* ask(`1.${common}`)).status, 200)
       const byGap = "intraday_runners_gap_percentage_idx"
       const byDay = "intraday_runners_date_ticker_idx"

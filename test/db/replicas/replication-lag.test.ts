@@ -1,55 +1,55 @@
-/** README, Replicas: how far a replica is behind is told by where the primary was seen, and when. */
+/** Replication lag is measured from the WAL positions that polls of the primary have seen. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { makeWalHistory } from "../../../src/db/replicas/ReplicationLag.ts"
+import { makeWalHistory } from "../../../src/db/replicas/Replica.ts"
 
 const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
-/** A primary that writes so much before each look, at so many milliseconds from the look before. */
-const looks = Schema.NonEmptyArray(Schema.Struct({ written: upTo(3), later: upTo(400) }))
+/** Polls of a primary: bytes written, and milliseconds passed, since the poll before. */
+const polls = Schema.NonEmptyArray(Schema.Struct({ written: upTo(3), later: upTo(400) }))
 
-describe("Lag", () => {
+describe("Replication lag", () => {
   it.prop(
-    "README, Replicas: the lag is the time since the first look that found the primary beyond the replica",
-    [looks, upTo(60)],
+    "is the time since a poll first saw the primary beyond the replica's position (operations: replicas)",
+    [polls, upTo(60)],
     ([steps, replica]) => {
-      const { behind, note } = makeWalHistory()
+      const { lagOf, record } = makeWalHistory()
       let [at, position] = [0, 20]
-      const seen = steps.map(({ later, written }) => {
+      const samples = steps.map(({ later, written }) => {
         at += later
         position += written
-        note({ at, position })
+        record({ at, position })
         return { at, position }
       })
       const now = at + 5
-      const beyond = seen.find((one) => one.position > replica)
-      const isKnown = replica >= (seen[0]?.position ?? 0)
-      assert.strictEqual(behind(replica, now), isKnown ? beyond === undefined ? 0 : now - beyond.at : Infinity)
+      const beyond = samples.find((one) => one.position > replica)
+      const isKnown = replica >= (samples[0]?.position ?? 0)
+      assert.strictEqual(lagOf(replica, now), isKnown ? beyond === undefined ? 0 : now - beyond.at : Infinity)
     },
   )
 
-  it("README, Replicas: an idle primary leaves nobody behind, however long ago it wrote", () => {
-    const { behind, note } = makeWalHistory()
-    for (let at = 0; at < 10_000; at += 250) note({ at, position: 7 })
-    assert.strictEqual(behind(7, 10_000), 0)
+  it("is zero while the primary is idle, however long ago its last write was (operations: replicas)", () => {
+    const { lagOf, record } = makeWalHistory()
+    for (let at = 0; at < 10_000; at += 250) record({ at, position: 7 })
+    assert.strictEqual(lagOf(7, 10_000), 0)
   })
 
-  it("README, Replicas: of a replica that is further behind than is remembered nothing is known but that", () => {
-    const { behind, note } = makeWalHistory()
-    assert.strictEqual(behind(1, 0), Infinity)
-    for (let at = 0; at < 5_000; at += 1) note({ at, position: at })
-    assert.strictEqual(behind(100, 5_000), Infinity)
-    assert.strictEqual(behind(4_000, 5_000), 999)
+  it("is infinite if the replica is behind the oldest recorded position (operations: replicas)", () => {
+    const { lagOf, record } = makeWalHistory()
+    assert.strictEqual(lagOf(1, 0), Infinity)
+    for (let at = 0; at < 5_000; at += 1) record({ at, position: at })
+    assert.strictEqual(lagOf(100, 5_000), Infinity)
+    assert.strictEqual(lagOf(4_000, 5_000), 999)
   })
 
-  it("README, Replicas: a primary that took over and is behind the one before begins a history", () => {
-    const { behind, note } = makeWalHistory()
-    note({ at: 0, position: 10 })
-    note({ at: 1, position: 20 })
-    note({ at: 2, position: 15 })
-    assert.strictEqual(behind(16, 3), 0)
-    assert.strictEqual(behind(14, 3), Infinity)
-    note({ at: 4, position: 18 })
-    assert.strictEqual(behind(16, 9), 5)
+  it("starts a new history when a promoted primary is behind the old one (operations: replicas)", () => {
+    const { lagOf, record } = makeWalHistory()
+    record({ at: 0, position: 10 })
+    record({ at: 1, position: 20 })
+    record({ at: 2, position: 15 })
+    assert.strictEqual(lagOf(16, 3), 0)
+    assert.strictEqual(lagOf(14, 3), Infinity)
+    record({ at: 4, position: 18 })
+    assert.strictEqual(lagOf(16, 9), 5)
   })
 })

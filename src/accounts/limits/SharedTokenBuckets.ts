@@ -1,0 +1,217 @@
+/**
+ * D18 (rate limits): this process's share of the token buckets. Requests take tokens that the process holds; a
+ * background fiber obtains more from PostgreSQL, for many accounts at once. docs/decisions/0010-rate-limit-buckets.md.
+ */
+import { Clock, Data, Deferred, Duration, Effect, Queue } from "effect"
+import { makeTokenBucketStore, type TokenGrant, type TokenRequest } from "./TokenBucketStore.ts"
+
+/** How long a share may be used before it is synchronized again, ms. */
+const shareTtlMillis = 500
+
+/** Interval between two queries for an empty bucket, ms. */
+const emptyBucketPollMillis = 100
+
+const queryTimeout = Duration.seconds(1)
+
+/** Longest wait of a request for its token; covers connection attempts that hang. */
+const requestTimeout = Duration.millis(1_500)
+
+const retryInterval = Duration.seconds(1)
+
+const maxAccountsPerQuery = 100
+
+export class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ readonly message: string }> {}
+
+export interface TokenResult {
+  readonly isAllowed: boolean
+  /** Tokens left in the account's bucket, with fractions. */
+  readonly tokens: number
+}
+
+/** This process's share of one bucket. */
+interface Share {
+  readonly account_id: number
+  limit: number
+  /** Whole tokens that this process may spend. */
+  held: number
+  /** Tokens in PostgreSQL at `syncedAt`; negative if another process has a higher limit. */
+  shared: number
+  /** Monotonic clock, ms. */
+  syncedAt: number
+  /** Tokens spent since `syncedAt`. */
+  spent: number
+  /** Tokens that the last query asked to prefetch. */
+  prefetch: number
+  /** Requests that wait for the next query. */
+  waiting: number
+  /** Completed by the next query. */
+  nextSync: Deferred.Deferred<void, TokenStoreUnavailable> | undefined
+}
+
+const makeShare = (account_id: number, limit: number): Share => ({
+  account_id,
+  limit,
+  held: 0,
+  shared: 0,
+  syncedAt: -Infinity,
+  spent: 0,
+  prefetch: 0,
+  waiting: 0,
+  nextSync: undefined,
+})
+
+/** Decides without PostgreSQL, if the share is recent and holds a token or its bucket is empty. */
+const decideLocally = (share: Share, limit: number, now: number): TokenResult | undefined => {
+  const age = now - share.syncedAt
+  if (share.limit !== limit || age >= shareTtlMillis) return undefined
+  const tokens = Math.min(limit, share.held + share.shared + age * limit / 60_000)
+  if (share.held > 0 && tokens >= 1) {
+    share.held -= 1
+    share.spent += 1
+    return { isAllowed: true, tokens: tokens - 1 }
+  }
+  const nextToken = (1 - share.shared) * 60_000 / limit
+  if (share.shared >= 1 || age >= Math.max(emptyBucketPollMillis, nextToken)) return undefined
+  return { isAllowed: false, tokens }
+}
+
+const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) =>
+  now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
+
+/** Keeps tokens for half a second at the current request rate; returns the others. */
+const makeTokenRequest = (share: Share, now: number): TokenRequest => {
+  const { account_id, limit, spent, syncedAt, waiting } = share
+  const expected = Math.floor(spent * shareTtlMillis / Math.max(now - syncedAt, 10))
+  const returned = Math.max(0, share.held - expected)
+  share.held -= returned
+  share.prefetch = expected - share.held
+  return { account_id, limit, needed: waiting, prefetch: share.prefetch, returned }
+}
+
+const applyGrant = (share: Share, { granted, used }: TokenGrant, now: number) => {
+  share.held += granted
+  share.shared = share.limit - used
+  share.syncedAt = now
+  share.spent = 0
+}
+
+/** Fails at once while PostgreSQL does not answer. */
+export const makeSharedTokenBuckets = Effect.gen(function* () {
+  const requestTokens = yield* makeTokenBucketStore
+  const clock = yield* Clock.Clock
+  const getMillis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const shares = new Map<number, Share>()
+  const queue = yield* Queue.unbounded<Share>()
+  let unavailable: TokenStoreUnavailable | undefined
+
+  const requestSync = (share: Share) => {
+    if (share.nextSync !== undefined) return share.nextSync
+    share.nextSync = Deferred.makeUnsafe<void, TokenStoreUnavailable>()
+    Queue.offerUnsafe(queue, share)
+    return share.nextSync
+  }
+
+  const completeSync = (batch: ReadonlyArray<Share>, outcome: Effect.Effect<void, TokenStoreUnavailable>) => {
+    for (const share of batch) {
+      const { nextSync } = share
+      share.nextSync = undefined
+      if (nextSync !== undefined) Deferred.doneUnsafe(nextSync, outcome)
+    }
+  }
+
+  /** A lost connection is detected by the first query and replaced by the second, which returns no token twice. */
+  const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
+    const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
+    const grants = yield* requestTokens(requests).pipe(
+      Effect.catch(() => requestTokens(requests.map((request) => ({ ...request, returned: 0 })))),
+      Effect.timeout(queryTimeout),
+    )
+    const now = getMillis()
+    const byAccount = new Map(grants.map((grant) => [grant.account_id, grant]))
+    for (const share of batch) {
+      const grant = byAccount.get(share.account_id)
+      if (grant !== undefined) applyGrant(share, grant, now)
+    }
+  })
+
+  const markAvailable = Effect.suspend(() => {
+    if (unavailable === undefined) return Effect.void
+    unavailable = undefined
+    return Effect.logInfo("PostgreSQL counts requests again.")
+  })
+
+  const markUnavailable = Effect.fnUntraced(function* (message: string) {
+    const isNew = unavailable === undefined
+    const error = new TokenStoreUnavailable({ message })
+    unavailable = error
+    if (isNew) {
+      yield* Effect.logWarning(`PostgreSQL does not count requests. This process counts its own instead: ${message}`)
+    }
+    return error
+  })
+
+  const worker = Effect.gen(function* () {
+    const batch = yield* Queue.takeBetween(queue, unavailable === undefined ? 1 : 0, maxAccountsPerQuery)
+    yield* sync(batch).pipe(
+      Effect.catchDefect((defect) => Effect.fail(new TokenStoreUnavailable({ message: String(defect) }))),
+      Effect.matchEffect({
+        onSuccess: () => Effect.andThen(markAvailable, Effect.sync(() => completeSync(batch, Effect.void))),
+        onFailure: Effect.fnUntraced(function* ({ message }) {
+          completeSync(batch, Effect.fail(yield* markUnavailable(message)))
+          yield* Effect.sleep(retryInterval)
+        }),
+      }),
+    )
+  })
+
+  /** Returns the tokens of idle accounts and forgets their shares. */
+  const releaseIdleShares = Effect.sync(() => {
+    const now = getMillis()
+    for (const share of shares.values()) {
+      if (share.nextSync !== undefined || now - share.syncedAt < shareTtlMillis) continue
+      if (share.held > 0 && unavailable === undefined) {
+        share.spent = 0
+        requestSync(share)
+      } else shares.delete(share.account_id)
+    }
+  })
+
+  const getShare = (account_id: number, limit: number) => {
+    const known = shares.get(account_id)
+    if (known !== undefined) return known
+    const share = makeShare(account_id, limit)
+    shares.set(account_id, share)
+    return share
+  }
+
+  const consume = (account_id: number, limit: number): Effect.Effect<TokenResult, TokenStoreUnavailable> =>
+    Effect.suspend(() => {
+      const now = getMillis()
+      const share = getShare(account_id, limit)
+      const result = decideLocally(share, limit, now)
+      if (result !== undefined) {
+        if (result.isAllowed && isRunningLow(share, now)) requestSync(share)
+        return Effect.succeed(result)
+      }
+      share.limit = limit
+      const nextSync = requestSync(share)
+      if (unavailable !== undefined) return Effect.fail(unavailable)
+      share.waiting += 1
+      return Deferred.await(nextSync).pipe(
+        Effect.timeoutOrElse({
+          duration: requestTimeout,
+          orElse: () => Effect.flip(markUnavailable("no answer in time")),
+        }),
+        Effect.ensuring(Effect.sync(() => share.waiting -= 1)),
+        Effect.andThen(consume(account_id, limit)),
+      )
+    })
+
+  // Opens the connection, so that the first request does not wait for it; without PostgreSQL it is opened later.
+  yield* Effect.ignore(Effect.timeout(requestTokens([]), "2 seconds"))
+  const runInBackground = (work: Effect.Effect<void>) =>
+    Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(work), false))
+  yield* runInBackground(worker)
+  yield* runInBackground(Effect.delay(releaseIdleShares, shareTtlMillis / 2))
+  return { consume, isUnavailable: () => unavailable !== undefined }
+})

@@ -1,0 +1,68 @@
+/** D18 (rate limits): the accounts' token buckets in PostgreSQL, shared by all processes. */
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Schema } from "effect"
+import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { decodeRows } from "../../db/DecodeRows.ts"
+
+export interface TokenRequest {
+  readonly account_id: number
+  /** Size of the bucket: requests per minute. */
+  readonly limit: number
+  /** Tokens for waiting requests: granted as far as the bucket has them. */
+  readonly needed: number
+  /** Tokens for future requests: granted up to a sixteenth of the bucket's content. */
+  readonly prefetch: number
+  /** Tokens granted earlier that go back into the bucket. */
+  readonly returned: number
+}
+
+const TokenGrant = Schema.Struct({
+  account_id: Schema.Finite,
+  /** Whole tokens taken from the bucket. */
+  granted: Schema.Finite,
+  /** Tokens missing from a full bucket; above the limit if another process has a higher one. */
+  used: Schema.Finite,
+})
+export type TokenGrant = typeof TokenGrant.Type
+
+const decode = decodeRows(TokenGrant)
+
+/**
+ * Uses a connection of its own, so requests for tokens never queue behind reads. The statement locks buckets in the
+ * order of their accounts, so that processes cannot deadlock, and refills them by PostgreSQL's clock.
+ */
+export const makeTokenBucketStore = Effect.gen(function* () {
+  const { config } = yield* PgClient.PgClient
+  const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
+
+  return (requests: ReadonlyArray<TokenRequest>) => {
+    const column = (name: keyof TokenRequest) => arrayParameter(requests.map((request) => request[name]), OID.float8)
+    return decode(sql`
+      with requests as materialized (
+        select account_id::bigint, capacity, needed, prefetch, returned
+        from unnest(${column("account_id")}, ${column("limit")}, ${column("needed")}, ${column("prefetch")},
+          ${column("returned")}) as request (account_id, capacity, needed, prefetch, returned)
+      )
+      insert into rate_limit_buckets as bucket (account_id, used, refilled_at, granted)
+      select account_id, granted, now(), granted
+      from requests, lateral (
+        select floor(least(capacity, greatest(needed, least(prefetch, capacity / 16)))) as granted
+      ) as new_grant
+      order by account_id
+      on conflict (account_id) do update set (used, refilled_at, granted) = (
+        select refilled.used + new_grant.granted, greatest(bucket.refilled_at, now()), new_grant.granted
+        from requests,
+          lateral (
+            select greatest(0, bucket.used - returned
+              - capacity / 60 * greatest(0, extract(epoch from now() - bucket.refilled_at)::float8)) as used
+          ) as refilled,
+          lateral (
+            select greatest(0, floor(least(capacity - refilled.used,
+              greatest(needed, least(prefetch, (capacity - refilled.used) / 16))))) as granted
+          ) as new_grant
+        where requests.account_id = bucket.account_id
+      )
+      returning account_id::float8, granted::float8, used
+    `)
+  }
+})

@@ -1,0 +1,336 @@
+/**
+ * All settings: how each is read, and the messages about invalid and misspelt ones.
+ * See docs/decisions/0042-one-table-of-settings.md.
+ */
+import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
+import { UsageBufferConfig } from "../accounts/billing/Metering.ts"
+import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
+import { WrongKeysLimitConfig } from "../accounts/keys/BruteForceGuard.ts"
+import { RateLimitBasicConfig, RateLimitProConfig, RateLimitUltimateConfig } from "../accounts/limits/RateLimit.ts"
+import { EndpointPrices, PricePerGbMicrodollars } from "../catalogue/PriceList.ts"
+import { PoolSize, PoolTimeout } from "../db/Database.ts"
+import { TickerlineHome } from "../db/embedded/EmbeddedPostgres.ts"
+import { DatabaseUrl, DirectUrl, PoolerPrepares } from "../db/pool/Session.ts"
+import { ReplicaUrls } from "../db/replicas/ReadRouter.ts"
+import { BaseUrlConfig } from "../http/BaseUrl.ts"
+import { CorsOriginsConfig } from "../http/Cors.ts"
+import { TrustedProxiesConfig } from "../http/TrustedProxies.ts"
+import { MaxExportsConfig } from "../lists/ExportCursors.ts"
+import { CacheBytesConfig } from "../lists/QueryCache.ts"
+import { MailFrom, MailPerMinute, MailRetryAfter, MailUnsubscribe, SmtpUrl } from "../mail/MailSettings.ts"
+import { MetricsHostConfig, MetricsPortConfig } from "../observability/PrometheusServer.ts"
+import { OtlpEndpointConfig } from "../observability/Tracing.ts"
+import { findNearestName } from "../rules/Suggestions.ts"
+import { LogFormatConfig, LogLevelConfig } from "./Logging.ts"
+import { ApiKeyConfig } from "./query/QueryRequest.ts"
+import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeCommand.ts"
+
+interface Setting {
+  /** Reads the setting as the service does, except that it may be unset even if another setting requires it. */
+  readonly read: Effect.Effect<unknown, Config.ConfigError>
+  /** Completes the sentence "It must be …". */
+  readonly expected: string
+  readonly example: string
+  /** Completes "Correct it, or unset it …", if the default value alone does not explain that. */
+  readonly unset?: string
+  /** The value may contain a password or a key. */
+  readonly isSecret?: true
+  /** The setting has several rules, so a message names the broken one. */
+  readonly hasRules?: true
+}
+
+const port = "a port from 1 to 65535"
+const duration = "a duration"
+const boolean = `"true" or "false"`
+const requests = "a whole number of requests per minute from 1 to 1000000000"
+
+export const settings: Readonly<Record<string, Setting>> = {
+  HOST: { read: HostConfig, expected: "an address or host name of this machine", example: "127.0.0.1" },
+  PORT: { read: PortConfig, expected: port, example: "8080" },
+  BASE_URL: {
+    read: BaseUrlConfig,
+    expected: "a URL that starts with http:// or https://",
+    example: "https://api.example.com",
+    unset: "to use http://HOST:PORT",
+  },
+  DATABASE_URL: {
+    read: DatabaseUrl,
+    expected: "the URL of a PostgreSQL database",
+    example: "postgres://user:password@host:5432/database",
+    unset: "to use the embedded server",
+    isSecret: true,
+  },
+  DATABASE_DIRECT_URL: {
+    read: DirectUrl,
+    expected: "the URL of the PostgreSQL database behind the pooler",
+    example: "postgres://user:password@host:5432/database",
+    unset: "if there is no pooler",
+    isSecret: true,
+  },
+  DATABASE_POOLER_PREPARES: { read: PoolerPrepares, expected: boolean, example: "true" },
+  DATABASE_READ_URLS: {
+    read: ReplicaUrls,
+    expected: "URLs of PostgreSQL replicas, separated by spaces or commas",
+    example: "postgres://user:password@replica1/database,postgres://user:password@replica2/database",
+    unset: "to read from the primary",
+    isSecret: true,
+    hasRules: true,
+  },
+  DATABASE_POOL_SIZE: { read: PoolSize, expected: "an integer between 1 and 1000", example: "10" },
+  DATABASE_POOL_TIMEOUT: { read: PoolTimeout, expected: duration, example: "5 seconds" },
+  WHOLE_LISTS: { read: MaxExportsConfig, expected: "an integer between 1 and 100", example: "4" },
+  CACHE_MEGABYTES: {
+    read: CacheBytesConfig,
+    expected: "a whole number of MiB, or 0 for no cache",
+    example: "64",
+    unset: "to use the default: 64",
+  },
+  REUSE_PORT: { read: ReusePortConfig, expected: boolean, example: "true" },
+  SHUTDOWN_DELAY: { read: ShutdownDelayConfig, expected: duration, example: "10 seconds", unset: "for no delay" },
+  PRICE_PER_GB_MICRODOLLARS: {
+    read: PricePerGbMicrodollars,
+    expected: "a whole number of microdollars from 0 to 1000000000000",
+    example: "10000000",
+  },
+  ENDPOINT_PRICES: {
+    read: EndpointPrices,
+    expected: "a list of paths with prices in microdollars",
+    example: "/v1/news=20000000,/v1/screener=5000000",
+    unset: "to use one price for all endpoints",
+    hasRules: true,
+  },
+  RATE_LIMIT_BASIC: { read: RateLimitBasicConfig, expected: requests, example: "200" },
+  RATE_LIMIT_PRO: { read: RateLimitProConfig, expected: requests, example: "1000" },
+  RATE_LIMIT_ULTIMATE: { read: RateLimitUltimateConfig, expected: requests, example: "5000" },
+  WRONG_KEYS_LIMIT: { read: WrongKeysLimitConfig, expected: "a whole number of wrong keys per minute", example: "30" },
+  TRUSTED_PROXIES: {
+    read: TrustedProxiesConfig,
+    expected: "addresses or networks, separated by commas",
+    example: "10.0.0.0/8,192.0.2.1",
+    unset: "to trust no proxy",
+    hasRules: true,
+  },
+  USAGE_BUFFER: {
+    read: UsageBufferConfig,
+    expected: "a whole number of requests from 1 to 10000000",
+    example: "100000",
+  },
+  USAGE_RETENTION: { read: UsageRetentionConfig, expected: "a duration of at least 31 days", example: "400 days" },
+  TICKERLINE_HOME: {
+    read: TickerlineHome,
+    expected: "a folder",
+    example: "/var/lib/tickerline",
+    unset: "to use .tickerline next to package.json",
+  },
+  TICKERLINE_KEY: {
+    read: ApiKeyConfig,
+    expected: "an API key",
+    example: "tl_live_…",
+    unset: "to use --key-file or the demo key",
+    isSecret: true,
+  },
+  SMTP_URL: {
+    read: Config.option(SmtpUrl),
+    expected: "the URL of a mail server, either with user and password or without both",
+    example: "smtp://user:password@host:587",
+    unset: "to send no email",
+    isSecret: true,
+  },
+  MAIL_FROM: {
+    read: Config.option(MailFrom),
+    expected: "the sender of emails",
+    example: "Tickerline <notices@example.com>",
+    unset: "together with SMTP_URL",
+  },
+  MAIL_UNSUBSCRIBE: {
+    read: MailUnsubscribe,
+    expected: "an email address",
+    example: "unsubscribe@example.com",
+    unset: "to offer no address",
+  },
+  MAIL_PER_MINUTE: { read: MailPerMinute, expected: "an integer between 1 and 6000", example: "60" },
+  MAIL_RETRY_AFTER: { read: MailRetryAfter, expected: duration, example: "1 minute" },
+  CORS_ORIGINS: {
+    read: CorsOriginsConfig,
+    expected: "origins of web pages, separated by commas",
+    example: "https://app.example.com,https://admin.example.com:8443",
+    unset: "to allow no web page",
+    hasRules: true,
+  },
+  LOG_FORMAT: { read: LogFormatConfig, expected: `"pretty" or "json"`, example: "json" },
+  LOG_LEVEL: {
+    read: LogLevelConfig,
+    expected: `"error", "warning", "info" or "debug"`,
+    example: "debug",
+    unset: "to use the default: info",
+  },
+  METRICS_PORT: { read: MetricsPortConfig, expected: port, example: "9464", unset: "to serve no metrics" },
+  METRICS_HOST: { read: MetricsHostConfig, expected: "an address or host name of this machine", example: "127.0.0.1" },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    read: OtlpEndpointConfig,
+    expected: "the URL of an OpenTelemetry collector",
+    example: "http://collector:4318",
+    unset: "to send no traces",
+  },
+}
+
+export const settingNames: ReadonlyArray<string> = Object.keys(settings)
+
+/** A setting that cannot be used. */
+export interface SettingProblem {
+  readonly name: string
+  /** What is wrong, as a sentence. */
+  readonly problem: string
+  /** How to correct it, as a sentence. */
+  readonly fix: string
+}
+
+/** Removes the credentials and the query from a URL. Undefined if a password may be anywhere in the text. */
+const redactUrl = (text: string) => {
+  if (!URL.canParse(text)) return undefined
+  const { host, password, pathname, protocol, search, username } = new URL(text)
+  if (host === "") return undefined
+  // A user name without a password may be a token.
+  const credentials = password === "" ? username === "" ? "" : "***@" : `${username}:***@`
+  return `${protocol}//${credentials}${host}${pathname}${search === "" ? "" : "?…"}`
+}
+
+const quote = (text: string) => JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
+
+const formatValue = (text: string, isSecret: boolean) => {
+  if (!isSecret) return `is ${quote(text)}`
+  const redacted = redactUrl(text)
+  return redacted === undefined
+    ? "has a value that is not shown, because it may contain a password"
+    : `is ${quote(redacted)}`
+}
+
+/** An assignment as a shell accepts it. */
+const formatAssignment = (name: string, value: string) => `${name}=${/\s/.test(value) ? JSON.stringify(value) : value}`
+
+/** Completes "Correct it, or unset it …". */
+const describeUnset = ({ read, unset }: Setting) => {
+  if (unset !== undefined) return Effect.succeed(unset)
+  return read.pipe(
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({})),
+    Effect.map((value) => `to use the default: ${Duration.isDuration(value) ? Duration.format(value) : String(value)}`),
+    Effect.orElseSucceed(() => "to use the default"),
+  )
+}
+
+/** Reads the text of a setting, valid or not. */
+export const readSettingText = (name: string) =>
+  Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
+
+const describeProblem = Effect.fnUntraced(function* (name: string, rule: string) {
+  const setting = settings[name]
+  if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }
+  const value = Option.match(yield* readSettingText(name), {
+    onNone: () => "is not set",
+    onSome: (text) => formatValue(text, setting.isSecret === true),
+  })
+  // Messages that start with "Expected" are the schema library's own and repeat `expected`.
+  const reason = setting.hasRules === true && !rule.startsWith("Expected") ? ` (${rule})` : ""
+  const example = formatAssignment(name, setting.example)
+  return {
+    name,
+    problem: `${name} ${value}, but must be ${setting.expected}${reason}, for example ${example}.`,
+    fix: `Correct it, or unset it ${yield* describeUnset(setting)}.`,
+  }
+})
+
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** Describes the settings that a configuration error concerns. */
+export const toSettingProblems = (
+  { cause, message }: Config.ConfigError,
+): Effect.Effect<ReadonlyArray<SettingProblem>> => {
+  const rules = Schema.isSchemaError(cause)
+    ? formatIssue(cause.issue).issues.map(({ message, path }) => ({ name: (path ?? []).join("_"), rule: message }))
+    : [{ name: "", rule: message }]
+  return Effect.forEach(rules, ({ name, rule }) => describeProblem(name, rule))
+}
+
+export const formatSettingProblem = ({ fix, problem }: SettingProblem) => `${problem} ${fix}`
+
+/** Formats a single problem as one line, several as a list. */
+export const formatSettingProblems = (problems: ReadonlyArray<SettingProblem>) =>
+  problems.length === 1 ? problems.map(formatSettingProblem).join("") : [
+    `${problems.length} settings cannot be used:`,
+    ...problems.map((problem) => `- ${formatSettingProblem(problem)}`),
+  ].join("\n")
+
+const findMissingSender = Effect.map(
+  Effect.all([Config.option(SmtpUrl), Config.option(MailFrom)]),
+  ([smtpUrl, from]): ReadonlyArray<SettingProblem> =>
+    Option.isNone(smtpUrl) || Option.isSome(from) ? [] : [{
+      name: "MAIL_FROM",
+      problem: "MAIL_FROM is not set, but SMTP_URL is, and emails need a sender.",
+      fix: `Set it, for example MAIL_FROM="Tickerline <notices@example.com>", or unset SMTP_URL.`,
+    }],
+)
+
+const findSharedPort = Effect.map(
+  Effect.all([PortConfig, MetricsPortConfig]),
+  ([apiPort, metricsPort]): ReadonlyArray<SettingProblem> =>
+    !Option.contains(metricsPort, apiPort) ? [] : [{
+      name: "METRICS_PORT",
+      problem: `METRICS_PORT is ${apiPort}, which is also the PORT of the API.`,
+      fix: "Set it to another port, for example METRICS_PORT=9464, or unset it to serve no metrics.",
+    }],
+)
+
+/** Finds every setting that prevents the service from starting. */
+export const invalidSettings = Effect.gen(function* () {
+  const results = yield* Effect.forEach(Object.values(settings), ({ read }) => Effect.result(read))
+  const invalid = yield* Effect.forEach(
+    results.filter(Result.isFailure),
+    ({ failure }) => toSettingProblems(failure),
+  )
+  // Contradictions are reported only once both settings are valid.
+  const contradictions = yield* Effect.forEach(
+    [findMissingSender, findSharedPort],
+    (find) => Effect.orElseSucceed(find, () => []),
+  )
+  return [...invalid, ...contradictions].flat()
+})
+
+/** Whether Kubernetes sets the variable for a Service named "tickerline", or a guide uses it in examples. */
+const isSetByOthers = (name: string, value: string) =>
+  /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_/.test(name) || value.startsWith("tcp://") || name === "TICKERLINE_URL"
+
+/** Number of letters in which a variable may differ from the setting that it resembles. */
+const maxDifference = (name: string) => name.length < 10 ? 1 : 2
+
+interface MisspeltSetting {
+  readonly name: string
+  readonly similar: Option.Option<string>
+}
+
+/** Finds variables that are not settings but resemble one that is not set. */
+export const findMisspeltSettings = (
+  environment: Readonly<Record<string, string | undefined>>,
+): ReadonlyArray<MisspeltSetting> => {
+  const unset = settingNames.filter((name) => environment[name] === undefined && name.length > 7)
+  return Object.entries(environment).flatMap(([name, value = ""]) => {
+    if (settingNames.includes(name) || name.length < 6 || isSetByOthers(name, value)) return []
+    const similar = findNearestName(name, unset, maxDifference)
+    return Option.isSome(similar) || name.startsWith("TICKERLINE_") ? [{ name, similar }] : []
+  })
+}
+
+/** Advice about a misspelt setting. */
+export const suggestSetting = ({ similar }: MisspeltSetting) =>
+  Option.match(similar, {
+    onNone: () => "docs/operations/settings.md lists all settings.",
+    onSome: (name) => `Did you mean ${name}?`,
+  })
+
+/** Warns of misspelt settings, because the service would silently use their defaults. */
+export const warnOfMisspeltSettings = (environment: Readonly<Record<string, string | undefined>>) =>
+  Effect.forEach(
+    findMisspeltSettings(environment),
+    (variable) =>
+      Effect.logWarning(`${variable.name} is set, but is not a setting and has no effect. ${suggestSetting(variable)}`),
+    { discard: true },
+  )

@@ -1,0 +1,108 @@
+/** Checks the service on this machine: settings, port, and the address that clients use. */
+import { Effect, Option, Schema } from "effect"
+import { HttpClient } from "effect/http"
+import { connect } from "node:net"
+import { networkInterfaces } from "node:os"
+import process from "node:process"
+import { BaseUrlConfig } from "../../http/BaseUrl.ts"
+import { TrustedProxiesConfig } from "../../http/TrustedProxies.ts"
+import { HostConfig, PortConfig, ReusePortConfig } from "../ServeCommand.ts"
+import { findMisspeltSettings, invalidSettings, settingNames, suggestSetting } from "../Settings.ts"
+import { failed, passed, warned } from "./Finding.ts"
+
+export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
+  const invalid = (yield* invalidSettings).map(({ fix, problem }) => failed("settings", problem, fix))
+  const misspelt = findMisspeltSettings(environment).map((variable) =>
+    warned(variable.name, "no setting has this name, so it has no effect", suggestSetting(variable))
+  )
+  const set = settingNames.filter((name) => environment[name] !== undefined)
+  const summary = set.length === 0 ? "all have their defaults" : `set: ${set.join(", ")}`
+  return [...(invalid.length === 0 ? [passed("settings", summary)] : invalid), ...misspelt]
+})
+
+/** Connects for a moment, and sends nothing. */
+const acceptsConnections = (host: string, port: number) =>
+  Effect.callback<boolean>((resume) => {
+    const socket = connect({ host, port, timeout: 2000 })
+    const end = (isAccepted: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(isAccepted))
+    }
+    socket.once("connect", () => end(true))
+    socket.once("timeout", () => end(false))
+    socket.once("error", () => end(false))
+    return Effect.sync(() => socket.destroy())
+  })
+
+const OpenApiInfo = Schema.fromJsonString(Schema.Struct({
+  info: Schema.Struct({ title: Schema.String, version: Schema.String }),
+}))
+
+/** Reads title and version from the OpenAPI document. None if another program answers. */
+const identifyService = Effect.fnUntraced(
+  function* (origin: string) {
+    const response = yield* HttpClient.get(`${origin}/v1/openapi.json`)
+    return yield* Schema.decodeEffect(OpenApiInfo)(yield* response.text)
+  },
+  Effect.timeout("3 seconds"),
+  Effect.option,
+)
+
+const allAddresses = new Set(["0.0.0.0", "::"])
+
+const isAddressOfThisMachine = (host: string) =>
+  host === "localhost" || allAddresses.has(host) || host.startsWith("127.") ||
+  Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host) === true)
+
+export const checkPort = Effect.gen(function* () {
+  const [host, port, reusesPort] = [yield* HostConfig, yield* PortConfig, yield* ReusePortConfig]
+  if (/^[\d.]+$|:/.test(host) && !isAddressOfThisMachine(host)) {
+    return failed(
+      "port",
+      `${host} is not an address of this machine`,
+      "Set HOST to one of its addresses, or to 0.0.0.0 for all of them.",
+    )
+  }
+  const localHost = allAddresses.has(host) ? "127.0.0.1" : host
+  if (!(yield* acceptsConnections(localHost, port))) {
+    return port < 1024 && process.getuid?.() !== 0
+      ? warned(
+        "port",
+        `${port} is free, but may need special permission`,
+        "Set PORT to 1024 or higher, behind a load balancer.",
+      )
+      : passed("port", `${port} is free; the service is not running`)
+  }
+  const service = yield* identifyService(`http://${localHost.includes(":") ? `[${localHost}]` : localHost}:${port}`)
+  if (Option.isSome(service) && service.value.info.title.startsWith("Tickerline")) {
+    const sharing = reusesPort ? ", port shared" : ""
+    return passed("port", `${port}: the service is running (API ${service.value.info.version}${sharing})`)
+  }
+  return failed("port", `${port} is in use by another program`, "End that program, or set PORT to a free port.")
+})
+
+const isLoopback = (host: string) => /^(localhost|127\.|\[?::1)/.test(host)
+
+/** Finds contradictions between `BASE_URL`, `HOST` and `TRUSTED_PROXIES`. */
+export const checkClientAddress = Effect.gen(function* () {
+  const baseUrl = yield* BaseUrlConfig
+  const host = yield* HostConfig
+  const proxies = yield* TrustedProxiesConfig
+  if (Option.isNone(baseUrl)) {
+    return allAddresses.has(host)
+      ? warned(
+        "clients",
+        "other machines can connect, but links in responses point to localhost",
+        "Set BASE_URL to the address that clients use.",
+      )
+      : passed("clients", `connect from this machine, at ${host}`)
+  }
+  if (isLoopback(new URL(baseUrl.value).hostname) || proxies.length > 0) {
+    return passed("clients", `connect through ${baseUrl.value}`)
+  }
+  return warned(
+    "clients",
+    `connect through ${baseUrl.value}, and no proxy is trusted, so all clients may appear to have one address`,
+    "Behind a load balancer, set TRUSTED_PROXIES to its addresses. Without one, ignore this warning.",
+  )
+})

@@ -1,0 +1,196 @@
+/**
+ * Sends the requests of `query` with the client in `src/client`: target address, API key, one page or all pages.
+ * See docs/decisions/0040-query-sends-through-the-client.md.
+ */
+import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Schema } from "effect"
+import { makeRequestSender } from "../../client/Call.ts"
+import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
+import { TickerlineHome } from "../../db/embedded/EmbeddedPostgres.ts"
+import { redactKeys } from "../../rules/Errors.ts"
+import { extractRows, makeRefusedError, parseExactJson, type ResponseRow } from "./QueryResponse.ts"
+
+export interface QueryTarget {
+  /** Present if the argument is a complete URL. */
+  readonly origin: string | undefined
+  readonly path: string
+  /** The query string with its `?`, or empty. */
+  readonly search: string
+}
+
+/** Resolves the argument of `query`: `news`, `v1/news`, `/v1/news` or a complete URL, plus `--param` values. */
+export const parseQueryTarget = (
+  argument: string,
+  parameters: Readonly<Record<string, string>>,
+  paths: ReadonlyArray<string>,
+): QueryTarget => {
+  const url = /^https?:\/\//i.test(argument) ? new URL(argument) : undefined
+  const pathAndQuery = url === undefined ? argument : `${url.pathname}${url.search}`
+  const [, before = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(pathAndQuery) ?? []
+  const path = before.startsWith("/") ? before : `/${before}`
+  const versionedPath = `/v1${path}`
+  const added = Object.entries(parameters).map(([name, value]) =>
+    `${encodeURIComponent(name)}=${encodeURIComponent(value)}`
+  )
+  const search = [query, ...added].filter((part) => part !== "").join("&")
+  return {
+    origin: url?.origin,
+    path: !paths.includes(path) && paths.includes(versionedPath) ? versionedPath : path,
+    search: search === "" ? "" : `?${search}`,
+  }
+}
+
+/** Whether the text contains a key. Arguments are visible in the shell history and the process list. */
+export const containsApiKey = (text: string) => redactKeys(text) !== text
+
+export class UnreadableKey extends Schema.TaggedError<UnreadableKey>()("UnreadableKey", { message: Schema.String }) {}
+
+export const ApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
+
+const readKeyFile = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const text = yield* Effect.mapError(
+    fs.readFileString(path),
+    ({ reason }) =>
+      new UnreadableKey({
+        message: `The key cannot be read from ${path}: ${reason._tag}. The file must contain only the key.`,
+      }),
+  )
+  return Redacted.make(text.trim())
+})
+
+/** Finds the key in `--key-file`, `TICKERLINE_KEY`, or, for this machine's own service only, the demo key file. */
+export const findApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<string>, isOwnService: boolean) {
+  if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
+  const configured = yield* ApiKeyConfig
+  if (Option.isSome(configured) || !isOwnService) return configured
+  return yield* Effect.option(readKeyFile(`${yield* TickerlineHome}/demo-key`))
+})
+
+/** No HTTP response arrived. */
+export class NotAnswered extends Schema.TaggedError<NotAnswered>()("NotAnswered", { message: Schema.String }) {}
+
+/** The address or the key cannot be used in a request. */
+export class InvalidRequest
+  extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", { message: Schema.String }) {}
+
+export interface QueryRequest {
+  readonly baseUrl: string
+  readonly path: string
+  /** The query string with its `?`, or empty. */
+  readonly search: string
+  readonly apiKey: Option.Option<Redacted.Redacted>
+  /** `→`, or `->` on an ASCII terminal. */
+  readonly arrow: string
+}
+
+const timeout = Duration.minutes(1)
+
+interface Page {
+  readonly body: string
+  readonly isJson: boolean
+  readonly metadata: ResponseMetadata
+  readonly rows: ReadonlyArray<ResponseRow>
+  /** The query string of the next page. */
+  readonly nextSearch: Option.Option<string>
+}
+
+/** Reads the query string of the `Link` to the next page (D8). The host in it may not be reachable from here. */
+const findNextSearch = (links: string | undefined) => {
+  const [, link] = /<([^>]*)>;\s*rel="next"/.exec(links ?? "") ?? []
+  const anyOrigin = "http://localhost"
+  return link !== undefined && URL.canParse(link, anyOrigin)
+    ? Option.some(new URL(link, anyOrigin).search)
+    : Option.none()
+}
+
+/** Returns a function that fetches the page with a given query string. Nothing is retried: a person is waiting. */
+const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, path }: QueryRequest) {
+  const send = yield* makeRequestSender({
+    baseUrl,
+    apiKey: Option.getOrUndefined(apiKey),
+    retries: { times: 0 },
+    timeout,
+    userAgent: "tickerline-query",
+  }).pipe(
+    Effect.mapError(({ message }) =>
+      new InvalidRequest({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
+    ),
+  )
+  return Effect.fnUntraced(function* (search: string) {
+    const { headers, text, metadata } = yield* Effect.mapError(
+      send(path, search),
+      ({ reason }) =>
+        new NotAnswered({
+          message: reason === "timeout"
+            ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
+            : `Nothing answers at ${baseUrl}. Start the service (npm start), or give its address with --url or ` +
+              "BASE_URL. To find out why it does not start, run: tickerline doctor",
+        }),
+    )
+    const { retry_after_seconds, status } = metadata
+    if (status !== 200) {
+      return yield* makeRefusedError({ status, text, retryAfterSeconds: retry_after_seconds }, arrow)
+    }
+    const page: Page = {
+      body: text,
+      isJson: headers["content-type"]?.startsWith("application/json") === true,
+      metadata,
+      rows: Option.match(parseExactJson(text), { onNone: () => [], onSome: extractRows }),
+      nextSearch: findNextSearch(headers["link"]),
+    }
+    return page
+  })
+})
+
+export interface QueryResult {
+  /** The last page. */
+  readonly page: Page
+  /** The rows of all pages. */
+  readonly rows: ReadonlyArray<ResponseRow>
+  /** The price of all pages, in microdollars. */
+  readonly cost: number
+  readonly hasMoreRows: boolean
+}
+
+export const fetchOnePage = Effect.fnUntraced(function* (request: QueryRequest) {
+  const page = yield* (yield* makePageFetcher(request))(request.search)
+  const result: QueryResult = {
+    page,
+    rows: page.rows,
+    cost: page.metadata.cost_microdollars ?? 0,
+    hasMoreRows: Option.isSome(page.nextSearch),
+  }
+  return result
+})
+
+/** Waits until the rate limit allows another request, for at most a minute. */
+const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
+  if (rate_limit === null || rate_limit.remaining > 0) return
+  const seconds = Math.min(60, rate_limit.reset_seconds)
+  yield* Console.error(`The rate limit is reached. The next page follows in ${seconds} s.`)
+  yield* Effect.sleep(Duration.seconds(seconds))
+})
+
+/** Follows the pages until there are `maxRows` rows. `onPage` receives the number of rows so far. */
+export const fetchAllPages = Effect.fnUntraced(
+  function* (request: QueryRequest, maxRows: number, onPage: (rows: number) => void) {
+    const fetchPage = yield* makePageFetcher(request)
+    let page = yield* fetchPage(request.search)
+    const rows = [...page.rows]
+    let cost = page.metadata.cost_microdollars ?? 0
+    while (rows.length < maxRows && Option.isSome(page.nextSearch)) {
+      onPage(rows.length)
+      yield* waitForRateLimit(page.metadata)
+      page = yield* fetchPage(page.nextSearch.value)
+      rows.push(...page.rows)
+      cost += page.metadata.cost_microdollars ?? 0
+    }
+    const result: QueryResult = {
+      page,
+      rows: rows.slice(0, maxRows),
+      cost,
+      hasMoreRows: rows.length > maxRows || Option.isSome(page.nextSearch),
+    }
+    return result
+  },
+)

@@ -1,0 +1,134 @@
+/** Turns response bodies into table rows, and error responses into messages. */
+import { Option, Predicate, Schema } from "effect"
+import type { TableCell, TableColumn, TableData } from "../terminal/Table.ts"
+
+function keepDigits(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
+  return typeof value === "number" ? JSON.rawJSON(context?.source ?? String(value)) : value
+}
+
+/** Parses JSON and keeps every number as `JSON.rawJSON` with the digits as sent (D16). None if it is not JSON. */
+export const parseExactJson = (text: string): Option.Option<unknown> => {
+  try {
+    return Option.some(JSON.parse(text, keepDigits))
+  } catch {
+    return Option.none()
+  }
+}
+
+export type ResponseRow = Readonly<Record<string, unknown>>
+
+const isRow = (value: unknown): value is ResponseRow => Predicate.isObject(value) && !Array.isArray(value)
+
+const isRowList = (value: unknown): value is ReadonlyArray<ResponseRow> => Array.isArray(value) && value.every(isRow)
+
+/** Returns the list in the envelope, whatever its name. A body without a list is itself the only row. */
+export const extractRows = (body: unknown): ReadonlyArray<ResponseRow> =>
+  isRow(body) ? Object.values(body).find(isRowList) ?? [body] : []
+
+const isSymbolChange = (value: unknown): value is { readonly old_ticker: string; readonly new_ticker: string } =>
+  isRow(value) && typeof value["old_ticker"] === "string" && typeof value["new_ticker"] === "string"
+
+/** Formats symbol changes: `OSTK → BYON (2023-11-06) → BBBY (2025-08-29)`. Undefined for any other value. */
+export const formatSymbolHistory = (history: unknown, arrow: string): string | undefined => {
+  if (!Array.isArray(history) || history.length === 0 || !history.every(isSymbolChange)) return undefined
+  const steps = history.map((change) => {
+    const date = Predicate.hasProperty(change, "effective_date") ? ` (${String(change.effective_date)})` : ""
+    return ` ${arrow} ${change.new_ticker}${date}`
+  })
+  return `${history[0]?.old_ticker ?? ""}${steps.join("")}`
+}
+
+const toCell = (value: unknown, arrow: string): TableCell => {
+  if (value === null || value === undefined) return null
+  if (typeof value === "string") return value
+  if (Array.isArray(value) && value.length > 0 && value.every(Predicate.isString)) return value.join(", ")
+  return formatSymbolHistory(value, arrow) ?? JSON.stringify(value)
+}
+
+/** Column names in the order in which the rows first use them. */
+export const listColumnNames = (rows: ReadonlyArray<ResponseRow>) =>
+  Array.from(new Set(rows.flatMap((row) => Object.keys(row))))
+
+/** Builds a table with the given columns. A column that no row has is empty. */
+export const toTable = (
+  rows: ReadonlyArray<ResponseRow>,
+  columns: ReadonlyArray<string>,
+  arrow: string,
+): TableData => ({
+  columns: columns.map((name): TableColumn => ({
+    name,
+    isNumber: rows.some((row) => JSON.isRawJSON(row[name])),
+  })),
+  rows: rows.map((row) => columns.map((name) => toCell(row[name], arrow))),
+})
+
+/** The service responded with an error. */
+export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
+
+/** The error body of §7.1. */
+const ErrorBody = Schema.Struct({
+  error: Schema.Struct({
+    code: Schema.String,
+    message: Schema.String,
+    details: Schema.optionalKey(Schema.Unknown),
+  }),
+  request_id: Schema.optionalKey(Schema.String),
+})
+
+const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
+
+const getList = (value: unknown, name: string): ReadonlyArray<unknown> => {
+  const list = Predicate.hasProperty(value, name) ? value[name] : undefined
+  return Array.isArray(list) ? list : []
+}
+
+const getText = (value: unknown, name: string) =>
+  Predicate.hasProperty(value, name) && typeof value[name] === "string" ? value[name] : undefined
+
+/** The symbol histories among which the request does not decide (§4.1, ambiguous lineage). */
+const formatCandidates = (details: unknown, arrow: string) =>
+  getList(details, "candidates").map((candidate) => {
+    const history = Predicate.hasProperty(candidate, "history") ? candidate.history : undefined
+    const cik = getText(candidate, "cik")
+    const company = [getText(candidate, "company_name"), cik && `CIK ${cik}`].filter((part) => part !== undefined)
+    const symbols = formatSymbolHistory(history, arrow) ?? getText(candidate, "current_ticker") ?? "?"
+    return `  ${symbols}   ${company.join(", ")}`.trimEnd()
+  })
+
+/** One line per invalid parameter. For a single one, the error's message says it all. */
+const formatFields = (details: unknown) => {
+  const fields = getList(details, "fields")
+  if (fields.length < 2) return []
+  return fields.map((field) => `  ${getText(field, "field") ?? "?"}: ${getText(field, "reason") ?? ""}`)
+}
+
+const keyHelp =
+  "The key is read from --key-file, then from TICKERLINE_KEY. For the embedded database of this machine, " +
+  "the demo key is the default. Create a key with: tickerline keys create"
+
+interface ErrorResponse {
+  readonly status: number
+  readonly text: string
+  readonly retryAfterSeconds: number | null
+}
+
+const getAdvice = ({ retryAfterSeconds, status }: ErrorResponse) => {
+  if (status === 401) return [keyHelp]
+  return retryAfterSeconds === null ? [] : [`Try again in ${retryAfterSeconds} s.`]
+}
+
+/** Describes an error response: the service's message, its details, and the next step. */
+export const makeRefusedError = (response: ErrorResponse, arrow: string) => {
+  const lines = Option.match(Option.flatMap(parseExactJson(response.text), decodeErrorBody), {
+    onNone: () => [
+      `The response has status ${response.status} and does not come from Tickerline: ${response.text.slice(0, 200)}`,
+    ],
+    onSome: ({ error, request_id }) => [
+      `${response.status} ${error.code}: ${error.message}`,
+      ...formatFields(error.details),
+      ...formatCandidates(error.details, arrow),
+      ...(response.status >= 500 && request_id !== undefined ? [`request_id ${request_id}`] : []),
+    ],
+  })
+  return new Refused({ message: [...lines, ...getAdvice(response)].join("\n") })
+}

@@ -1,0 +1,31 @@
+/** The methods of the Promise client for an endpoint. These types are published as they are, without Effect. */
+import type { ResponseMetadata } from "./ResponseMetadata.ts"
+
+export interface CallOptions {
+  /** Cancels the call at any time; the call is rejected with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The query is optional if every parameter is. */
+export type CallArguments<Query> = {} extends Query ? [query?: Query, options?: CallOptions]
+  : [query: Query, options?: CallOptions]
+
+/**
+ * An endpoint. Bodies are as the service sends them, with datetimes as text with the offset `-05:00`. Decimals are text
+ * with all their digits (`"12.34"`), integers are numbers. Calls are rejected with a `TickerlineError`.
+ */
+export interface Resource<Query, Body> {
+  readonly get: (...query: CallArguments<Query>) => Promise<Body>
+  /** Also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
+  readonly getWithHeaders: (
+    ...query: CallArguments<Query>
+  ) => Promise<{ readonly answer: Body; readonly told: ResponseMetadata }>
+}
+
+/** An endpoint with pages. Loops request each page when they reach it. */
+export interface List<Query, Body extends { readonly results: ReadonlyArray<unknown> }> extends Resource<Query, Body> {
+  /** From the query's `page`, the first by default, to the last page. */
+  readonly pages: (...query: CallArguments<Query>) => AsyncIterable<Body>
+  /** The rows of these pages. `limit` sets the rows per request; 100 needs the fewest requests. */
+  readonly rows: (...query: CallArguments<Query>) => AsyncIterable<Body["results"][number]>
+}

@@ -1,0 +1,35 @@
+/** Classifies PostgreSQL errors by their SQLSTATE code. */
+import { Predicate } from "effect"
+import { SqlError } from "effect/sql"
+
+const reasonOf = (error: unknown) => SqlError.isSqlError(error) ? error.reason : undefined
+
+const hasSqlState = (error: unknown, pattern: RegExp) => {
+  const cause = reasonOf(error)?.cause
+  return Predicate.hasProperty(cause, "code") && pattern.test(String(cause.code))
+}
+
+/** Another session held a lock for longer than `lock_timeout`. */
+export const isLockTimeout = (error: unknown) => reasonOf(error)?._tag === "LockTimeoutError"
+
+/** The statement ran for longer than `statement_timeout`. */
+export const isStatementTimeout = (error: unknown) => reasonOf(error)?._tag === "StatementTimeoutError"
+
+/** Replay on a standby waits for a query no longer than `max_standby_streaming_delay`, and then cancels it. */
+export const isRecoveryConflict = (error: unknown) => reasonOf(error)?._tag === "SerializationError"
+
+/** The connection ended or could not be opened: shutdown, startup, or too many clients. */
+export const isConnectionLost = (error: unknown) => {
+  const reason = reasonOf(error)
+  return reason?._tag === "ConnectionError" || reason?.operation === "connect" ||
+    hasSqlState(error, /^(57P0[1-5]|53300)$/)
+}
+
+/** The server lacks disk space, memory or another resource, but still has connections to give. */
+export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]/)
+
+/** The server's own message, without the driver's wrapper. */
+export const describeSqlError = (error: SqlError.SqlError) => {
+  const { cause } = error.reason
+  return Predicate.hasProperty(cause, "message") ? String(cause.message) : error.message
+}

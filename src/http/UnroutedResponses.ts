@@ -1,0 +1,104 @@
+/** Responses that no endpoint produces: 301, 400, 404, 405, 410 of a removed version, and the answer to OPTIONS. */
+import { Effect, Layer, Option, Predicate, Schema } from "effect"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { findEndpoint, suggestEndpoint } from "../catalogue/Endpoints.ts"
+import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "../rules/Errors.ts"
+import * as Lifecycle from "../rules/Lifecycle.ts"
+import { BaseUrl, getBasePath } from "./BaseUrl.ts"
+import { allowedMethods } from "./Cors.ts"
+import { decodePath, isDecodable, isLegacyTarget, legacyPrefix } from "./RequestTarget.ts"
+
+type ErrorResponse = Effect.Effect<HttpServerResponse.HttpServerResponse>
+
+const makeResponder = <S extends Schema.Codec<unknown, unknown>>(error: S, status: number) => {
+  const encode = Schema.encodeUnknownEffect(error)
+  return (body: S["Type"]): ErrorResponse =>
+    Effect.orDie(Effect.map(encode(body), (json) => HttpServerResponse.jsonUnsafe(json, { status })))
+}
+
+const respondBadRequest = makeResponder(BadRequest, 400)
+const respondUnknownPath = makeResponder(NotFound, 404)
+const respondWrongMethod = makeResponder(MethodNotAllowed, 405)
+const respondRemoved = makeResponder(EndpointRemoved, 410)
+
+/** 404 with the most similar path, if there is one. */
+export const respondNotFound = (path: string) =>
+  respondUnknownPath(
+    new NotFound({
+      error: {
+        message: `There is no endpoint at ${path.slice(0, 200)}.${
+          suggestEndpoint(path)
+        } GET /endpoints lists them all.`,
+      },
+    }),
+  )
+
+const refuseMethod = (method: string, target: string, path: string, pages: ReadonlySet<string>): ErrorResponse => {
+  const known = isLegacyTarget(target)
+    ? `${legacyPrefix}*`
+    : pages.has(path)
+    ? path
+    : Option.getOrUndefined(findEndpoint(path))?.row.path
+  if (known === undefined) return respondNotFound(path)
+  const message = `${known} answers ${allowedMethods}, not ${method}.`
+  return respondWrongMethod(new MethodNotAllowed({ error: { message } }))
+}
+
+const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: allowedMethods } })
+
+const refuseRequest = (message: string) => Option.some(respondBadRequest(new BadRequest({ error: { message } })))
+
+/** HTTP/1.1 requires Host, HTTP/1.0 does not (RFC 9112, 3.2). */
+const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
+  headers["host"] === undefined && Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.1"
+
+/** The response to a request that must not be routed. `pages` are the paths of the documentation. */
+export const respondBeforeRouting = (
+  request: HttpServerRequest.HttpServerRequest,
+  path: string,
+  pages: ReadonlySet<string>,
+): Option.Option<ErrorResponse> => {
+  const { method, url } = request
+  if (lacksHost(request)) return refuseRequest("The header Host is missing.")
+  if (!isDecodable(url)) {
+    return refuseRequest("The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8.")
+  }
+  if (method === "OPTIONS") return Option.some(Effect.succeed(preflightResponse))
+  // The router would treat what follows `;` or `#` as the query.
+  if (/[;#]/.test(path) && !isLegacyTarget(url)) return Option.some(respondNotFound(path))
+  return method === "GET" || method === "HEAD" ? Option.none() : Option.some(refuseMethod(method, url, path, pages))
+}
+
+/** Adds the deprecation headers of the endpoint, which responses without routing carry, too (D14). */
+export const addEndpointDeprecation = (path: string) =>
+  Option.match(Option.flatMap(findEndpoint(path), ({ deprecation }) => deprecation), {
+    onNone: () => Effect.void,
+    onSome: Lifecycle.addDeprecationHeaders,
+  })
+
+/** Adds the headers of a deprecated API version; returns a 410 after its sunset (D26, version retirement). */
+export const checkVersion = Effect.fnUntraced(function* (path: string) {
+  const deprecation = yield* Lifecycle.VersionDeprecation
+  if (Option.isNone(deprecation) || !path.startsWith("/v1/")) return Option.none<ErrorResponse>()
+  yield* Lifecycle.addDeprecationHeaders(deprecation.value)
+  const removal = yield* Effect.option(Effect.flip(Lifecycle.failIfRemoved(deprecation.value, "Version v1")))
+  return Option.map(removal, respondRemoved)
+})
+
+/** A permanent redirect that keeps path and query (§9.1). `BASE_URL` may have a path of its own. */
+const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {
+  const basePath = getBasePath(base)
+  return HttpRouter.add(
+    "GET",
+    `${legacyPrefix}*`,
+    ({ url }) =>
+      isLegacyTarget(url)
+        ? Effect.succeed(HttpServerResponse.redirect(basePath + url.replace(legacyPrefix, "/v1/"), { status: 301 }))
+        : respondNotFound(decodePath(url)),
+  )
+}))
+
+const unknownPaths = HttpRouter.add("GET", "/*", (request) => respondNotFound(decodePath(request.url)))
+
+/** The routes for the legacy prefix and for all unknown paths. */
+export const layer = Layer.merge(legacyRedirect, unknownPaths)

@@ -1,0 +1,321 @@
+/**
+ * The job that sends the emails in the outbox: §9.6 (notification). No address gets an entry twice: an email whose
+ * reply was lost stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
+ */
+import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { Job, JobLease } from "../jobs/Job.ts"
+import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
+import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
+import { loadMailSettings } from "./MailSettings.ts"
+import { composeMimeMessage, type DeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Outbox
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Processes of release 0.2.0 know only this lease, so the holder of the job's lease takes it too. */
+const outboxLeaseSeconds = 5
+
+const ClaimedEmail = Schema.Struct({
+  mail_id: Schema.String,
+  entry_id: Schema.String,
+  recipient: Schema.String,
+  attempts: Schema.Int,
+  subject: Schema.String,
+  text: Schema.String,
+  html: Schema.String,
+  operational: Schema.Boolean,
+})
+type ClaimedEmail = typeof ClaimedEmail.Type
+
+const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
+
+/**
+ * The statements of one sender. Each takes effect only while `holder` has the lease, so that a suspended process can
+ * no longer send what another one has taken over.
+ */
+export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
+  const sql = yield* SqlClient.SqlClient
+  const until = sql.literal(`now() + interval '${outboxLeaseSeconds} seconds'`)
+  const hasLease = sql`exists (select from announcement_sender where holder = ${holder}::text::uuid and until > now())`
+  const isOwn = sql`claimed_by = ${holder}::text::uuid`
+
+  /** Number of waiting emails, and whether there is work to do. Cheap, because it reads two small indexes. */
+  const readState = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: OutboxState,
+    execute: () =>
+      sql`
+        select (select count(*) from announcement_mails where status = 'queued')::int as waiting,
+          exists (select from announcement_mails where status = 'queued' and next_attempt_at <= now())
+          or exists (select from announcement_mails where status in ('sending', 'handed')) as due
+      `,
+  })(undefined)
+
+  /** Takes or extends the lease; false if another process has it. */
+  const acquireLease = Effect.map(
+    sql`
+      update announcement_sender set holder = ${holder}::text::uuid, until = ${until}
+      where holder = ${holder}::text::uuid or holder is null or until <= now() returning holder
+    `,
+    (rows) => rows.length === 1,
+  )
+
+  const releaseLease = sql`
+    update announcement_sender set holder = null, until = now() where holder = ${holder}::text::uuid
+  `
+
+  /**
+   * Takes over the emails of a sender that died: `sending` ones are queued again, and `handed` ones, which the server
+   * may have accepted, become `unknown`. Returns the number of the latter.
+   */
+  const recoverAbandoned = Effect.map(
+    sql<{ readonly status: string }>`
+      update announcement_mails
+      set status = case status when 'sending' then 'queued' else 'unknown' end, claimed_by = null,
+        last_error = case status when 'sending' then last_error
+          else 'The sender stopped before the server replied, so the email may have been delivered.' end
+      where status in ('sending', 'handed') and not coalesce(${isOwn}, false) and ${hasLease} returning status
+    `,
+    (rows) => rows.filter(({ status }) => status === "unknown").length,
+  )
+
+  const claimNext = SqlSchema.findOneOption({
+    Request: Schema.Void,
+    Result: ClaimedEmail,
+    execute: () =>
+      sql`
+        update announcement_mails as mail
+        set status = 'sending', claimed_by = ${holder}::text::uuid, attempts = attempts + 1
+        from announcements
+        where announcements.entry_id = mail.entry_id and ${hasLease} and mail_id = (
+          select mail_id from announcement_mails where status = 'queued' and next_attempt_at <= now()
+          order by next_attempt_at, mail_id limit 1 for update skip locked
+        )
+        returning mail_id::text, mail.entry_id, recipient, attempts, subject, text, html, operational
+      `,
+  })(undefined)
+
+  /** Recorded before the end of the message is sent; false if this process must not send it any more. */
+  const markHanded = (mail_id: string) =>
+    Effect.map(
+      sql`
+        update announcement_mails set status = 'handed'
+        where mail_id = ${mail_id}::text::uuid and status = 'sending' and ${isOwn} and ${hasLease} returning mail_id
+      `,
+      (rows) => rows.length === 1,
+    )
+
+  /** Needs no lease: the server's reply is final, whoever records it. */
+  const markSent = (mail_id: string) =>
+    sql`
+      update announcement_mails set status = 'sent', sent_at = now(), last_error = null
+      where mail_id = ${mail_id}::text::uuid and status in ('handed', 'unknown')
+    `
+
+  const giveUp = (mail_id: string, status: "failed" | "unknown", reason: string) =>
+    sql`
+      update announcement_mails set status = ${status}, last_error = ${reason}
+      where mail_id = ${mail_id}::text::uuid and status in ('sending', 'handed') and ${isOwn}
+    `
+
+  /** Queues the email again. An attempt that did not reach the server does not count. */
+  const postpone = (mail_id: string, seconds: number, reason: string, isAttempt: boolean) =>
+    sql`
+      update announcement_mails set status = 'queued', claimed_by = null, last_error = ${reason},
+        next_attempt_at = now() + make_interval(secs => ${seconds}::float8), attempts = attempts - ${
+      isAttempt ? 0 : 1
+    }::int
+      where mail_id = ${mail_id}::text::uuid and status in ('sending', 'handed') and ${isOwn}
+    `
+
+  return {
+    readState,
+    acquireLease,
+    releaseLease,
+    recoverAbandoned,
+    claimNext,
+    markHanded,
+    markSent,
+    giveUp,
+    postpone,
+  }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Sender
+// ---------------------------------------------------------------------------------------------------------------------
+
+const pollInterval = Duration.seconds(2)
+
+/** With exponential backoff up to `maxRetryDelay`, this is more than two days. */
+const maxAttempts = 20
+const maxRetryDelay = Duration.hours(4)
+const maxServerRetryDelay = Duration.minutes(15)
+
+/** How long a stopping process waits for the server's reply. */
+const shutdownTimeout = Duration.seconds(8)
+
+const mailsSent = Metric.counter("tickerline_mails_sent_total", {
+  description: "Customer emails that the mail server accepted.",
+  incremental: true,
+})
+const mailsNotSent = (why: DeliveryError["outcome"]) =>
+  Metric.counter("tickerline_mails_not_sent_total", {
+    description: "Failed attempts to send a customer email, by outcome.",
+    attributes: { why },
+    incremental: true,
+  })
+
+const backoff = (first: Duration.Duration, attempt: number, maximum: Duration.Duration) =>
+  Duration.min(Duration.times(first, 2 ** Math.min(attempt - 1, 40)), maximum)
+
+type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
+
+/**
+ * Returns a function that sends one claimed email and records the result.
+ * It returns how long to wait before the server is contacted again, usually zero.
+ */
+const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: string) {
+  const { from, retryAfter, unsubscribe, url } = settings
+  const { giveUp, markHanded, markSent, postpone } = yield* makeOutbox(holder)
+  const deliver = makeSmtpDelivery(url)
+  const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
+  let failedConnections = 0
+
+  /** Retries for ever, because losing the result would send the email twice. */
+  const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
+    Effect.retry(statement, { schedule: Schedule.spaced("1 second") })
+
+  const handleFailure = Effect.fnUntraced(function* (email: ClaimedEmail, error: DeliveryError) {
+    const { attempts, entry_id, mail_id } = email
+    const { code, message, outcome } = error
+    const name = `Email ${mail_id} (${entry_id})`
+    yield* Metric.update(mailsNotSent(outcome), 1)
+    if (outcome === "unknown") {
+      yield* Effect.logWarning(`${name} was sent, but the server did not reply (${code}). It is not sent again.`)
+      yield* record(giveUp(mail_id, "unknown", message))
+      return Duration.zero
+    }
+    if (outcome === "refused" || (outcome === "later" && attempts >= maxAttempts)) {
+      yield* Effect.logWarning(`${name} failed permanently after ${attempts} attempts: ${code}`)
+      yield* record(giveUp(mail_id, "failed", message))
+      return Duration.zero
+    }
+    const isServerAway = outcome === "away"
+    failedConnections = isServerAway ? failedConnections + 1 : 0
+    const delay = isServerAway
+      ? backoff(retryAfter, failedConnections, maxServerRetryDelay)
+      : backoff(retryAfter, attempts, maxRetryDelay)
+    yield* Effect.logWarning(`${name} was not sent: ${code}. Next attempt in ${Duration.format(delay)}.`)
+    yield* record(postpone(mail_id, Duration.toSeconds(delay), message, !isServerAway))
+    return isServerAway ? delay : Duration.zero
+  })
+
+  return Effect.fnUntraced(function* (email: ClaimedEmail, onHandover: () => void) {
+    const { entry_id, mail_id, recipient } = email
+    const message = yield* composeMimeMessage(email, { from, unsubscribe })
+    const confirmHandover = () => {
+      onHandover()
+      return runPromise(markHanded(mail_id))
+    }
+    const error = yield* Effect.option(
+      Effect.flip(deliver({ from: from.address, to: recipient, message, confirmHandover })),
+    )
+    if (Option.isSome(error)) return yield* handleFailure(email, error.value)
+    failedConnections = 0
+    yield* record(markSent(mail_id))
+    yield* Metric.update(mailsSent, 1)
+    yield* Effect.logDebug(`Email ${mail_id} (${entry_id}) was sent.`)
+    return Duration.zero
+  })
+})
+
+const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, isHeld }: JobLease) {
+  const { acquireLease, claimNext, readState, recoverAbandoned, releaseLease } = yield* makeOutbox(holder)
+  const send = yield* makeSend(settings, holder)
+  yield* initializeCounters(
+    mailsSent,
+    ...(["away", "later", "refused", "unknown"] as const).map(mailsNotSent),
+  )
+  let waiting = 0
+  yield* registerGauge({
+    name: "tickerline_mails_waiting",
+    description: "Customer emails that wait to be sent, as last seen by the process that sends them.",
+    // A former holder of the job reports 0, because its number is outdated.
+    read: () => isHeld() ? waiting : 0,
+  })
+
+  /** The email in progress. Its fiber is detached, so that the end of the job does not interrupt it. */
+  let current:
+    | { readonly fiber: Fiber.Fiber<unknown, unknown>; readonly progress: { isHandedOver: boolean } }
+    | undefined
+
+  /** Returns the delay that `send` asks for, or undefined if there is nothing to send. */
+  const sendNext = Effect.gen(function* () {
+    if (!(yield* acquireLease)) return undefined
+    const email = Option.getOrUndefined(yield* claimNext)
+    if (email === undefined) return undefined
+    const progress = { isHandedOver: false }
+    const fiber = yield* Effect.forkDetach(send(email, () => {
+      progress.isHandedOver = true
+    }))
+    current = { fiber, progress }
+    const delay = yield* Fiber.join(fiber)
+    current = undefined
+    return delay
+  })
+
+  const sendAll = Effect.gen(function* () {
+    const unknown = yield* recoverAbandoned
+    if (unknown > 0) {
+      yield* Effect.logWarning(
+        `${unknown} emails were being sent when their process stopped. Run \`announcements problems\` to list them.`,
+      )
+    }
+    let delay: Duration.Duration | undefined = Duration.zero
+    while (delay !== undefined) {
+      delay = yield* sendNext
+      if (delay !== undefined && !Duration.isZero(delay)) return delay
+      yield* Effect.sleep(settings.pace)
+    }
+    return Duration.zero
+  })
+
+  const keepLease = acquireLease.pipe(
+    Effect.ignore,
+    Effect.repeat(Schedule.spaced(Duration.seconds(outboxLeaseSeconds / 4))),
+  )
+
+  const run = Effect.gen(function* () {
+    const state = yield* readState
+    waiting = state.waiting
+    if (!state.due || !(yield* acquireLease)) return Duration.zero
+    const delay = yield* Effect.raceFirst(sendAll, Effect.andThen(keepLease, Effect.never))
+    yield* releaseLease
+    return delay
+  })
+
+  const shutDown = Effect.gen(function* () {
+    if (current !== undefined) {
+      // Before the handover the server cannot have accepted the message, so the next process can send it.
+      if (current.progress.isHandedOver) yield* Effect.timeoutOption(Fiber.await(current.fiber), shutdownTimeout)
+      yield* Fiber.interrupt(current.fiber)
+    }
+    yield* Effect.timeoutOption(Effect.ignore(releaseLease), "2 seconds")
+  })
+  yield* addForkedFinalizer(shutDown)
+  return run
+})
+
+/** Runs only if `SMTP_URL` is set. While the mail server is unreachable, other processes may take the job. */
+export const sendEmailsJob = {
+  name: "mail",
+  every: pollInterval,
+  prepare: (lease) =>
+    Effect.flatMap(
+      loadMailSettings,
+      (settings) => Effect.transposeOption(Option.map(settings, (found) => makeRun(found, lease))),
+    ),
+} satisfies Job<Config.ConfigError, SqlClient.SqlClient | Scope.Scope>

@@ -1,0 +1,14 @@
+/** Background fibers: loops without traces, and finalizers with working timeouts. */
+import { type Duration, Effect, Fiber } from "effect"
+
+/** Forks an effect that belongs to no request, without tracing, until the scope closes. */
+export const forkUntraced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.forkScoped(Effect.withTracerEnabled(effect, false))
+
+/** Runs an effect repeatedly in the background, with a pause before each run. */
+export const repeatInBackground = <A, E, R>(effect: Effect.Effect<A, E, R>, pause: Duration.Duration) =>
+  forkUntraced(Effect.forever(Effect.delay(effect, pause)))
+
+/** Adds a finalizer that runs in its own fiber. A scope closes uninterruptibly, which disables timeouts. */
+export const addForkedFinalizer = <A, E, R>(finalizer: Effect.Effect<A, E, R>) =>
+  Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finalizer), Fiber.await))

@@ -1,0 +1,81 @@
+/** Special fenced blocks in guides. They show data that the code declares, so that no guide repeats it. */
+import { DateTime, Effect, Option } from "effect"
+import { endpoints } from "../catalogue/Endpoints.ts"
+import { renderLineage } from "./browser/lineage-figure.js"
+import { escape, inlineCode, renderProse, renderTable } from "./browser/markup.js"
+import type { GuideBlocks } from "./Markdown.ts"
+import { pagePath } from "./Page.ts"
+import { makeReferenceTables } from "./ReferenceTables.ts"
+
+/** The timeline ends 200 days after the last change, so that a page does not depend on the day it is rendered. */
+const timelineEnd = (body: string) => {
+  const dates = Array.from(body.matchAll(/"effective_date":\s*"(\d{4}-\d{2}-\d{2})"/g), ([, date = ""]) => date)
+  const last = DateTime.makeUnsafe(`${dates.toSorted().at(-1) ?? "2026-01-01"}T00:00:00Z`)
+  return DateTime.formatIsoDate(DateTime.add(last, { days: 200 }))
+}
+
+/** `chain META` draws the response of `/v1/ticker-changes` in the block; `chain META picture` omits its details. */
+const renderLineageBlock = (body: string, argument: string) => {
+  const [symbol = "", variant = ""] = argument.split(" ")
+  // A new block is empty until the documentation test fills it.
+  if (body.trim() === "") return ""
+  const figure = renderLineage(JSON.parse(body), {
+    id: `chain-${symbol.toLowerCase()}`,
+    today: timelineEnd(body),
+    isBrief: variant === "picture",
+  })
+  if (figure === undefined) {
+    throw new Error(`docs: the block is not a response of /v1/ticker-changes?ticker=${symbol}: ${body}`)
+  }
+  return `${figure}\n`
+}
+
+/** The form that `browser/timestamp-converter.js` activates. */
+const timestampConverter = `<div id="converter" class="converter" hidden>
+<p class="field"><label for="wall">New York time</label>
+<input id="wall" type="datetime-local" step="1" value="2026-07-15T09:30:00"></p>
+<p class="field"><label for="printed">API timestamp</label>
+<input id="printed" type="text" size="28" spellcheck="false" autocomplete="off" value="2026-07-15T08:30:00-05:00"></p>
+<output id="explanation" for="wall printed"></output>
+</div>
+<noscript><p>Enable JavaScript to use the timestamp converter here.</p></noscript>
+`
+
+const deprecated = endpoints.flatMap(({ deprecation, row }) =>
+  Option.match(deprecation, { onNone: () => [], onSome: (details) => [{ path: row.path, ...details }] })
+)
+
+/** §9.4, D24 (deprecations): `deprecations short` is a notice per endpoint, `deprecations list` a table. */
+const renderDeprecations = (variant: string) => {
+  if (deprecated.length === 0) return `<p>No endpoint is deprecated.</p>\n`
+  if (variant === "short") {
+    return deprecated.map(({ announced, note, path, successor, sunset }) => {
+      const end = sunset === undefined ? "No end date is set." : `It may stop responding after ${escape(sunset)}.`
+      return `<div class="notice"><p><strong>${inlineCode(path)} is deprecated</strong> since ${escape(announced)}. ` +
+        `${end} Use ${inlineCode(successor)}. ${renderProse(note)} ` +
+        `<a href="${pagePath("deprecations")}">How to migrate</a></p></div>\n`
+    }).join("")
+  }
+  return renderTable(
+    ["Endpoint", "Announced", "Sunset", "Use instead", "Changes"],
+    deprecated.map((
+      { announced, note, path, successor, sunset },
+    ) => [
+      inlineCode(path),
+      escape(announced),
+      sunset === undefined ? "not set" : escape(sunset),
+      inlineCode(successor),
+      renderProse(note),
+    ]),
+  )
+}
+
+export const makeGuideBlocks = Effect.map(
+  makeReferenceTables,
+  (renderReferenceTable): GuideBlocks => ({
+    table: (_, name) => renderReferenceTable(name),
+    chain: renderLineageBlock,
+    converter: () => timestampConverter,
+    deprecations: (_, variant) => renderDeprecations(variant),
+  }),
+)

@@ -1,0 +1,125 @@
+/** Tables of errors, endpoints, tiers and prices, from the declarations in the code and this service's settings. */
+import { Effect, Option, Schema } from "effect"
+import * as AccountErrors from "../accounts/AccountErrors.ts"
+import { PriceLookup } from "../accounts/billing/Pricing.ts"
+import { RateLimit } from "../accounts/limits/RateLimit.ts"
+import { endpoints, pricedPaths } from "../catalogue/Endpoints.ts"
+import { meetsTier, tiers } from "../rules/EndpointAnnotations.ts"
+import * as Errors from "../rules/Errors.ts"
+import { documentationPath } from "../rules/Lifecycle.ts"
+import { inlineCode, renderProse, renderTable } from "./browser/markup.js"
+import { formatInteger } from "./browser/number-format.js"
+import { referencePagePath } from "./Page.ts"
+
+/** What a client does about an error, and whether a retry can succeed. */
+const advice = [
+  [Errors.BadRequest, "Fix the request; the message names the part that cannot be read.", "no"],
+  [AccountErrors.MissingApiKey, "Send the key in `Authorization: Bearer …` or `X-API-Key`.", "no"],
+  [AccountErrors.InvalidApiKey, "Check that the key is complete, and send no other credentials with it.", "no"],
+  [AccountErrors.ApiKeyDisabled, "Use another key of the account, or request a new one.", "no"],
+  [AccountErrors.InsufficientCredits, "Add credit to the account; `details` has the balance.", "after adding credit"],
+  [AccountErrors.InsufficientTier, "Request the tier in `details.required_tier`.", "no"],
+  [
+    AccountErrors.EndpointNotAllowed,
+    "Use a key with access to this endpoint; `details.allowed` lists the endpoints of this key.",
+    "no",
+  ],
+  [Errors.NotFound, "Check the path and the symbol: the path does not exist, or the symbol has no records.", "no"],
+  [Errors.MethodNotAllowed, "Send `GET` or `HEAD`.", "no"],
+  [Errors.AmbiguousTickerLineage, "Read `details`: it has the conflicting events and the possible chains.", "no"],
+  [Errors.EndpointRemoved, "Use the endpoint in `details.successor`.", "no"],
+  [Errors.ValidationError, "Correct every field in `details.fields`.", "no"],
+  [AccountErrors.RateLimitExceeded, "Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
+  [Errors.InternalError, "Send the `request_id` to support.", "once"],
+  [Errors.DataRefreshing, "A dataset is being replaced. Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
+  [Errors.DatabasePoolTimeout, "The service is busy. Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
+] as const
+
+/** Every error code of the API, ordered by status. */
+export const errorReference = advice.map(([error, action, retry]) => {
+  const annotations = Schema.resolveAnnotations(error)
+  return {
+    status: Number(annotations?.["httpApiStatus"]),
+    code: error.fields.error.fields.code.schema.literal,
+    description: String(annotations?.["description"]),
+    action,
+    retry,
+  }
+})
+
+const errorTable = () =>
+  renderTable(
+    ["Status", "Code", "Meaning", "What to do", "Retry"],
+    errorReference.map((
+      { action, code, description, retry, status },
+    ) => [String(status), inlineCode(code), ...[description, action, retry].map(renderProse)]),
+  )
+
+export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }) =>
+  renderTable(
+    ["Path", "Description", "Tier"],
+    endpoints.filter((endpoint) => endpoint.isPriced === isPriced && endpoint.row.path !== documentationPath)
+      .map(({ row }) => [
+        `<a href="${referencePagePath(row.path)}">${inlineCode(row.path)}</a>` +
+        (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
+        renderProse(row.description),
+        row.tier ?? "no key",
+      ]),
+  )
+
+const makeTierTable = Effect.map(
+  RateLimit,
+  ({ perMinute }) => () =>
+    renderTable(
+      ["Tier", "Requests per minute", "Endpoints"],
+      tiers.map((tier) => {
+        const closed = endpoints.filter(({ row }) => {
+          const required = Option.fromUndefinedOr(tiers.find((one) => one === row.tier))
+          return Option.exists(required, (required) => !meetsTier(tier, required))
+        })
+        const access = closed.length === 0
+          ? "all"
+          : `all except ${closed.map(({ row }) => inlineCode(row.path)).join(", ")}`
+        return [inlineCode(tier), formatInteger(perMinute(tier)), access]
+      }),
+    ),
+)
+
+const formatPrice = (microdollars: number) => `$${(microdollars / 1_000_000).toFixed(microdollars % 10_000 ? 6 : 2)}`
+
+/** The most frequent value. */
+const modeOf = (values: ReadonlyArray<number>) => {
+  const count = (value: number) => values.filter((other) => other === value).length
+  return values.toSorted((left, right) => count(right) - count(left))[0] ?? 0
+}
+
+const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () => {
+  const prices = pricedPaths.map((path) => ({ path, price: getPricePerGigabyte(path) }))
+  const usual = modeOf(prices.map(({ price }) => price))
+  const row = (
+    data: string,
+    price: number,
+  ) => [data, formatPrice(price), `${formatInteger(Math.ceil(price * 10_000 / 1_000_000_000))} µ$`]
+  return renderTable(["Data", "1 GB (1,000,000,000 bytes)", "A response of 10,000 bytes"], [
+    row("all endpoints", usual),
+    ...prices.filter(({ price }) => price !== usual).map(({ path, price }) => row(inlineCode(path), price)),
+  ])
+})
+
+/** Renders a table by its name in a guide: `table errors`. */
+export const makeReferenceTables = Effect.gen(function* () {
+  const tables: Readonly<Record<string, () => string>> = {
+    errors: errorTable,
+    data: () => renderEndpointTable({ isPriced: true }),
+    free: () => renderEndpointTable({ isPriced: false }),
+    tiers: yield* makeTierTable,
+    prices: yield* makePriceTable,
+  }
+  return (name: string) => {
+    const render = tables[name]
+    if (render === undefined) {
+      throw new Error(`docs: there is no table "${name}"; the tables are ${Object.keys(tables).join(", ")}`)
+    }
+    return render()
+  }
+})

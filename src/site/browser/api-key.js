@@ -1,0 +1,161 @@
+/**
+ * The visitor's API key: kept in this tab only (`sessionStorage`), sent as a header to this origin only, and shown only
+ * in the field where it is typed.
+ */
+import { byId } from "./dom.js"
+import { textAt } from "./json.js"
+
+const storageKey = "tickerline-key"
+
+/** Undefined if the browser gives pages no storage: the key then lasts as long as the page. */
+const storage = (() => {
+  try {
+    const { sessionStorage } = globalThis
+    sessionStorage.getItem(storageKey)
+    return sessionStorage
+  } catch {
+    return undefined
+  }
+})()
+
+let apiKey = storage?.getItem(storageKey) ?? ""
+
+/** The error code of the service if it rejected the current key, else empty. */
+let rejection = ""
+
+/** Called after `rejection` has changed. */
+let onRejectionChange = () => {}
+
+/** @param {string} value */
+const storeKey = (value) => {
+  apiKey = value
+  rejection = ""
+  try {
+    if (value === "") storage?.removeItem(storageKey)
+    else storage?.setItem(storageKey, value)
+  } catch {
+    // If the storage is full or disabled, the key lasts as long as the page.
+  }
+}
+
+export const hasKey = () => apiKey !== ""
+
+/**
+ * A response of the service; `status` 0 means that there was none. `body` is the parsed JSON, if it is JSON.
+ * @typedef {object} ApiResponse
+ * @property {number} status
+ * @property {Headers} headers
+ * @property {string} text
+ * @property {unknown} body
+ */
+
+/**
+ * Stands for the response to a request that is not sent because there is no key.
+ * @type {ApiResponse}
+ */
+export const missingKeyResponse = {
+  status: 401,
+  headers: new Headers(),
+  text: "",
+  body: { error: { code: "missing_api_key", message: "This request needs an API key." } },
+}
+
+/** @param {string} text @returns {unknown} */
+const parseJson = (text) => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Sends a GET request to this service with the visitor's key.
+ * @param {string} path begins with `/`
+ * @param {AbortSignal} [signal]
+ * @param {string} [accept]
+ * @returns {Promise<ApiResponse>}
+ */
+export const request = async (path, signal, accept = "application/json") => {
+  const url = new URL(path, location.origin)
+  if (url.origin !== location.origin) throw new Error("The API key is sent to this origin only")
+  const sentKey = apiKey
+  try {
+    const response = await fetch(url, {
+      headers: { Accept: accept, ...(apiKey === "" ? {} : { Authorization: `Bearer ${apiKey}` }) },
+      credentials: "omit",
+      redirect: "error",
+      ...(signal === undefined ? {} : { signal }),
+    })
+    const text = await response.text()
+    const body = parseJson(text)
+    if (sentKey === apiKey && sentKey !== "") {
+      rejection = response.status === 401 ? textAt(body, "error", "code") ?? "" : ""
+      onRejectionChange()
+    }
+    return { status: response.status, headers: response.headers, text, body }
+  } catch {
+    return { status: 0, headers: new Headers(), text: "", body: undefined }
+  }
+}
+
+/**
+ * Activates the form for the API key.
+ * @param {() => void} onChange called after the key was set, replaced or forgotten
+ */
+export const activateKeyForm = (onChange) => {
+  const form = byId("key-form", HTMLFormElement)
+  const field = byId("key", HTMLInputElement)
+  const state = byId("key-state", HTMLElement)
+  const showButton = byId("key-show", HTMLButtonElement)
+  const forgetButton = byId("key-forget", HTMLButtonElement)
+
+  /** @param {boolean} visible */
+  const setVisible = (visible) => {
+    field.type = visible ? "text" : "password"
+    showButton.textContent = visible ? "Hide" : "Show"
+    showButton.setAttribute("aria-pressed", String(visible))
+  }
+  const updateState = () => {
+    forgetButton.hidden = !hasKey()
+    // The account page identifies keys by the same first characters.
+    const hint = `${apiKey.slice(0, 12)}…`
+    state.classList.toggle("bad", rejection !== "")
+    if (!hasKey()) state.textContent = "No API key is set."
+    else if (rejection === "api_key_disabled") state.textContent = `${hint} is revoked, disabled or expired.`
+    else if (rejection !== "") state.textContent = `${hint} is not a valid key.`
+    else state.textContent = `Using ${hint} until you close this tab or forget the key.`
+  }
+  onRejectionChange = updateState
+  byId("without-scripts", HTMLElement).hidden = true
+  form.hidden = false
+  form.addEventListener("submit", (event) => {
+    event.preventDefault()
+    const typed = field.value.trim()
+    field.value = ""
+    setVisible(false)
+    // A header cannot carry other characters, and no key contains them.
+    if (!/^[\x21-\x7e]+$/.test(typed)) {
+      state.textContent = "This is not an API key. Keys begin with tl_live_ and contain no spaces."
+      return
+    }
+    storeKey(typed)
+    updateState()
+    onChange()
+  })
+  showButton.addEventListener("click", () => setVisible(field.type === "password"))
+  forgetButton.addEventListener("click", () => {
+    storeKey("")
+    updateState()
+    field.focus()
+    onChange()
+  })
+  // The back-forward cache may restore this page after the key was forgotten on another page.
+  addEventListener("pageshow", ({ persisted }) => {
+    if (!persisted) return
+    apiKey = storage?.getItem(storageKey) ?? ""
+    updateState()
+    onChange()
+  })
+  updateState()
+}

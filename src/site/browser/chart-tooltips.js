@@ -1,0 +1,39 @@
+/** Tooltips for charts. Unlike native ones, they appear at once, also on touch, and stay inside the figure. */
+import { make } from "./dom.js"
+
+/** @param {HTMLElement} figure */
+const addTooltipTo = (figure) => {
+  const tooltip = make("div", { class: "tip", "aria-hidden": "true" })
+  tooltip.hidden = true
+  figure.append(tooltip)
+  for (const group of figure.querySelectorAll("svg.plot g")) {
+    const title = group.querySelector("title")
+    if (title === null) continue
+    const text = title.textContent
+    // Otherwise the browser would show its own tooltip as well.
+    title.remove()
+    const show = () => {
+      tooltip.textContent = text
+      tooltip.hidden = false
+      const frame = figure.getBoundingClientRect()
+      const mark = (group.querySelector(".amount") ?? group).getBoundingClientRect()
+      const left = mark.left + mark.width / 2 - frame.left - tooltip.offsetWidth / 2
+      const above = mark.top - frame.top - tooltip.offsetHeight - 8
+      tooltip.style.left = `${Math.max(0, Math.min(left, frame.width - tooltip.offsetWidth))}px`
+      tooltip.style.top = `${above < 0 ? mark.bottom - frame.top + 8 : above}px`
+    }
+    group.addEventListener("pointerenter", show)
+    group.addEventListener("click", show)
+    group.addEventListener("pointerleave", () => {
+      tooltip.hidden = true
+    })
+  }
+}
+
+/**
+ * Adds a tooltip to every chart below a root.
+ * @param {HTMLElement} root
+ */
+export const addTooltips = (root) => {
+  for (const figure of root.querySelectorAll("figure.plotted")) if (figure instanceof HTMLElement) addTooltipTo(figure)
+}

@@ -1,0 +1,82 @@
+/** Explains an error response, and says what the visitor can do about it. */
+import { make, parseHtml } from "./dom.js"
+import { textAt } from "./json.js"
+import { renderProse } from "./markup.js"
+
+/** @typedef {import("./api-key.js").ApiResponse} ApiResponse */
+
+/** @param {ApiResponse} response */
+const codeOf = ({ body }) => textAt(body, "error", "code")
+
+/** @param {ApiResponse} response */
+const adviceFor = (response) => {
+  const seconds = response.headers.get("Retry-After")
+  const retry = seconds === null ? "" : ` Try again in ${seconds} s.`
+  switch (response.status) {
+    case 0:
+      return "The service cannot be reached. Check your connection and try again."
+    case 401:
+      switch (codeOf(response)) {
+        case "invalid_api_key":
+          return "This key does not exist. Check that you copied all of it, or enter another key above."
+        case "api_key_disabled":
+          return "Enter another key for this account above, or request a new one."
+        default:
+          return "Enter your API key above. The operator of this service creates keys with `tickerline keys create`. " +
+            "A new installation has a demo key in the file `.tickerline/demo-key`."
+      }
+    case 402:
+      return "The prepaid balance of the account is used up."
+    case 403:
+      return "This key does not give access to this endpoint."
+    case 429:
+      return `The account has reached its limit of requests per minute.${retry}`
+    case 503:
+      return `The data is temporarily unavailable.${retry}`
+    default:
+      return undefined
+  }
+}
+
+const titlesByStatus = new Map([
+  [0, "No response"],
+  [401, "API key required"],
+  [402, "Insufficient credits"],
+  [403, "Access denied"],
+  [404, "Not found"],
+  [422, "Invalid request"],
+  [429, "Too many requests"],
+  [503, "Temporarily unavailable"],
+])
+
+const titlesByCode = new Map([
+  ["invalid_api_key", "Invalid API key"],
+  ["api_key_disabled", "API key disabled"],
+])
+
+/** @param {ApiResponse} response */
+const isTemporary = ({ status }) => status === 0 || status === 429 || status === 503
+
+/**
+ * @param {ApiResponse} response
+ * @param {() => void} retry called by the button that temporary errors have
+ */
+export const errorNotice = (response, retry) => {
+  const { body, headers, status } = response
+  const code = codeOf(response)
+  const id = headers.get("X-Request-Id")
+  const title = titlesByCode.get(code ?? "") ?? titlesByStatus.get(status) ?? `The service returned status ${status}`
+  const notice = make("div", { class: "notice" }, make("p", {}, make("strong", {}, title)))
+  for (const text of [textAt(body, "error", "message"), adviceFor(response)]) {
+    if (text !== undefined) notice.append(make("p", {}, parseHtml(renderProse(text))))
+  }
+  if (code !== undefined) {
+    notice.append(make("p", { class: "quiet" }, `${status} ${code}${id === null ? "" : `, request ${id}`}`))
+  }
+  if (isTemporary(response)) {
+    const button = make("button", { type: "button", class: "quiet" }, "Try again")
+    button.addEventListener("click", retry)
+    notice.append(make("p", {}, button))
+  }
+  return notice
+}

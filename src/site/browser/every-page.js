@@ -1,0 +1,47 @@
+/** Runs on every page: copy buttons, scroll hints, the theme switch and the scroll position of the navigation. */
+import { enhance } from "./dom.js"
+
+const themeKey = "tickerline-theme"
+
+const switches = Array.from(document.querySelectorAll("label.theme"))
+
+/** @param {string | null | undefined} theme */
+const applyTheme = (theme) => {
+  const chosen = theme === "light" || theme === "dark" ? theme : "system"
+  if (chosen === "system") delete document.documentElement.dataset["theme"]
+  else document.documentElement.dataset["theme"] = chosen
+  for (const label of switches) {
+    const select = label.querySelector("select")
+    if (select !== null) select.value = chosen
+  }
+}
+
+for (const label of switches) {
+  label.removeAttribute("hidden")
+  label.addEventListener("change", ({ target }) => {
+    if (!(target instanceof HTMLSelectElement)) return
+    applyTheme(target.value)
+    try {
+      if (target.value === "system") localStorage.removeItem(themeKey)
+      else localStorage.setItem(themeKey, target.value)
+    } catch {
+      // Without storage, the choice lasts as long as the page.
+    }
+  })
+}
+applyTheme(document.documentElement.dataset["theme"])
+
+// Another tab changed the theme.
+addEventListener("storage", ({ key, newValue }) => {
+  if (key === themeKey) applyTheme(newValue)
+})
+
+enhance(document)
+
+// Scrolls a long navigation to the current page.
+const aside = document.querySelector(".aside")
+const current = aside?.querySelector("[aria-current]")
+if (aside instanceof HTMLElement && current instanceof HTMLElement) {
+  const offset = current.offsetTop - aside.offsetTop
+  if (offset > aside.clientHeight - 2 * current.offsetHeight) aside.scrollTop = offset - aside.clientHeight / 2
+}

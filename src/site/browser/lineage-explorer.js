@@ -1,0 +1,107 @@
+/** The lineage explorer. The symbol is part of the address (`#META`), so links and the back button work. */
+import { activateKeyForm, hasKey, missingKeyResponse, request } from "./api-key.js"
+import { byId, codeBlock, copyButton, make, makeLatestSignal, parseHtml } from "./dom.js"
+import { errorNotice } from "./error-notice.js"
+import { renderLineage } from "./lineage-figure.js"
+
+const form = byId("lineage-form", HTMLFormElement)
+const field = byId("symbol", HTMLInputElement)
+const result = byId("result", HTMLElement)
+const state = byId("state", HTMLElement)
+
+const pageTitle = document.title
+
+const symbolInAddress = () => {
+  try {
+    return decodeURIComponent(location.hash.slice(1)).trim()
+  } catch {
+    return location.hash.slice(1)
+  }
+}
+
+/** Also safe between single quotes in a shell. @param {string} symbol */
+const pathFor = (symbol) => `/v1/ticker-changes?ticker=${encodeURIComponent(symbol).replaceAll("'", "%27")}`
+
+/** @param {string} symbol */
+const curlCommand = (symbol) => `curl -H "Authorization: Bearer $TICKERLINE_KEY" '${location.origin}${pathFor(symbol)}'`
+
+const latestSignal = makeLatestSignal()
+
+/** Cancels the current request and empties the result. */
+const reset = () => {
+  const signal = latestSignal()
+  result.replaceChildren()
+  result.removeAttribute("aria-busy")
+  state.textContent = ""
+  state.classList.remove("hidden")
+  return signal
+}
+
+const load = async () => {
+  const signal = reset()
+  const symbol = symbolInAddress()
+  field.value = symbol
+  document.title = symbol === "" ? pageTitle : `${symbol.toUpperCase()} · ${pageTitle}`
+  if (symbol === "") return
+  if (!hasKey()) {
+    onKeyChange()
+    return
+  }
+  result.setAttribute("aria-busy", "true")
+  state.textContent = `Loading ${symbol}…`
+  const response = await request(pathFor(symbol), signal)
+  if (signal.aborted) return
+  result.removeAttribute("aria-busy")
+  const figure = renderLineage(response.body, { id: "lineage", today: new Date().toISOString().slice(0, 10) })
+  const tools = make(
+    "p",
+    { class: "tools" },
+    ...copyButton("Copy as curl", { className: "quiet" }, () => curlCommand(symbol)),
+    ...copyButton("Copy link", { className: "quiet" }, () => location.href),
+  )
+  if (figure === undefined) {
+    state.textContent = response.status === 200
+      ? "This page cannot show the response."
+      : `There is no lineage for ${symbol}.`
+    result.replaceChildren(errorNotice(response, load), tools)
+    return
+  }
+  const json = codeBlock("JSON", JSON.stringify(response.body, null, 2))
+  const rawJson = make("details", { class: "raw" }, make("summary", {}, "Raw JSON"), json)
+  result.replaceChildren(parseHtml(figure), tools, rawJson)
+  // Screen readers announce the summary, which is visible below the timeline.
+  state.classList.add("hidden")
+  state.textContent = result.querySelector(".summary")?.textContent ?? ""
+}
+
+/** Sends nothing: responses are charged, so the visitor starts each request. */
+const onKeyChange = () => {
+  reset()
+  const symbol = symbolInAddress()
+  if (symbol === "") {
+    if (hasKey()) field.focus({ preventScroll: true })
+    return
+  }
+  if (!hasKey()) {
+    state.textContent = `Enter an API key to see the lineage of ${symbol}.`
+    result.replaceChildren(errorNotice(missingKeyResponse, load))
+    return
+  }
+  const button = make("button", { type: "button", class: "main" }, `Show the lineage of ${symbol}`)
+  button.addEventListener("click", () => void load())
+  result.replaceChildren(make("p", {}, button))
+  button.focus({ preventScroll: true })
+}
+
+form.hidden = false
+form.addEventListener("submit", (event) => {
+  event.preventDefault()
+  const hash = `#${encodeURIComponent(field.value.trim())}`
+  if (location.hash === hash) void load()
+  else location.hash = hash
+})
+addEventListener("hashchange", () => void load())
+byId("samples", HTMLElement).hidden = false
+activateKeyForm(onKeyChange)
+void load()
+if (hasKey() && symbolInAddress() === "") field.focus({ preventScroll: true })

@@ -1,0 +1,83 @@
+/** Renders a response of `/v1/ticker-changes`, a chain or a refusal, as a figure with a timeline and text. Pure. */
+import { explainReason, formatIssuer, parseLineage, reasonLabel, summarize } from "./lineage-response.js"
+import { drawTimeline, timelineLegend } from "./lineage-timeline.js"
+import { escape, inlineCode, layouts, textElement } from "./markup.js"
+
+/** @typedef {import("./lineage-response.js").Change} Change */
+/** @typedef {import("./lineage-response.js").Lineage} Lineage */
+
+/** @param {Change} change */
+const renderChange = (change) => {
+  const { date, from, reasons, to } = change
+  const issuer = formatIssuer(change)
+  const conflict = reasons.length === 0
+    ? ""
+    : ` ${textElement("strong", { class: "clash" }, `Conflict: ${reasons.map(reasonLabel).join("; ")}.`)}`
+  return `<li>${textElement("time", { datetime: date }, date)}: ${textElement("b", {}, from)} became ${
+    textElement("b", {}, to)
+  }${issuer === undefined ? "" : `, ${escape(issuer)}`}.${conflict}</li>`
+}
+
+/** @param {Lineage} lineage */
+const renderCandidates = ({ candidates }) => {
+  if (candidates.length === 0) return ""
+  const items = candidates.map((candidate) => {
+    const symbols = [candidate.changes[0]?.from ?? "", ...candidate.changes.map(({ date, to }) => `${to} (${date})`)]
+    return textElement("li", {}, `${formatIssuer(candidate) ?? ""}: ${symbols.join(" → ")}`)
+  })
+  return `<p>The unambiguous chains of single issuers:</p><ul>${items.join("")}</ul>`
+}
+
+/** @param {Lineage} lineage */
+const renderReasons = (lineage) =>
+  lineage.reasons.length === 0
+    ? ""
+    : `<ul class="reasons">${
+      lineage.reasons.map((reason) => `<li>${inlineCode(reason)} ${escape(explainReason(lineage, reason))}</li>`)
+        .join("")
+    }</ul>`
+
+/** @param {Lineage} lineage */
+const renderLegend = (lineage) => {
+  const issuers = timelineLegend(lineage)
+  if (issuers.length === 0) return ""
+  /** @param {string} shape @param {string} label */
+  const item = (shape, label) =>
+    `<li><svg class="chain swatch" viewBox="0 0 24 16" aria-hidden="true">${shape}</svg> ${escape(label)}</li>`
+  const items = issuers.map(({ colour, change }) =>
+    item(
+      `<rect class="bar ${colour}" x="0" y="2" width="24" height="12"/>`,
+      (change === undefined ? undefined : formatIssuer(change)) ?? "Unknown issuer",
+    )
+  )
+  if (lineage.changes.some(({ reasons }) => reasons.length > 0)) {
+    items.push(item(`<path class="clashing" d="M12 0l8 8l-8 8l-8 -8z"/>`, "A change with a conflict"))
+  }
+  return `<ul class="legend" aria-label="Legend">${items.join("")}</ul>`
+}
+
+/** @param {Lineage} lineage */
+const renderChanges = ({ changes, count }) => {
+  if (changes.length === 0) return ""
+  const left = count - changes.length
+  const note = left > 0 ? `<p>The record has ${left} more changes.</p>` : ""
+  return `<ol>${changes.map(renderChange).join("")}</ol>${note}`
+}
+
+/**
+ * The figure as HTML; undefined if the body is neither a chain nor a refusal.
+ * @param {unknown} body
+ * @param {{ readonly id: string, readonly today: string, readonly isBrief?: boolean }} options `id` is unique on the
+ *   page; `today` (`YYYY-MM-DD`) ends the timeline; a brief figure leaves out the list of changes
+ */
+export const renderLineage = (body, { id, isBrief = false, today }) => {
+  const lineage = parseLineage(body)
+  if (lineage === undefined) return undefined
+  const timelines = lineage.changes.length === 0
+    ? []
+    : layouts.map(([layout, width]) => drawTimeline(lineage, { id, today, layout, width }))
+  const details = isBrief ? "" : renderReasons(lineage) + renderChanges(lineage) + renderCandidates(lineage)
+  return `<figure class="lineage ${lineage.kind}">${timelines.join("")}${renderLegend(lineage)}<figcaption>${
+    textElement("p", { class: "summary" }, summarize(lineage))
+  }${details}</figcaption></figure>`
+}

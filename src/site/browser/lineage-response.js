@@ -1,0 +1,174 @@
+/** §2.2, D21 (ticker changes): reads the body of a response, a chain or a refusal, and explains it in words. Pure. */
+import { at, listAt, numberAt, textAt, textsAt } from "./json.js"
+
+/**
+ * A change of symbol.
+ * @typedef {object} Change
+ * @property {string} from
+ * @property {string} to
+ * @property {string} date `YYYY-MM-DD`
+ * @property {string | undefined} cik
+ * @property {string | undefined} company
+ * @property {ReadonlyArray<string>} reasons the reasons for a refusal that involve this change; empty in a chain
+ */
+
+/**
+ * The unambiguous chain of one issuer in a refused record.
+ * @typedef {object} Candidate
+ * @property {string} cik
+ * @property {string | undefined} company
+ * @property {ReadonlyArray<Change>} changes
+ */
+
+/**
+ * @typedef {object} Lineage
+ * @property {"chain" | "unchanged" | "refusal"} kind
+ * @property {string} ticker as requested
+ * @property {string | undefined} current
+ * @property {ReadonlyArray<Change>} changes ordered by date
+ * @property {number} count of all changes, including those left out of a long refusal
+ * @property {ReadonlyArray<string>} reasons
+ * @property {ReadonlyArray<Candidate>} candidates
+ */
+
+/** @param {string} text */
+const isDate = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text))
+
+/**
+ * @param {unknown} event
+ * @returns {ReadonlyArray<Change>}
+ */
+const parseChange = (event) => {
+  const [from, to, date] = [textAt(event, "old_ticker"), textAt(event, "new_ticker"), textAt(event, "effective_date")]
+  if (from === undefined || to === undefined || date === undefined || !isDate(date)) return []
+  return [{
+    from,
+    to,
+    date,
+    cik: textAt(event, "cik"),
+    company: textAt(event, "company_name"),
+    reasons: textsAt(event, "reasons"),
+  }]
+}
+
+/** @param {ReadonlyArray<unknown>} events */
+const parseChanges = (events) =>
+  events.flatMap(parseChange).toSorted((left, right) => left.date < right.date ? -1 : Number(left.date > right.date))
+
+/**
+ * @param {unknown} details
+ * @param {string} ticker
+ * @returns {Lineage}
+ */
+const parseRefusal = (details, ticker) => {
+  const candidates = listAt(details, "candidates").map((candidate) => {
+    const [cik, company] = [textAt(candidate, "cik") ?? "", textAt(candidate, "company_name")]
+    const changes = parseChanges(listAt(candidate, "history")).map((change) => ({ ...change, cik, company }))
+    return { cik, company, changes }
+  })
+  const events = parseChanges(listAt(details, "events"))
+  // Without events, the changes of the candidates are drawn.
+  const changes = events.length > 0 ? events : candidates.flatMap((candidate) => candidate.changes)
+  return {
+    kind: "refusal",
+    ticker,
+    current: undefined,
+    changes,
+    count: numberAt(details, "event_count") ?? changes.length,
+    reasons: textsAt(details, "reasons"),
+    candidates,
+  }
+}
+
+/**
+ * Reads the body of a 200 or 409; undefined if it is neither.
+ * @param {unknown} body
+ * @returns {Lineage | undefined}
+ */
+export const parseLineage = (body) => {
+  const details = at(body, "error", "details")
+  const refusedTicker = textAt(details, "query_ticker")
+  if (refusedTicker !== undefined && textAt(body, "error", "code") === "ambiguous_ticker_lineage") {
+    return parseRefusal(details, refusedTicker)
+  }
+  const result = at(body, "results", 0)
+  const ticker = textAt(result, "query_ticker")
+  if (ticker === undefined || !Array.isArray(at(result, "history"))) return undefined
+  const changes = parseChanges(listAt(result, "history"))
+  return {
+    kind: changes.length === 0 ? "unchanged" : "chain",
+    ticker,
+    current: textAt(result, "current_ticker"),
+    changes,
+    count: changes.length,
+    reasons: [],
+    candidates: [],
+  }
+}
+
+/** @param {{ readonly cik: string | undefined, readonly company: string | undefined }} issuer */
+export const formatIssuer = ({ cik, company }) =>
+  cik === undefined ? company : company === undefined ? `CIK ${cik}` : `${company} (CIK ${cik})`
+
+/** @param {ReadonlyArray<string>} items */
+const formatList = (items) => {
+  const shown = items.slice(0, 6)
+  return shown.join(", ") + (items.length > shown.length ? ` and ${items.length - shown.length} more` : "")
+}
+
+/**
+ * A sentence for one reason of a refusal.
+ * @param {Lineage} lineage
+ * @param {string} reason
+ */
+export const explainReason = ({ changes, count }, reason) => {
+  const involved = changes.filter(({ reasons }) => reasons.includes(reason))
+  /** @param {(change: Change) => string | undefined} describe */
+  const examples = (describe) => {
+    const items = [...new Set(involved.flatMap((change) => describe(change) ?? []))]
+    return items.length === 0 ? "" : `: ${formatList(items)}`
+  }
+  switch (reason) {
+    case "multiple_cik_lineages":
+      return `The changes belong to more than one issuer${examples(formatIssuer)}.`
+    case "same_date_events":
+      return `Two or more changes have the same date${examples(({ date }) => date)}.`
+    case "competing_destinations":
+      return `A symbol was replaced more than once${examples(({ from }) => from)}.`
+    case "broken_chain":
+      return `A change does not start with the symbol that the previous change ended with${
+        examples(({ date, from, to }) => `${from} to ${to} on ${date}`)
+      }.`
+    case "max_hops_exceeded":
+      return `There are ${count} changes; a chain has at most twelve.`
+    default:
+      return `${reason}.`
+  }
+}
+
+/** Short forms of the reasons, for a single change. */
+const reasonLabels = new Map([
+  ["multiple_cik_lineages", "several issuers"],
+  ["same_date_events", "same date as another change"],
+  ["competing_destinations", "symbol replaced more than once"],
+  ["broken_chain", "does not continue the previous change"],
+  ["max_hops_exceeded", "beyond the twelfth change"],
+])
+
+/** @param {string} reason */
+export const reasonLabel = (reason) => reasonLabels.get(reason) ?? reason
+
+/**
+ * The lineage in one or two sentences.
+ * @param {Lineage} lineage
+ */
+export const summarize = ({ changes, count, current, kind, ticker }) => {
+  if (kind === "unchanged") {
+    return `There are no recorded changes for ${ticker}. This does not mean that ${ticker} is or was listed.`
+  }
+  if (kind === "refusal") return `The history of ${ticker} is ambiguous, so the service does not return a chain.`
+  const first = changes[0]?.from ?? ticker
+  const changeCount = count === 1 ? "one change" : `${count} changes`
+  if (first === current) return `${first} is ${first} again after ${changeCount}.`
+  return `${first} became ${current ?? "another symbol"} in ${changeCount}.`
+}

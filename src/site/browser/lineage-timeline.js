@@ -1,0 +1,260 @@
+/**
+ * Draws a lineage as a timeline: one row per symbol, with a bar while the symbol was in use, and a numbered joint for
+ * each change from one row to another. Pure.
+ */
+import { summarize } from "./lineage-response.js"
+import { element, renderSvg, roundCoordinate, textElement } from "./markup.js"
+
+/** @typedef {import("./lineage-response.js").Change} Change */
+/** @typedef {import("./lineage-response.js").Lineage} Lineage */
+
+/** Further changes appear in the list below the timeline only. */
+const maxDrawnChanges = 20
+
+const dayMillis = 86_400_000
+const rowHeight = 46
+const barHeight = 12
+const top = 26
+const edge = 12
+
+/** @param {ReadonlyArray<Change>} changes */
+const issuersOf = (changes) => [...new Set(changes.flatMap(({ cik }) => cik ?? []))]
+
+/** The CSS class for the bars of an issuer. @param {string | undefined} cik @param {ReadonlyArray<string>} issuers */
+const colourOf = (cik, issuers) =>
+  `issuer-${issuers.length === 0 ? 0 : cik === undefined ? "none" : issuers.indexOf(cik) % 4}`
+
+/**
+ * Each colour with a change of its issuer; empty if no change names an issuer.
+ * @param {Lineage} lineage
+ */
+export const timelineLegend = ({ changes }) => {
+  const drawn = changes.slice(0, maxDrawnChanges)
+  const issuers = issuersOf(drawn)
+  if (issuers.length === 0) return []
+  const known = issuers.map((cik) => ({
+    colour: colourOf(cik, issuers),
+    change: drawn.find((change) => change.cik === cik),
+  }))
+  const hasUnknown = drawn.some(({ cik }) => cik === undefined)
+  return hasUnknown ? [...known, { colour: colourOf(undefined, issuers), change: undefined }] : known
+}
+
+/** Symbols have at most 16 characters. @param {string} symbol */
+const shorten = (symbol) => symbol.length > 16 ? `${symbol.slice(0, 15)}…` : symbol
+
+/**
+ * A period in which a symbol was in use. `from` and `to` are indexes of changes; undefined means open-ended.
+ * @typedef {object} Period
+ * @property {number | undefined} from
+ * @property {number | undefined} to
+ * @property {string | undefined} cik
+ */
+
+/**
+ * @param {ReadonlyArray<Change>} changes
+ * @param {string} symbol
+ */
+const periodsOf = (changes, symbol) => {
+  /** @type {Array<Period>} */
+  const periods = []
+  /** @type {Period | undefined} */
+  let open
+  changes.forEach(({ cik, from, to }, index) => {
+    if (from === symbol) {
+      // If no change introduced the symbol, the period has no known start.
+      periods.push({ from: open?.from, to: index, cik: open?.cik ?? cik })
+      open = undefined
+    }
+    if (to === symbol) {
+      if (open !== undefined) periods.push({ ...open, to: index })
+      open = { from: index, to: undefined, cik }
+    }
+  })
+  if (open !== undefined) periods.push(open)
+  return periods
+}
+
+/**
+ * Moves positions apart that are too close together, and keeps all of them between two limits.
+ * @param {ReadonlyArray<number>} positions ascending
+ * @param {number} from
+ * @param {number} to
+ */
+const spread = (positions, from, to) => {
+  const gap = Math.min(20, (to - from) / Math.max(1, positions.length))
+  const placed = positions.map((x) => Math.min(Math.max(x, from), to))
+  for (let index = 1; index < placed.length; index += 1) {
+    placed[index] = Math.max(placed[index] ?? 0, (placed[index - 1] ?? 0) + gap)
+  }
+  let limit = to
+  for (let index = placed.length - 1; index >= 0; index -= 1) {
+    placed[index] = Math.min(placed[index] ?? 0, limit)
+    limit = (placed[index] ?? 0) - gap
+  }
+  return placed
+}
+
+/**
+ * Years for the grid, at round intervals.
+ * @param {number} start epoch ms
+ * @param {number} end epoch ms
+ * @param {number} maxCount
+ */
+const gridYears = (start, end, maxCount) => {
+  const [first, last] = [new Date(start).getUTCFullYear() + 1, new Date(end).getUTCFullYear()]
+  const step = [1, 2, 5, 10, 20, 50, 100, 1000].find((step) => (last - first) / step < maxCount) ?? 10_000
+  /** @type {Array<number>} */
+  const years = []
+  for (let year = Math.ceil(first / step) * step; year <= last; year += step) years.push(year)
+  return years
+}
+
+/** @typedef {{ readonly x: number, readonly y: number, readonly width: number, readonly height: number }} Box */
+
+/** @param {Box} one @param {Box} other */
+const overlap = (one, other) =>
+  one.x < other.x + other.width && other.x < one.x + one.width &&
+  one.y < other.y + other.height && other.y < one.y + one.height
+
+/** @typedef {{ readonly x: number, readonly y: number, readonly date: string, readonly hasConflict: boolean }} Joint */
+
+const dateSize = { width: 82, height: 13 }
+
+/**
+ * Labels joints with their dates, where there is free space. Other dates appear in the list below the timeline only.
+ * @param {ReadonlyArray<Joint>} joints
+ * @param {ReadonlyArray<Box>} obstacles
+ * @param {Box} frame
+ */
+const drawDates = (joints, obstacles, frame) => {
+  const taken = [...obstacles]
+  return joints.map(({ date, hasConflict, x, y }) => {
+    const positions = [y - 15, y - 28, y + 23].flatMap((baseline) =>
+      [x + 8, x - 8 - dateSize.width].map((start) => ({ start, baseline }))
+    )
+    for (const { baseline, start } of positions) {
+      const box = { x: start, y: baseline - 11, ...dateSize }
+      const isInside = box.x >= frame.x && box.x + box.width <= frame.x + frame.width && box.y >= frame.y &&
+        box.y + box.height <= frame.y + frame.height
+      if (!isInside || taken.some((other) => overlap(box, other))) continue
+      taken.push(box)
+      return textElement("text", { x: start + 2, y: baseline, class: hasConflict ? "date clash" : "date" }, date)
+    }
+    return ""
+  })
+}
+
+/** A circle, or a diamond for a conflict, with the number of the change. @param {Joint} joint @param {number} number */
+const drawJoint = ({ hasConflict, x, y }, number) =>
+  element("g", { class: hasConflict ? "joint clash" : "joint" }, [
+    hasConflict
+      ? element("path", { d: `M${roundCoordinate(x)} ${roundCoordinate(y - 12)}l12 12l-12 12l-12 -12z` })
+      : element("circle", { cx: x, cy: y, r: 9 }),
+    textElement("text", { x, y: y + 4, "text-anchor": "middle" }, String(number)),
+  ])
+
+/**
+ * The SVG of a lineage with at least one change.
+ * @param {Lineage} lineage
+ * @param {{ readonly id: string, readonly today: string, readonly layout: string, readonly width: number }} options
+ */
+export const drawTimeline = (lineage, { id, layout, today, width }) => {
+  const changes = lineage.changes.slice(0, maxDrawnChanges)
+  const symbols = [...new Set(changes.flatMap(({ from, to }) => [from, to]))]
+  const issuers = issuersOf(changes)
+  const dates = changes.map(({ date }) => Date.parse(date))
+  const now = Date.parse(today)
+  const [first, last] = [Math.min(...dates), Math.max(...dates, ...(Number.isFinite(now) ? [now] : []))]
+  const margin = Math.max((last - first) / 12, 90 * dayMillis)
+  const [start, end] = [first - margin, last + margin / 3]
+  const left = edge + Math.min(144, Math.max(48, Math.max(...symbols.map((symbol) => symbol.length)) * 8 + 14))
+  const right = width - edge
+  const height = top + symbols.length * rowHeight + edge
+  /** @param {number} instant */
+  const xOf = (instant) => left + (right - left) * (instant - start) / (end - start)
+  /** @param {string} symbol */
+  const yOf = (symbol) => top + symbols.indexOf(symbol) * rowHeight + rowHeight / 2 + 6
+  const positions = spread(dates.map(xOf), left + 14, right - 14)
+  const joints = changes.map(({ date, reasons, to }, index) => ({
+    x: positions[index] ?? left,
+    y: yOf(to),
+    date,
+    hasConflict: reasons.length > 0,
+  }))
+  const bars = symbols.flatMap((symbol) =>
+    periodsOf(changes, symbol).map(({ cik, from, to }) => ({
+      x: from === undefined ? left : positions[from] ?? left,
+      end: to === undefined ? right : positions[to] ?? right,
+      y: yOf(symbol) - barHeight / 2,
+      isOpen: to === undefined,
+      className: `bar ${from === undefined ? "open-start " : ""}${colourOf(cik, issuers)}`,
+    }))
+  )
+
+  const grid = gridYears(start, end, (right - left) / 52).flatMap((year) => {
+    const x = xOf(Date.UTC(year, 0, 1))
+    if (x < left + 14 || x > right - 16) return []
+    return [
+      element("path", { class: "grid", d: `M${roundCoordinate(x)} ${top - 4}V${roundCoordinate(height - edge)}` }),
+      textElement("text", { class: "year", x, y: top - 11, "text-anchor": "middle" }, String(year)),
+    ]
+  })
+  const names = symbols.map((symbol) =>
+    textElement("text", {
+      class: symbol === lineage.ticker ? "symbol requested" : "symbol",
+      x: edge,
+      y: yOf(symbol) + 4,
+    }, shorten(symbol))
+  )
+  const drawnBars = bars.map(({ className, end, isOpen, x, y }) => {
+    if (!isOpen) {
+      return element("rect", { class: className, x, y, width: Math.max(1, end - x), height: barHeight })
+    }
+    // An arrow: the symbol is still in use.
+    const length = Math.max(1, end - 8 - x)
+    const half = barHeight / 2
+    return element("path", {
+      class: className,
+      d: `M${roundCoordinate(x)} ${roundCoordinate(y)}h${roundCoordinate(length)}l8 ${half}l-8 ${half}h${
+        roundCoordinate(-length)
+      }z`,
+    })
+  })
+  const lines = changes.map(({ from, reasons, to }, index) =>
+    element("path", {
+      class: reasons.length > 0 ? "change clash" : "change",
+      d: `M${roundCoordinate(positions[index] ?? left)} ${roundCoordinate(yOf(from))}V${roundCoordinate(yOf(to))}`,
+    })
+  )
+  const obstacles = [
+    ...bars.map(({ end, x, y }) => ({ x, y, width: end - x, height: barHeight })),
+    ...changes.flatMap(({ from, to }, index) => {
+      const x = positions[index] ?? left
+      const [above, below] = [Math.min(yOf(from), yOf(to)), Math.max(yOf(from), yOf(to))]
+      return [
+        { x: x - 2, y: above, width: 4, height: below - above },
+        { x: x - 12, y: yOf(to) - 12, width: 24, height: 24 },
+      ]
+    }),
+  ]
+  const frame = { x: left, y: top - 4, width: width - 2 - left, height: height - top + 4 }
+  const omitted = lineage.count > changes.length
+    ? ` The timeline shows the first ${changes.length} of ${lineage.count} changes.`
+    : ""
+  return renderSvg({
+    id: `${id}-${layout}`,
+    className: `chain ${layout}`,
+    width,
+    height,
+    title: lineage.kind === "chain" ? `The chain of ${lineage.ticker}` : `The ambiguous history of ${lineage.ticker}`,
+    description: `${summarize(lineage)}${omitted} The list below describes every change.`,
+  }, [
+    ...grid,
+    ...names,
+    ...drawnBars,
+    ...lines,
+    ...joints.map((joint, index) => drawJoint(joint, index + 1)),
+    ...drawDates(joints, obstacles, frame),
+  ])
+}

@@ -1,0 +1,138 @@
+/**
+ * Builds HTML and SVG as text with every value escaped. Pure: the server uses it as well
+ * (docs/decisions/0061-one-markup-module-for-server-and-browser.md).
+ */
+
+/** @type {Readonly<Record<string, string>>} */
+const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
+
+/**
+ * Escapes text for element content and quoted attributes. Characters that XML forbids become U+FFFD.
+ * @param {string} text
+ */
+export const escape = (text) =>
+  text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd")
+    .replace(/[&<>"']/g, (character) => escapes[character] ?? character)
+
+/** @param {string} html */
+export const stripTags = (html) => html.replace(/<[^>]+>/g, "")
+
+/**
+ * Rounds a coordinate to a tenth; NaN and infinities become 0.
+ * @param {number} value
+ */
+export const roundCoordinate = (value) => Number.isFinite(value) ? Math.round(value * 10) / 10 : 0
+
+/** @typedef {Readonly<Record<string, string | number>>} Attributes */
+
+/** @param {Attributes} attributes */
+const renderAttributes = (attributes) =>
+  Object.entries(attributes)
+    .map(([name, value]) => ` ${name}="${typeof value === "number" ? roundCoordinate(value) : escape(value)}"`).join("")
+
+/**
+ * An element with child elements.
+ * @param {string} name
+ * @param {Attributes} attributes
+ * @param {ReadonlyArray<string>} children markup
+ */
+export const element = (name, attributes, children = []) =>
+  children.length === 0
+    ? `<${name}${renderAttributes(attributes)}/>`
+    : `<${name}${renderAttributes(attributes)}>${children.join("")}</${name}>`
+
+/**
+ * An element with text content.
+ * @param {string} name
+ * @param {Attributes} attributes
+ * @param {string} content plain text
+ */
+export const textElement = (name, attributes, content) =>
+  `<${name}${renderAttributes(attributes)}>${escape(content)}</${name}>`
+
+/** @param {string} text */
+export const inlineCode = (text) => textElement("code", {}, text)
+
+/**
+ * Escapes a sentence and turns `backticks` into code elements.
+ * @param {string} text
+ */
+export const renderProse = (text) => escape(text).replace(/`([^`]+)`/g, "<code>$1</code>")
+
+/**
+ * A labelled block of code that scrolls on its own if it is too wide.
+ * @param {string} label
+ * @param {string} code HTML
+ */
+export const renderCodeBlock = (label, code) =>
+  `<div class="code">${textElement("p", { class: "language" }, label)}` +
+  `<pre tabindex="0" role="group" aria-label="${escape(label)}"><code>${code}</code></pre></div>`
+
+/** A column title as HTML. Values of a numeric column are aligned right. */
+/** @typedef {string | { readonly title: string, readonly isNumeric: true }} Column */
+
+/**
+ * @param {string} title
+ * @returns {Column}
+ */
+export const numericColumn = (title) => ({ title, isNumeric: true })
+
+/** Allows line breaks after the separators in long names. @param {string} cell */
+const addBreakOpportunities = (cell) =>
+  cell.replace(/<code>[^<]*<\/code>/g, (code) => code.replace(/[/_,=?](?=[^<>]*[^<>/]<)/g, "$&<wbr>"))
+
+/** A phone shows each row of a wider table as a card. */
+const maxColumnsOnPhone = 2
+
+/** @param {string} html */
+const attributeText = (html) => stripTags(html).replaceAll('"', "&quot;")
+
+/**
+ * A table that scrolls if it is too wide. Explicit ARIA roles survive the card layout, in which cells are blocks.
+ * @param {ReadonlyArray<Column>} columns
+ * @param {ReadonlyArray<ReadonlyArray<string>>} rows HTML; the first cell is the header of its row
+ * @param {{ readonly label?: string, readonly attributes?: (row: number, column: number) => string }} [options]
+ *   `label` is plain text; `attributes` returns more attributes for a cell, as HTML
+ */
+export const renderTable = (columns, rows, { attributes = () => "", label = "Table" } = {}) => {
+  const titles = columns.map((column) => typeof column === "string" ? column : column.title)
+  /** @param {number} index */
+  const alignment = (index) => typeof columns[index] === "object" ? ` class="number"` : ""
+  const head = titles.map((title, index) => `<th scope="col" role="columnheader"${alignment(index)}>${title}</th>`)
+  const body = rows.map((cells, row) => {
+    const rendered = cells.map((cell, column) => {
+      const [tag, role] = column === 0 ? ["th", `scope="row" role="rowheader"`] : ["td", `role="cell"`]
+      const dataLabel = `data-label="${attributeText(titles[column] ?? "")}"`
+      return `<${tag} ${role} ${dataLabel}${alignment(column)}${attributes(row, column)}>${
+        addBreakOpportunities(cell)
+      }</${tag}>`
+    })
+    return `<tr role="row">${rendered.join("")}</tr>`
+  })
+  const layout = columns.length > maxColumnsOnPhone ? ` class="cards-on-phone"` : ""
+  return `<div class="scroll" tabindex="0" role="group" aria-label="${escape(label)}"><table${layout} role="table">` +
+    `<thead role="rowgroup"><tr role="row">${head.join("")}</tr></thead>` +
+    `<tbody role="rowgroup">${body.join("")}</tbody></table></div>\n`
+}
+
+/**
+ * An SVG image with a title and a description for screen readers.
+ * @param {{ readonly id: string, readonly className: string, readonly width: number, readonly height: number,
+ *   readonly title: string, readonly description: string }} image `id` is unique on the page
+ * @param {ReadonlyArray<string>} children SVG
+ */
+export const renderSvg = ({ className, description, height, id, title, width }, children) =>
+  element("svg", {
+    xmlns: "http://www.w3.org/2000/svg",
+    class: className,
+    viewBox: `0 0 ${roundCoordinate(width)} ${roundCoordinate(height)}`,
+    role: "img",
+    "aria-labelledby": `${id}-title ${id}-description`,
+  }, [
+    textElement("title", { id: `${id}-title` }, title),
+    textElement("desc", { id: `${id}-description` }, description),
+    ...children,
+  ])
+
+/** Images are drawn for both layouts, since scaled text is unreadable on phones. The style sheet shows one of them. */
+export const layouts = /** @type {const} */ ([["wide", 720], ["narrow", 340]])

@@ -1,0 +1,30 @@
+/** Marks boxes with content wider than they are: the style sheet shows a hint, and the Tab key stops at them. */
+
+/** @param {HTMLElement} box */
+const mark = (box) => {
+  const { clientWidth, scrollLeft, scrollWidth } = box
+  const overflow = scrollWidth - clientWidth
+  if (overflow <= 1) {
+    delete box.dataset["more"]
+    // A box of limited height scrolls vertically and keeps its Tab stop.
+    if (box.scrollHeight <= box.clientHeight + 1) box.removeAttribute("tabindex")
+    return
+  }
+  box.tabIndex = 0
+  box.dataset["more"] = scrollLeft <= 1 ? "right" : scrollLeft >= overflow - 1 ? "left" : "both"
+}
+
+/**
+ * Watches the size of every table and code block below a root.
+ * @param {ParentNode} root
+ */
+export const watchOverflow = (root) => {
+  for (const box of root.querySelectorAll(".scroll, pre")) {
+    if (!(box instanceof HTMLElement)) continue
+    const observer = new ResizeObserver(() => mark(box))
+    observer.observe(box)
+    if (box.firstElementChild !== null) observer.observe(box.firstElementChild)
+    box.addEventListener("scroll", () => mark(box), { passive: true })
+    mark(box)
+  }
+}

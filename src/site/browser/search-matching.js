@@ -1,0 +1,75 @@
+/** Ranks the entries of the search index, and cuts excerpts. Pure. */
+import { listAt, textAt } from "./json.js"
+
+/**
+ * A page (`heading` is empty) or a section of it.
+ * @typedef {{ readonly path: string, readonly page: string, readonly heading: string, readonly text: string }} Entry
+ */
+
+/**
+ * Reads the index that the service sends; malformed entries are left out.
+ * @param {unknown} index
+ * @returns {ReadonlyArray<Entry>}
+ */
+export const parseIndex = (index) =>
+  listAt(index, "entries").flatMap((entry) => {
+    const [path, page] = [textAt(entry, "path"), textAt(entry, "page")]
+    if (path === undefined || page === undefined || !path.startsWith("/")) return []
+    return [{ path, page, heading: textAt(entry, "heading") ?? "", text: textAt(entry, "text") ?? "" }]
+  })
+
+/** @param {string} query */
+export const splitWords = (query) => query.toLowerCase().split(/[\s,;"'()]+/).filter((word) => word !== "")
+
+/**
+ * 4 if the text contains the word, 3 if a word in it starts like this, 1 if it contains the letters, else 0.
+ * @param {string} text in lower case
+ * @param {string} word
+ */
+const scoreWord = (text, word) => {
+  let best = 0
+  for (let index = text.indexOf(word); index >= 0 && best < 4; index = text.indexOf(word, index + 1)) {
+    const isStart = index === 0 || !/[\p{L}\p{N}]/u.test(text.charAt(index - 1))
+    const isEnd = !/[\p{L}\p{N}_-]/u.test(text.charAt(index + word.length))
+    best = Math.max(best, isStart ? (isEnd ? 4 : 3) : 1)
+  }
+  return best
+}
+
+/**
+ * The entries that contain every word of the query, best match first.
+ * @param {ReadonlyArray<Entry>} entries
+ * @param {string} query
+ */
+export const search = (entries, query) => {
+  const words = splitWords(query)
+  if (words.length === 0) return []
+  return entries.flatMap((entry, index) => {
+    const isPage = entry.heading === ""
+    const title = (isPage ? entry.page : entry.heading).toLowerCase()
+    const parent = isPage ? "" : entry.page.toLowerCase()
+    const [path, text] = [entry.path.toLowerCase(), entry.text.toLowerCase()]
+    const scores = words.map((word) =>
+      scoreWord(title, word) * 8 + scoreWord(parent, word) * 2 + scoreWord(path, word) * 4 + scoreWord(text, word)
+    )
+    if (scores.includes(0)) return []
+    // A page comes before sections with the same score.
+    return [{ entry, score: scores.reduce((sum, score) => sum + score, isPage ? 8 : 0), index }]
+  }).toSorted((left, right) => right.score - left.score || left.index - right.index).map(({ entry }) => entry)
+}
+
+/**
+ * The text around the first match, split so that every second piece is a word of the query.
+ * @param {string} text
+ * @param {string} query
+ */
+export const excerpt = (text, query) => {
+  const words = splitWords(query)
+  const lower = text.toLowerCase()
+  const matches = words.map((word) => lower.indexOf(word)).filter((index) => index >= 0)
+  const first = Math.min(...matches, text.length)
+  const start = first < 60 || matches.length === 0 ? 0 : text.indexOf(" ", first - 50) + 1
+  const part = `${start === 0 ? "" : "…"}${text.slice(start, start + 140)}${start + 140 < text.length ? "…" : ""}`
+  const pattern = words.map((word) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&")).join("|")
+  return pattern === "" ? [part] : part.split(new RegExp(`(${pattern})`, "i"))
+}

@@ -1,0 +1,37 @@
+/** The converter between New York's clock and the API's timestamps, on the guide about timestamps. */
+import { byId } from "./dom.js"
+import { formatTimestamp, fromNewYork, parseTimestamp, toNewYork } from "./timestamps.js"
+
+const clockField = byId("wall", HTMLInputElement)
+const timestampField = byId("printed", HTMLInputElement)
+const output = byId("explanation", HTMLOutputElement)
+
+/** @param {number | undefined} instant @param {string} hint shown if the input is invalid */
+const explain = (instant, hint) => {
+  if (instant === undefined) {
+    output.textContent = hint
+    return
+  }
+  const [clock, timestamp] = [toNewYork(instant), formatTimestamp(instant)]
+  const isStandardTime = timestamp.startsWith(clock.replace(" ", "T"))
+  output.textContent = `${clock} in New York is printed as ${timestamp}: ${
+    isStandardTime
+      ? "New York has standard time, so both clocks agree."
+      : "New York has daylight time, so the timestamp is one hour behind."
+  }`
+}
+
+clockField.addEventListener("input", () => {
+  const instant = fromNewYork(clockField.value)
+  if (instant !== undefined) timestampField.value = formatTimestamp(instant)
+  explain(instant, "Enter a date and a time.")
+})
+
+timestampField.addEventListener("input", () => {
+  const instant = parseTimestamp(timestampField.value)
+  if (instant !== undefined) clockField.value = toNewYork(instant).replace(" ", "T")
+  explain(instant, "Enter a timestamp such as 2026-07-15T08:30:00-05:00.")
+})
+
+byId("converter", HTMLElement).hidden = false
+explain(fromNewYork(clockField.value), "")

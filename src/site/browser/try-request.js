@@ -1,0 +1,109 @@
+/** Sends the example request of a reference page, and keeps the curl command in step with the parameter fields. */
+import { activateKeyForm, hasKey, request } from "./api-key.js"
+import { byId, codeBlock, make, makeLatestSignal } from "./dom.js"
+import { errorNotice } from "./error-notice.js"
+import { formatDollars, formatInteger } from "./number-format.js"
+
+const form = byId("try", HTMLFormElement)
+const state = byId("state", HTMLElement)
+const result = byId("response", HTMLElement)
+const command = byId("request", HTMLElement).querySelector("code")
+
+const endpoint = form.dataset["path"] ?? ""
+const needsKey = form.dataset["key"] === "yes"
+
+/** Browsers are slow to draw longer responses. */
+const maxShownCharacters = 50_000
+
+const requestPath = () => {
+  const query = new URLSearchParams()
+  for (const field of form.elements) {
+    if (!(field instanceof HTMLInputElement || field instanceof HTMLSelectElement) || field.value === "") continue
+    if (field.dataset["parameters"] === undefined) query.append(field.name, field.value)
+    // A whole query string, for an endpoint that takes the parameters of another one.
+    else for (const [name, value] of new URLSearchParams(field.value)) query.append(name, value)
+  }
+  const text = query.toString().replaceAll("%2C", ",").replaceAll("%2F", "/")
+  return text === "" ? endpoint : `${endpoint}?${text}`
+}
+
+/** The address stands between double quotes, in which `$` and backquotes are special to a shell. */
+const updateCommand = () => {
+  if (command === null) return
+  const header = needsKey ? `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  ` : ""
+  const url = `${location.origin}${requestPath().replaceAll("$", "%24").replaceAll("`", "%60")}`
+  command.textContent = `curl ${header}"${url}"`
+}
+
+/** @param {string} text JSON, or any other format */
+const indentJson = (text) => {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}
+
+/** @param {import("./api-key.js").ApiResponse} response @param {number} millis */
+const showResponse = ({ headers, status, text }, millis) => {
+  const cost = headers.get("X-Cost-Microdollars")
+  const body = indentJson(text)
+  const facts = [
+    `${formatInteger(millis)} ms`,
+    `${formatInteger(new TextEncoder().encode(text).length)} bytes`,
+    ...(cost === null ? [] : [formatDollars(Number(cost))]),
+  ]
+  const badge = make("span", { class: `badge ${status < 400 ? "good" : "bad"}` }, String(status))
+  const headerLines = Array.from(headers, ([name, value]) => `${name}: ${value}`).join("\n")
+  result.replaceChildren(
+    make("p", {}, badge, ` ${facts.join(", ")}`),
+    codeBlock("Response", body.slice(0, maxShownCharacters)),
+  )
+  if (body.length > maxShownCharacters) {
+    result.append(
+      make("p", { class: "quiet" }, `Only the first ${formatInteger(maxShownCharacters)} characters are shown.`),
+    )
+  }
+  result.append(make(
+    "details",
+    { class: "raw" },
+    make("summary", {}, "Response headers"),
+    codeBlock("Response headers", headerLines),
+  ))
+}
+
+const latestSignal = makeLatestSignal()
+
+const send = async () => {
+  const signal = latestSignal()
+  result.setAttribute("aria-busy", "true")
+  state.classList.remove("hidden")
+  state.textContent = "Sending…"
+  const start = performance.now()
+  const response = await request(requestPath(), signal, "*/*")
+  if (signal.aborted) return
+  result.removeAttribute("aria-busy")
+  if (response.status === 0 || response.status === 401) {
+    state.replaceChildren(errorNotice(response, () => void send()))
+    result.replaceChildren()
+    return
+  }
+  // For screen readers only: the status is visible above the response.
+  state.classList.add("hidden")
+  state.textContent = `The service returned status ${response.status}.`
+  showResponse(response, Math.round(performance.now() - start))
+}
+
+form.hidden = false
+form.addEventListener("submit", (event) => {
+  event.preventDefault()
+  void send()
+})
+for (const field of form.elements) field.addEventListener("input", updateCommand)
+updateCommand()
+byId("without-scripts", HTMLElement).hidden = true
+if (needsKey) {
+  activateKeyForm(() => {
+    state.textContent = hasKey() ? "The key is set. Select Send to use it." : ""
+  })
+}

@@ -1,0 +1,91 @@
+/** Loads the daily sums from `/v1/usage/daily`, and shows them by day and by endpoint. */
+import { request } from "./api-key.js"
+import { renderDailyChart } from "./daily-chart.js"
+import { at, listAt, numberAt, textAt } from "./json.js"
+import { inlineCode, numericColumn, renderTable } from "./markup.js"
+import { formatCompact, formatDollars, formatInteger } from "./number-format.js"
+
+/** Enough for 90 days of some 40 endpoints. */
+const maxPages = 40
+
+/**
+ * All rows since a day, or the error response if a page fails.
+ * @param {string} from `YYYY-MM-DD`
+ * @param {AbortSignal} signal
+ */
+export const loadDailyUsage = async (from, signal) => {
+  /** @type {Array<unknown>} */
+  const rows = []
+  for (let page = 1; page <= maxPages; page += 1) {
+    const response = await request(`/v1/usage/daily?usage_date_from=${from}&limit=100&page=${page}`, signal)
+    if (response.status !== 200) return { rows, failure: response }
+    rows.push(...listAt(response.body, "results"))
+    if (at(response.body, "has_more") !== true) break
+  }
+  return { rows, failure: undefined }
+}
+
+/** @param {ReadonlyArray<unknown>} rows @param {string} groupField @param {string} sumField */
+const sumBy = (rows, groupField, sumField) => {
+  /** @type {Map<string, number>} */
+  const sums = new Map()
+  for (const row of rows) {
+    const group = textAt(row, groupField) ?? ""
+    sums.set(group, (sums.get(group) ?? 0) + (numberAt(row, sumField) ?? 0))
+  }
+  return sums
+}
+
+/** @param {ReadonlyArray<unknown>} rows @param {ReadonlyArray<string>} days */
+export const renderUsageCharts = (rows, days) => {
+  /** @param {string} field */
+  const byDay = (field) => {
+    const sums = sumBy(rows, "usage_date", field)
+    return days.map((day) => sums.get(day) ?? 0)
+  }
+  const requests = renderDailyChart({
+    id: "requests",
+    title: "Requests per day; the lower part of each bar counts errors",
+    name: "requests",
+    days,
+    values: byDay("requests"),
+    subset: { name: "errors", values: byDay("errors") },
+    format: formatInteger,
+    formatAxis: formatCompact,
+  })
+  const cost = renderDailyChart({
+    id: "cost",
+    title: "Cost per day, USD",
+    name: "USD",
+    days,
+    values: byDay("cost_microdollars"),
+    subset: undefined,
+    format: formatDollars,
+    formatAxis: formatDollars,
+  })
+  return requests + cost
+}
+
+/** One row per endpoint, the most expensive first. @param {ReadonlyArray<unknown>} rows */
+export const renderUsageByEndpoint = (rows) => {
+  const [requests, errors, bytes, cost] = [
+    sumBy(rows, "endpoint", "requests"),
+    sumBy(rows, "endpoint", "errors"),
+    sumBy(rows, "endpoint", "bytes"),
+    sumBy(rows, "endpoint", "cost_microdollars"),
+  ]
+  /** @param {Map<string, number>} sums @param {string} left @param {string} right */
+  const difference = (sums, left, right) => (sums.get(right) ?? 0) - (sums.get(left) ?? 0)
+  const paths = Array.from(requests.keys()).toSorted((left, right) =>
+    difference(cost, left, right) || difference(requests, left, right)
+  )
+  return renderTable(
+    ["Endpoint", ...["Requests", "Errors", "Bytes", "Cost"].map(numericColumn)],
+    paths.map((path) => [
+      inlineCode(path),
+      ...[requests, errors, bytes].map((sums) => formatInteger(sums.get(path) ?? 0)),
+      formatDollars(cost.get(path) ?? 0),
+    ]),
+    { label: "Usage by endpoint" },
+  )
+}

@@ -1,0 +1,30 @@
+/** Tests that documents cite in their tables. */
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { repositoryRoot } from "../support/CodeBlocks.ts"
+
+interface Citation {
+  readonly file: string
+  /** Undefined if the document cites a complete file. */
+  readonly title: string | undefined
+}
+
+/** Rows of all Markdown tables, without heads and separators. */
+export const tableRowsOf = (document: string) =>
+  document.split("\n").filter((line, at, lines) =>
+    line.startsWith("| ") && !line.startsWith("| -") && lines[at + 1]?.startsWith("| -") !== true
+  )
+
+/** Citations of the form: a test file as code, then optionally a test title in quotes, up to `<br>` or the cell's end. */
+export const citationsOf = (row: string): ReadonlyArray<Citation> =>
+  Array.from(
+    row.matchAll(/`(test\/[\w./-]+\.test\.ts)`(?: "(.+?)"(?= *(?:<br>|\|)))?/g),
+    ([, file = "", title]) => ({ file, title }),
+  )
+
+/** Citations whose file, or title in that file, does not exist. */
+export const missingOf = (citations: ReadonlyArray<Citation>) =>
+  citations.filter(({ file, title }) => {
+    const path = join(repositoryRoot, file)
+    return !existsSync(path) || (title !== undefined && !readFileSync(path, "utf8").includes(`"${title}"`))
+  }).map(({ file, title = "" }) => `${file} ${title}`)
