@@ -339,7 +339,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.isAtLeast(charged.length, 20)
     }))
 
-  const runs = inputs(36)
+  const runs = 36
   for (const endpoint of priced) {
     let [asked, found] = [0, 0]
     it.effect.prop(
@@ -353,7 +353,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
           // Ensures that enough queries are valid and match rows.
           if (asked === runs) assert.isAtLeast(found, runs / 10, "answers with rows")
         }),
-      { arbitrary: { runs } },
+      { arbitrary: { runs: inputs(runs) } },
     )
   }
 

@@ -7,6 +7,8 @@ import { dirname, join } from "node:path"
 import { findObstacle } from "../../src/cli/preflight.js"
 import { candidatePaths, projectRoot } from "../support/Processes.ts"
 
+// @module-tag slow
+
 /** A Node in PATH that cannot run TypeScript, if there is one. */
 const oldNode = candidatePaths("node").find((node) => {
   try {

@@ -13,16 +13,16 @@ const findingsOf = ({ findings }: ScenarioResult) =>
 
 export const formatResult = (result: ScenarioResult) =>
   [
-    `${result.wrong.length === 0 ? "held" : "DID NOT HOLD"}: ${result.scenario} (${result.seconds} s)`,
-    `  ${answersOf(result)}; refused for ${result.outage} s, slowest ${result.slowest} s (${result.slowestWas})`,
-    `  ${result.recorded} recorded, ${result.missing} missing that may be`,
+    `${result.wrong.length === 0 ? "passed" : "FAILED"}: ${result.scenario} (${result.seconds} s)`,
+    `  ${answersOf(result)}; outage ${result.outage} s, slowest ${result.slowest} s (${result.slowestWas})`,
+    `  ${result.recorded} recorded, ${result.missing} missing as allowed`,
     ...(findingsOf(result) === "" ? [] : [`  ${findingsOf(result)}`]),
-    ...result.wrong.map((text) => `  wrong: ${text}`),
+    ...result.wrong.map((text) => `  error: ${text}`),
   ].join("\n")
 
 const table = (results: ReadonlyArray<ScenarioResult>) =>
   [
-    "| Scenario | Held | Requests | Refused for | Slowest | Answers | Else |",
+    "| Scenario | Passed | Requests | Outage | Slowest | Responses | Figures |",
     "| --- | --- | --: | --: | --: | --- | --- |",
     ...results.map((one) => {
       const held = one.wrong.length === 0 ? "yes" : "NO"

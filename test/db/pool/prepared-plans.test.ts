@@ -19,7 +19,7 @@ const fill = Effect.gen(function* () {
     select 'K' || n % 20, date '2015-01-01' + n / 20, n % 1000, 1, 1, 1, 1, 1, 1, 10, 1, true, '2026-01-01', true
     from generate_series(1, ${rows}::int) as n
   `
-  yield* sql.unsafe("vacuum (analyze) intraday_runners")
+  yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
 })
 
 /** Counts the index entries read so far, according to the statistics that sessions have reported. */
