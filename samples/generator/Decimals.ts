@@ -4,42 +4,42 @@
  */
 
 /** The whole number nearest to the quotient, halves away from zero; no float rounds on the way. */
-export const quotient = (dividend: number, divisor: number): number => {
-  if (dividend < 0) return -quotient(-dividend, divisor)
+export const divideRounded = (dividend: number, divisor: number): number => {
+  if (dividend < 0) return -divideRounded(-dividend, divisor)
   const rest = dividend % divisor
   return (dividend - rest) / divisor + (2 * rest >= divisor ? 1 : 0)
 }
 
 /** Ticks of a price as the exchange quotes it: whole cents from one dollar on. */
-export const quoted = (ticks: number) =>
+export const roundToTick = (ticks: number) =>
   ticks >= 10_000 ? 100 * Math.round(ticks / 100) : Math.max(1, Math.round(ticks))
 
-const decimal = (count: number, decimals: number) => {
+const formatDecimal = (count: number, decimals: number) => {
   const digits = String(Math.abs(count)).padStart(decimals + 1, "0")
   return `${count < 0 ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
 /** Ticks in USD, without zeros at the end. */
-export const price = (ticks: number) => decimal(ticks, 4).replace(/\.?0+$/, "")
+export const formatPrice = (ticks: number) => formatDecimal(ticks, 4).replace(/\.?0+$/, "")
 
 /** Cents in USD. */
-export const money = (cents: number) => decimal(cents, 2)
+export const formatCents = (cents: number) => formatDecimal(cents, 2)
 
 /** Ten-thousandths as a fraction: 1250 is 0.125. */
-export const fraction = price
+export const formatFraction = formatPrice
 
 /** Cents that so many shares cost at so many ticks. */
-export const worth = (ticks: number, shares: number) => quotient(ticks * shares, 100)
+export const valueInCents = (ticks: number, shares: number) => divideRounded(ticks * shares, 100)
 
 /** How far a value lies above a reference, in %, to four decimals. */
-export const above = (value: number, reference: number) => price(quotient((value - reference) * 1_000_000, reference))
+export const formatPercentChange = (value: number, reference: number) => formatPrice(divideRounded((value - reference) * 1_000_000, reference))
 
 /** The ratio of two numbers to four decimals. */
-export const ratio = (dividend: number, divisor: number) => price(quotient(dividend * 10_000, divisor))
+export const formatRatio = (dividend: number, divisor: number) => formatPrice(divideRounded(dividend * 10_000, divisor))
 
 /** `f` of a value that may be missing. */
-export const maybe = <Value, Result>(value: Value | null, f: (value: Value) => Result): Result | null =>
+export const mapNullable = <Value, Result>(value: Value | null, f: (value: Value) => Result): Result | null =>
   value === null ? null : f(value)
 
 /** `1.5 million`, as news say it; from cents. */
-export const spoken = (cents: number) => `$${(Math.round(cents / 10_000_000) / 10).toFixed(1)} million`
+export const formatMillions = (cents: number) => `$${(Math.round(cents / 10_000_000) / 10).toFixed(1)} million`

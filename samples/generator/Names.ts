@@ -75,10 +75,10 @@ const industries = {
 } as const
 
 /** Sector and industry, by the last word of a company's name. */
-export const businessOf = (name: string): readonly [sector: string | null, industry: string | null] =>
+export const sectorAndIndustryOf = (name: string): readonly [sector: string | null, industry: string | null] =>
   Object.entries(industries).find(([word]) => name.endsWith(word))?.[1] ?? [null, null]
 
-export const trades = [
+export const businesses = [
   "Therapeutics",
   "Biosciences",
   "Robotics",
@@ -112,8 +112,8 @@ const syllables = [
 ]
 
 /** A made-up word for a number: `Nax-cor-ba`. */
-export const stem = (number: number) => {
-  const part = (place: number) => syllables[Math.floor(number / 15 ** place) % 15] ?? ""
+export const inventWord = (number: number) => {
+  const part = (index: number) => syllables[Math.floor(number / 15 ** index) % 15] ?? ""
   const word = part(0) + part(1) + part(2) + (number >= 15 ** 3 ? part(3) : "") + (number >= 15 ** 4 ? part(4) : "")
   return word.charAt(0).toUpperCase() + word.slice(1)
 }

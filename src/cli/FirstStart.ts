@@ -9,7 +9,7 @@ import { loadLockName } from "../db/AdvisoryLocks.ts"
 import { datasets } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile } from "../load/Load.ts"
-import { generate } from "../../samples/generator/Generate.ts"
+import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { Progress } from "../observability/Progress.ts"
 
 const shipped = new URL("../../samples/", import.meta.url)
@@ -43,7 +43,7 @@ const appendRows = Effect.fnUntraced(function* (from: string, to: string) {
 const writeSamples = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
   const own = yield* path.fromFileUrl(shipped)
-  yield* generate({ folder, scale: 1, seed: 1 })
+  yield* writeMarketFiles({ folder, scale: 1, seed: 1 })
   for (const { file, table } of shippedFiles) {
     yield* appendRows(path.join(own, file), path.join(folder, `${table}.csv`))
   }

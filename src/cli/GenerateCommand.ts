@@ -2,8 +2,8 @@
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { cast } from "../../samples/generator/Cast.ts"
-import { generate } from "../../samples/generator/Generate.ts"
+import { namedCompanies } from "../../samples/generator/Companies.ts"
+import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 
 const Positive = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
 
@@ -15,7 +15,7 @@ export const generateCommand = Command.make(
     ),
     scale: Flag.Int("scale").pipe(
       Flag.withSchema(Positive),
-      Flag.withDescription(`How many times the ${cast.length} companies of the small market`),
+      Flag.withDescription(`How many times the ${namedCompanies.length} companies of the small market`),
       Flag.withDefault(1),
     ),
     seed: Flag.Int("seed").pipe(
@@ -24,7 +24,7 @@ export const generateCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* (options) {
-    const [taken, counts] = yield* Effect.timed(withProgressDisplay(generate(options)))
+    const [taken, counts] = yield* Effect.timed(withProgressDisplay(writeMarketFiles(options)))
     const total = Object.values(counts).reduce((sum, rows) => sum + rows, 0)
     for (const [table, rows] of Object.entries(counts)) yield* Console.log(`${table}.csv: ${rows} rows`)
     yield* Console.error(`${total} rows in ${Duration.toSeconds(taken).toFixed(1)} s`)

@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import { loadFile } from "../../src/load/Load.ts"
-import { generate } from "../../samples/generator/Generate.ts"
+import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import * as Service from "../support/Service.ts"
 
 const TestLayer = Layer.unwrap(
@@ -19,7 +19,7 @@ layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
       const fs = yield* FileSystem.FileSystem
       const sql = yield* SqlClient.SqlClient
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" })
-      const counts: Readonly<Record<string, number>> = yield* generate({ folder, scale: 1, seed: 1 })
+      const counts: Readonly<Record<string, number>> = yield* writeMarketFiles({ folder, scale: 1, seed: 1 })
       for (const { table } of datasets) {
         const loaded = yield* loadFile(
           { dataset: table, file: `${folder}/${table}.csv`, append: false },

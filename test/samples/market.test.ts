@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url"
 import { makeRowChecker } from "../../src/load/RowValidation.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import { readRows } from "../../src/load/FileReader.ts"
-import { generate, type Wanted } from "../../samples/generator/Generate.ts"
-import { type Table, tables } from "../../samples/generator/Tables.ts"
+import { writeMarketFiles, type MarketFilesOptions } from "../../samples/generator/MarketFiles.ts"
+import { type TableName, rowBuilders } from "../../samples/generator/Tables.ts"
 
 /** The last day of the market. */
 const today = "2026-11-13"
@@ -23,9 +23,9 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" }),
 )
 
-const generated = Effect.fnUntraced(function* (wanted: Partial<Wanted> & { readonly seed: number }) {
+const generated = Effect.fnUntraced(function* (wanted: Partial<MarketFilesOptions> & { readonly seed: number }) {
   const home = yield* folder
-  return { home, counts: yield* generate({ folder: home, scale: 1, ...wanted }) }
+  return { home, counts: yield* writeMarketFiles({ folder: home, scale: 1, ...wanted }) }
 })
 
 const rowsOf = (home: string, table: string) =>
@@ -44,7 +44,7 @@ class Market extends Context.Service<
     Effect.gen(function* () {
       const { counts, home } = yield* generated({ seed: 1 })
       const read = yield* Effect.forEach(
-        Object.keys(tables),
+        Object.keys(rowBuilders),
         (table) => Effect.map(rowsOf(home, table), (rows) => [table, rows] as const),
       )
       const all = new Map<string, ReadonlyArray<Cells>>(read)
@@ -188,7 +188,7 @@ layer(Market.layer)("the fictional market", (it) => {
     Effect.gen(function* () {
       const { rows } = yield* Market
       const levels = ["high", "medium", "low"]
-      const enums: ReadonlyArray<readonly [Table, string, ReadonlyArray<string>]> = [
+      const enums: ReadonlyArray<readonly [TableName, string, ReadonlyArray<string>]> = [
         ["dilution_data", "security_type", [
           "warrant",
           "prefunded_warrant",
@@ -247,7 +247,7 @@ layer(Market.layer)("the fictional market", (it) => {
         ),
       )
       const columns = ["ticker", "old_ticker", "new_ticker", "former_ticker"]
-      for (const row of Object.keys(tables).flatMap((table) => rows(table))) {
+      for (const row of Object.keys(rowBuilders).flatMap((table) => rows(table))) {
         const symbols = [...columns.map((column) => text(row, column)).filter(Boolean), ...words(row, "tickers")]
         for (const symbol of symbols) {
           if (!/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol) || used.has(symbol)) assert.fail(symbol)
@@ -324,7 +324,7 @@ layer(Market.layer)("the fictional market", (it) => {
         "nasdaq_compliance.compliance_deadline",
         "ticker_changes.effective_date",
       ])
-      const future = Object.keys(tables).flatMap((table) =>
+      const future = Object.keys(rowBuilders).flatMap((table) =>
         rows(table).flatMap((row) =>
           Object.entries(row).filter(([, cell]) =>
             typeof cell === "string" && /^\d{4}-\d{2}-\d{2}($|[ T])/.test(cell) && cell > `${today}T99`
@@ -495,7 +495,7 @@ layer(Market.layer)("the fictional market", (it) => {
       const split = new Set(
         rows("split_status").filter((row) => row["executed"] === "true").map((row) => company(text(row, "ticker"))),
       )
-      const mine = (table: Table, symbol: string) =>
+      const mine = (table: TableName, symbol: string) =>
         rows(table).filter((row) => company(text(row, "ticker")) === symbol)
       for (const row of rows("screener")) {
         const symbol = text(row, "ticker")

@@ -2,24 +2,24 @@
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { Progress } from "../../src/observability/Progress.ts"
-import { cast } from "./Cast.ts"
-import { type History, market, type Options } from "./Market.ts"
-import { type Cell, type Row, type Table, tables } from "./Tables.ts"
+import { namedCompanies } from "./Companies.ts"
+import { type CompanyHistory, generateMarket, type MarketOptions } from "./Market.ts"
+import { rowBuilders, type SampleCell, type SampleRow, type TableName } from "./Tables.ts"
 
-export interface Wanted extends Options {
+export interface MarketFilesOptions extends MarketOptions {
   /** It is made where there is none; files of these names in it are written over. */
   readonly folder: string
   /** Left out: all tables. */
-  readonly only?: ReadonlyArray<Table>
+  readonly only?: ReadonlyArray<TableName>
 }
 
 /** Rows written, by table. */
-export type Counts = { readonly [table: string]: number }
+export type RowCounts = { readonly [table: string]: number }
 
 /** Companies whose rows are held in memory at a time. */
 const batchSize = 20
 
-const text = (cell: Cell) =>
+const formatCell = (cell: SampleCell) =>
   cell === null
     ? undefined
     : typeof cell === "string"
@@ -28,25 +28,25 @@ const text = (cell: Cell) =>
     ? JSON.stringify(cell)
     : `${cell}`
 
-const record = (row: Row) => {
+const formatRow = (row: SampleRow) => {
   const cells: Record<string, string | undefined> = {}
-  for (const column in row) cells[column] = text(row[column] ?? null)
+  for (const column in row) cells[column] = formatCell(row[column] ?? null)
   return cells
 }
 
 /** An open file that takes the rows of one company after another; the header comes with the first. */
-const writer = Effect.fnUntraced(function* (folder: string, table: Table) {
+const openTableWriter = Effect.fnUntraced(function* (folder: string, table: TableName) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const file = yield* fs.open(path.join(folder, `${table}.csv`), { flag: "w" })
-  const rowsOf: (history: History) => ReadonlyArray<Row> = tables[table]
+  const rowsOf: (history: CompanyHistory) => ReadonlyArray<SampleRow> = rowBuilders[table]
   let written = 0
-  const take = Effect.fnUntraced(function* (histories: ReadonlyArray<History>) {
+  const take = Effect.fnUntraced(function* (histories: ReadonlyArray<CompanyHistory>) {
     const rows = histories.flatMap(rowsOf)
     const [first] = rows
     if (first === undefined) return
     const options = { columns: Object.keys(first), headers: written === 0, newline: "\n" } as const
-    yield* Stream.fromIterable(rows.map(record)).pipe(
+    yield* Stream.fromIterable(rows.map(formatRow)).pipe(
       Stream.pipeThroughChannel(Csv.encode(options)),
       Stream.runForEach((bytes) => file.writeAll(bytes)),
     )
@@ -56,23 +56,23 @@ const writer = Effect.fnUntraced(function* (folder: string, table: Table) {
 })
 
 /** The same options give the same files, to the byte; memory stays flat however large the market is. */
-export const generate = Effect.fnUntraced(
-  function* ({ folder, only, ...options }: Wanted) {
+export const writeMarketFiles = Effect.fnUntraced(
+  function* ({ folder, only, ...options }: MarketFilesOptions) {
     const fs = yield* FileSystem.FileSystem
     yield* fs.makeDirectory(folder, { recursive: true })
-    const chosen = Object.keys(tables).filter((table): table is Table => only?.some((one) => one === table) ?? true)
-    const writers = yield* Effect.forEach(chosen, (table) => writer(folder, table))
+    const chosen = Object.keys(rowBuilders).filter((table): table is TableName => only?.some((one) => one === table) ?? true)
+    const writers = yield* Effect.forEach(chosen, (table) => openTableWriter(folder, table))
     const progress = yield* Progress
-    const total = options.scale * cast.length
+    const total = options.scale * namedCompanies.length
     Object.assign(progress, { label: "sample data", done: 0, total, count: 0, unit: "rows" })
-    yield* Stream.fromIterable(market(options), { chunkSize: batchSize }).pipe(
+    yield* Stream.fromIterable(generateMarket(options), { chunkSize: batchSize }).pipe(
       Stream.runForEachArray(Effect.fnUntraced(function* (histories) {
         yield* Effect.forEach(writers, ({ take }) => take(histories), { discard: true })
         progress.done += histories.length
         progress.count = writers.reduce((sum, { count }) => sum + count(), 0)
       })),
     )
-    return Object.fromEntries(writers.map(({ count, table }) => [table, count()])) satisfies Counts
+    return Object.fromEntries(writers.map(({ count, table }) => [table, count()])) satisfies RowCounts
   },
   Effect.scoped,
 )

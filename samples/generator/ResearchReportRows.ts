@@ -1,0 +1,56 @@
+/** Rows of research_reports: a page about each company that ran. */
+import { dayOfSession, formatDate, formatUtcInstant, timeOfDay } from "./Calendar.ts"
+import { symbolOn } from "./Companies.ts"
+import { formatCents, formatPercentChange, formatPrice, mapNullable } from "./Decimals.ts"
+import { latestFloatReportOn } from "./Floats.ts"
+import { type GapDay, totalVolume } from "./GapDays.ts"
+import type { CompanyHistory } from "./Market.ts"
+import { newsTopics } from "./NewsTopics.ts"
+import { marketCapOf } from "./PriceStatistics.ts"
+
+const hasReport = ({ regular: { high, reference } }: GapDay) => high * 100 >= reference * 135
+
+const describeReason = ({ gap: { topic } }: GapDay) =>
+  topic === null ? "no news was found" : `it ${newsTopics[topic].title.replace("it ", "")}`
+
+const makeReportText = (name: string, symbol: string, date: string, session: GapDay) => {
+  const { close, high, open, reference } = session.regular
+  return `# ${symbol} on ${date}
+
+**${name}** opened at $${formatPrice(open)} after a close of $${formatPrice(reference)}; ${describeReason(session)}.
+
+| High | Close | Shares traded |
+|---|---|---|
+| $${formatPrice(high)} | $${formatPrice(close)} | ${totalVolume(session).toLocaleString("en-US")} |
+
+_Everything in this report is made up._`
+}
+
+export const buildResearchReportsRows = (history: CompanyHistory) => {
+  const { company, floats, prices } = history
+  return prices.gapDays.filter(hasReport).map((session, index) => {
+    const day = dayOfSession(session.session)
+    const { close, high, reference } = session.regular
+    const symbol = symbolOn(company, day)
+    const known = latestFloatReportOn(floats, day)
+    const full = session.gap.topic !== null
+    const gain = formatPercentChange(high, reference)
+    return {
+      report_id: `${company.cik}-${index + 1}`,
+      ticker: symbol,
+      gain_percentage: gain,
+      report_text: makeReportText(company.name, symbol, formatDate(day), session),
+      tldr_text: `${symbol} +${gain}%: ${describeReason(session)}. Made up.`,
+      volume: full ? totalVolume(session) : null,
+      price: full ? formatPrice(close) : null,
+      market_cap: full ? mapNullable(marketCapOf(close, prices.sharesOutstanding[session.session]), formatCents) : null,
+      tradable_float: known?.tradable ?? null,
+      outstanding: known?.outstanding ?? null,
+      country: full ? company.country : null,
+      industry: company.industry,
+      post_url: full ? `https://example.com/reports/${company.cik}-${index + 1}` : null,
+      created_at: formatUtcInstant(day, timeOfDay(9, 41) + index),
+      last_updated: formatUtcInstant(day, timeOfDay(21, 5)),
+    }
+  })
+}
